@@ -22,34 +22,34 @@ func newAnalyze() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "analyze RUN|BUNDLE|CAPTURE...",
 		Short: "Judge a run directory or a bundle again, or captures from anywhere",
-		Long: `Judge a run directory or a bundle (tar, plain or compressed by gzip or zstd)
-with all that it knows, a reconstructed mirror trace, a trace of Lumina's
-prototype, or plain captures (tcpdump, a SPAN port).
+		Long: `Judge one of these:
+  - a run directory or a bundle (tar, also compressed by gzip or zstd), with the
+    configuration, events and counters of the run
+  - a mirror trace, or a trace of Lumina's prototype
+  - plain captures, from tcpdump or a SPAN port
 
-One capture shows what passed its tap. Two captures of the same traffic, taken
-before and after a switch or at the two hosts, also show what was dropped,
-delayed, marked or corrupted in between. Candela infers from the packets which
-capture is upstream for each direction, estimates offset and drift of the
-clocks, and reports both. --tap says it outright, with the places requester,
-responder, before and after. Of more than two captures, under any names, those
-two are compared that bound best what happened between the hosts; the result
-says which. The place of a single capture says whose frames it holds completely
-if it missed none.
+A single capture shows the packets that passed one tap. Two captures of the same
+traffic, taken before and after a switch or at the two hosts, also show the
+packets that were dropped, delayed, marked or corrupted between the taps. Candela
+infers from the packets which capture is upstream in each direction, estimates
+offset and drift of the clocks, and reports both. --tap gives the place of a
+capture instead: requester, responder, before or after. With more than two
+captures, Candela compares the two that are closest to the hosts, and the report
+names them. The place of a single capture determines whose frames it contains.
 
-Captures are pcap or pcapng, plain or compressed by gzip or zstd, of Ethernet,
-Linux cooked (tcpdump -i any), raw IP or ERF. RoCE is found below VLAN tags,
-MPLS, VXLAN, GENEVE, GRE and ERSPAN; RoCEv1 is read, too. Files that follow each
-other in time and repeat no packet (tcpdump -C, dumpcap -b) are one capture;
---tap takes several, too, with commas in between. The name - is standard input.
+Captures are pcap or pcapng, also compressed by gzip or zstd, with the link types
+Ethernet, Linux cooked (tcpdump -i any), raw IP or ERF. RoCEv2 and RoCEv1 are
+found below VLAN tags, MPLS, VXLAN, GENEVE, GRE and ERSPAN. Files that follow each
+other in time (tcpdump -C, dumpcap -b) are read as one capture; --tap takes them
+separated by commas. The name - means standard input.
 
 Without --connections the connections are inferred from the packets, and the
-result says so. What a capture that missed frames would explain is a warning,
-unless --complete says that the captures hold every frame.
+report says so. A deviation that frames missing from a capture would explain is a
+warning, unless --complete states that the captures contain every frame.
 
---out writes report.html (findings, packet by packet, PSN over time,
-connections, how the captures were read), findings.json (what --format json
-prints) and junit.xml, whatever the verdict. Existing files are replaced once
-the new ones are complete.`,
+--out writes report.html, findings.json (the output of --format json) and
+junit.xml, whatever the verdict. Older files are replaced when all three are
+complete.`,
 		Example: `  candela analyze runs/quickstart
   candela analyze before.pcap --after behind.pcap
   candela analyze --tap requester=host1.pcap --tap responder=host2.pcap
@@ -109,28 +109,28 @@ the new ones are complete.`,
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&after, "after", "", "second capture, downstream of the injector or switch")
+	fl.StringVar(&after, "after", "", "second capture, taken after the injector or switch")
 	fl.StringArrayVar(&taps, "tap", nil,
-		"PLACE=FILE: a capture and where it was taken (requester, responder, before, after), or NAME=FILE")
-	fl.BoolVar(&o.SameClock, "same-clock", false, "one clock stamped both captures: do not estimate")
+		"PLACE=FILE: a capture and where it was taken (requester, responder, before, after); or NAME=FILE")
+	fl.BoolVar(&o.SameClock, "same-clock", false, "both captures have timestamps of one clock: estimate no offset")
 	fl.BoolVar(&o.Complete, "complete", false,
-		"the captures hold every frame that was sent or, with --tap PLACE=FILE, that passed there")
+		"the captures contain every frame that was sent or, with --tap PLACE=FILE, that passed that place")
 	settings.flags(fl)
 	fl.StringVar(&o.Connections, "connections", "", "connections document (candela.connections/v1)")
-	fl.StringVar(&waivers, "waivers", "", "file of known violations that do not fail, for run directories")
+	fl.StringVar(&waivers, "waivers", "", "file of known violations that do not fail; only for run directories")
 	fl.StringVar(&input, "input", "auto", "encoding of the trace: auto, mirror, plain or lumina")
 	fl.BoolVar(&o.KeepPartial, "keep-partial", false, "accept a plain capture that ends in the middle of a packet")
 	fl.IntVar(&o.Workers, "workers", runtime.GOMAXPROCS(0),
-		"processors to analyse with, connections being divided between them; the result is the same for any number")
+		"processors to use; the result does not depend on it")
 	fl.BoolVar(&o.Strict, "strict", false, "warnings fail, too")
 	fl.StringVar(&docs.dir, "out", "", "directory for report.html, findings.json and junit.xml")
 	fl.StringVar(&docs.junit, "junit", "", "file for the result as JUnit XML")
-	fl.StringVar(&format, "format", "text", "output on stdout: text or json")
+	fl.StringVar(&format, "format", "text", "format of stdout: text or json")
 	fl.BoolVarP(&verbose, "verbose", "v", false, "show all rows")
 	return cmd
 }
 
-// inputOrInfrastructure keeps errors about the user's files at exit status 2 and makes all others failures of ours.
+// inputOrInfrastructure leaves errors about the user's files at exit status 2; all others get 4.
 func inputOrInfrastructure(err error) error {
 	if errors.Is(err, orchestrator.ErrInput) {
 		return err

@@ -14,7 +14,7 @@ import (
 	"candela.dev/candela/orchestrator/report"
 )
 
-// analysisFiles are the files that an analysis leaves behind.
+// analysisFiles are the files that an analysis writes.
 type analysisFiles struct {
 	dir   string // of report.html, findings.json and junit.xml; empty: none
 	junit string // another file for JUnit XML; empty: none
@@ -28,7 +28,7 @@ const (
 	junitFile    = "junit.xml"
 )
 
-// prepare makes the directory, so that a long analysis does not end with a place that cannot be written.
+// prepare makes the directory: an error after a long analysis would be too late.
 func (f *analysisFiles) prepare() error {
 	if f.dir == "" {
 		return nil
@@ -44,7 +44,7 @@ func (f *analysisFiles) prepare() error {
 		return fmt.Errorf("--out %s is not a directory", f.dir)
 	}
 	if _, err := os.Stat(filepath.Join(f.dir, "run.json")); err == nil {
-		return fmt.Errorf("--out %s is a run directory, whose report belongs to its run: name another directory", f.dir)
+		return fmt.Errorf("--out %s is a run directory, which has a report of its own: name another directory", f.dir)
 	}
 	return nil
 }
@@ -56,7 +56,7 @@ func (f *analysisFiles) discard() {
 	}
 }
 
-// write writes the files. None replaces an older one before all of them are complete.
+// write writes the files. Older files are replaced when all new ones are complete.
 func (f *analysisFiles) write(o *orchestrator.Outcome) error {
 	var set fileSet
 	defer set.discard()
@@ -153,7 +153,7 @@ func (s *fileSet) commit() error {
 func (s *fileSet) discard() {
 	for _, name := range s.temporary {
 		if name != "" {
-			_ = os.Remove(name) // nothing else can be done about it
+			_ = os.Remove(name) // best effort
 		}
 	}
 }
@@ -200,7 +200,7 @@ func unpackArchive(ctx context.Context, o orchestrator.AnalyzeOptions) (_ orches
 	}
 	defer func() { err = errors.Join(err, archive.Close()) }()
 	if o.Second != "" || o.Connections != "" {
-		return o, release, fmt.Errorf("%s is a bundle, which knows its connections and events: analyse it alone, without "+
+		return o, release, fmt.Errorf("%s is a bundle, which contains its connections and events: analyse it alone, without "+
 			"--connections", o.Trace)
 	}
 	dir, err := os.MkdirTemp("", "candela-bundle-*")

@@ -17,16 +17,16 @@ func newBundle() *cobra.Command {
 	var withTrace bool
 	cmd := &cobra.Command{
 		Use:   "bundle RUN -o FILE",
-		Short: "Pack a run into one file that reproduces it elsewhere",
-		Long: `Pack what a run depends on and what it came to into one tar file: test, testbed,
-connections, entries, environment, counters and analysis, with the SHA-256 of
-each and of the trace. candela replay runs it again and compares to the byte.`,
+		Short: "Pack a run into one file that reproduces it on another machine",
+		Long: `Pack a run into one tar file: test, testbed, connections, table entries,
+environment, counters and analysis, with the SHA-256 of each and of the trace.
+candela replay runs the test again and compares every byte.`,
 		Example: `  candela bundle runs/quickstart -o quickstart.tar
   candela bundle runs/quickstart -o quickstart.tar --with-trace`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if output == "" {
-				return errors.New("-o FILE is missing: where the bundle goes")
+				return errors.New("-o FILE is missing: it names the bundle to write")
 			}
 			run, err := orchestrator.OpenRun(args[0])
 			if err != nil {
@@ -43,11 +43,11 @@ each and of the trace. candela replay runs it again and compares to the byte.`,
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "", "file to write")
-	cmd.Flags().BoolVar(&withTrace, "with-trace", false, "store the trace, too, not just its hash")
+	cmd.Flags().BoolVar(&withTrace, "with-trace", false, "include the trace, not only its hash")
 	return cmd
 }
 
-// writeBundle leaves no half-written file behind.
+// writeBundle removes the file if it cannot complete it.
 func writeBundle(path string, run *orchestrator.OpenedRun, withTrace bool) (m *bundle.Manifest, err error) {
 	file, err := os.Create(path)
 	if err != nil {

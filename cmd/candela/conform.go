@@ -44,24 +44,24 @@ func newConform() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "conform",
 		Short: "Qualify a NIC against the transport rules of the specification",
-		Long: `Run the conformance suite on a NIC model and judge it rule by rule: the
-wire-observable transport rules of IBTA volume 1, chapter 9, for reliable
-connections, and of annex A17 for RoCEv2. A rule passes only if the trace proves
-that its situation occurred and nothing broke it; otherwise it fails, or is not
-exercised, with the reason.
+		Long: `Run the conformance suite on a NIC model and judge it rule by rule: the transport
+rules that can be observed on the wire, from IBTA volume 1, chapter 9 (reliable
+connections) and annex A17 (RoCEv2). A rule passes if the trace proves that its
+situation occurred and was handled correctly. Otherwise it fails, or is reported
+as not exercised with the reason.
 
-With --peer the other host is another NIC model, and --role says which side
---profile plays: an interoperability run. Its findings speak of the pair. The
-specification bounds neither how soon a NAK comes nor how soon a requester
-reacts to it; the suite bounds both by --nak-us and --reaction-us or, without
-them, by twice what the profile declares and 20 us.
+The specification does not limit how soon a NAK is sent and how soon a requester
+reacts to it. The suite limits both by --nak-us and --reaction-us; without these
+flags, by twice the latency of the profile plus 20 us.
 
-With --testbed vm the device under test is Linux's soft-RoCE in virtual
-machines. Its times are reported and not judged, but for those that --nak-us and
---reaction-us bound; what it lacks by choice is not exercised. With --testbed
-netns the models exchange real packets; tests with events that its switch lacks
-run on netns-afpacket, and latencies are judged by --nak-us and --reaction-us
-only.
+With --peer the other host is another NIC model, and --role is the side of
+--profile. The findings are about the pair.
+
+With --testbed vm the device under test is Linux's soft-RoCE in virtual machines.
+Features that it lacks by design are not exercised. With --testbed netns the
+models exchange real packets; tests with events that its switch lacks run on
+netns-afpacket. On both testbeds times are reported and judged only against
+--nak-us and --reaction-us.
 
 The report is in conformance.md and conformance.json, next to the run
 directories. The exit status is 1 if a rule failed.`,
@@ -80,19 +80,18 @@ directories. The exit status is 1 if a rule failed.`,
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.profile, "profile", "spec", "NIC model of both hosts")
-	fl.StringVar(&f.testbed, "testbed", "", "testbed instead of the virtual one: netns with models on real packets, vm "+
-		"with soft-RoCE, or a description of these kinds")
+	fl.StringVar(&f.testbed, "testbed", "", "testbed instead of the virtual one: netns, vm, or the file of a description of these kinds")
 	fl.StringSliceVar(&f.bugs, "bugs", nil, "seeded bugs of both hosts")
 	fl.StringVar(&f.peer, "peer", "", "NIC model of the other host (default: the same on both)")
 	fl.StringVar(&f.role, "role", "requester", "side of --profile in a run with --peer: requester or responder")
-	fl.Float64Var(&f.nak, "nak-us", 0, "longest time from a packet behind a gap to the NAK, in us; 0: from the profile")
-	fl.Float64Var(&f.react, "reaction-us", 0, "longest time from a NAK to the repetition, in us; 0: from the profile")
+	fl.Float64Var(&f.nak, "nak-us", 0, "longest time from the packet after a gap to the NAK, in us; 0: from the profile")
+	fl.Float64Var(&f.react, "reaction-us", 0, "longest time from a NAK to the retransmission, in us; 0: from the profile")
 	fl.StringVar(&f.out, "out", "", "directory for the report and the run directories (default runs/conform-PROFILE)")
-	fl.StringVar(&f.report, "report", "", "directory for a site of the result (default report in --out); none: no site")
-	fl.StringVar(&f.junit, "junit", "", "also write JUnit XML to this file")
-	fl.StringVar(&f.format, "format", "text", "output on stdout: text or json")
-	fl.BoolVarP(&f.verbose, "verbose", "v", false, "print the rules that pass, too")
-	fl.IntVar(&f.workers, "workers", 0, "runs at a time; 0: one for each CPU")
+	fl.StringVar(&f.report, "report", "", "directory for a static site of the result (default report in --out); none: no site")
+	fl.StringVar(&f.junit, "junit", "", "file for the result as JUnit XML")
+	fl.StringVar(&f.format, "format", "text", "format of stdout: text or json")
+	fl.BoolVarP(&f.verbose, "verbose", "v", false, "also print the rules that pass")
+	fl.IntVar(&f.workers, "workers", 0, "runs at a time; 0: one on each CPU")
 	return cmd
 }
 
@@ -147,14 +146,14 @@ func conform(cmd *cobra.Command, f conformFlags) (err error) {
 	case report.Breached():
 		return statusError{status: orchestrator.ExitFail}
 	case len(report.Broken) > 0:
-		return infrastructure(fmt.Errorf("%d runs came to no end, twice; the rest is no qualification", len(report.Broken)))
+		return infrastructure(fmt.Errorf("%d runs ended with an error, twice: without them the report qualifies nothing", len(report.Broken)))
 	case !report.OK():
 		return statusError{orchestrator.ExitInvalid, errors.New("no rule was exercised")}
 	}
 	return nil
 }
 
-// equipSuite puts the device of a testbed of virtual machines in the place of the models.
+// equipSuite replaces the NIC models by the device of a testbed of virtual machines.
 func equipSuite(ctx context.Context, s *conformance.Suite, live *livebeds, name string) error {
 	bed, err := config.LoadTestbed(name)
 	if err != nil {
@@ -164,8 +163,8 @@ func equipSuite(ctx context.Context, s *conformance.Suite, live *livebeds, name 
 		return modelsOn(ctx, s, live, name)
 	}
 	if bed.Kind != config.KindVM {
-		return fmt.Errorf("--testbed %s is of kind %s: the kinds are vm, with a device that is no model, and netns, with "+
-			"models on real packets", name, bed.Kind)
+		return fmt.Errorf("--testbed %s is of kind %s: want vm, with soft-RoCE, or netns, with NIC models on "+
+			"real packets", name, bed.Kind)
 	}
 	s.Options, s.Build, s.Declared = configOptions(name), live.builder(ctx, bed), nil
 	if s.Device, err = live.device(ctx, bed); err != nil {
@@ -174,8 +173,8 @@ func equipSuite(ctx context.Context, s *conformance.Suite, live *livebeds, name 
 	return nil
 }
 
-// modelsOn makes the suite run its models on real packets. What a profile declares of its latencies is not held against
-// a machine.
+// modelsOn makes the suite run its models on real packets. The latencies that a profile declares do not apply to a
+// machine.
 func modelsOn(ctx context.Context, s *conformance.Suite, live *livebeds, name string) error {
 	_, fallback, err := modelTestbed(name)
 	if err != nil {
@@ -190,7 +189,7 @@ func modelsOn(ctx context.Context, s *conformance.Suite, live *livebeds, name st
 	return nil
 }
 
-// declaredLatencies returns what a profile says of its times; of an unknown one nothing.
+// declaredLatencies returns the latencies of a profile, zero for an unknown one.
 func declaredLatencies(profile string) rdma.Latencies {
 	p, err := rdma.ProfileByName(profile)
 	if err != nil {
@@ -227,7 +226,7 @@ func checkConform(f *conformFlags) error {
 			return err
 		}
 		if bed.Kind == config.KindVM {
-			return errors.New("--testbed has a device that is no model: --peer and --bugs don't go with it")
+			return errors.New("--testbed of kind vm has a real device: --peer and --bugs need NIC models")
 		}
 	}
 	if err := junitWritable(f.junit); err != nil {

@@ -38,16 +38,16 @@ func newDetect() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "detect",
 		Short: "Measure how well the analyzers separate broken from correct NICs",
-		Long: `Give a NIC model every seeded bug in turn and see whether the rule that is meant
-for it fires; run every example on correct models, where no rule may fire; and
-run random scenarios on them, likewise.
+		Long: `Measure detection in three parts:
+  - each seeded bug on a NIC model: the rule that is meant for it must fire
+  - every example on correct models: no rule may fire
+  - random scenarios on correct models: no rule may fire
 
-With --testbed the test of each bug runs on real packets, such as in network
-namespaces; examples and random scenarios don't. A test with events that netns
-lacks runs on netns-afpacket. What software hosts cannot show is listed with the
-reason.
+With --testbed only the first part runs, on real packets, such as those of
+network namespaces. A test with events that netns lacks runs on netns-afpacket.
+Bugs that software hosts cannot show are listed with the reason.
 
-The exit status is 1 if a bug was missed or caught by another rule only, or if
+The exit status is 1 if a bug was missed or caught only by another rule, or if
 there was a false alarm.`,
 		Example: `  candela detect
   candela detect --profiles cx5 --scenarios 0
@@ -62,15 +62,15 @@ there was a false alarm.`,
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.configs, "configs", "configs", "directory of the examples")
-	fl.StringSliceVar(&f.profiles, "profiles", nil, "profiles instead of all; the matrix is that of the first")
-	fl.IntVar(&f.scenarios, "scenarios", 1000, "random scenarios")
-	fl.Uint64Var(&f.first, "first", 0, "number of the first scenario")
+	fl.StringSliceVar(&f.profiles, "profiles", nil, "profiles instead of all")
+	fl.IntVar(&f.scenarios, "scenarios", 1000, "number of random scenarios")
+	fl.Uint64Var(&f.first, "first", 0, "number of the first random scenario")
 	fl.StringVar(&f.testbed, "testbed", "",
-		"testbed of the matrix instead of the virtual one: a description, netns or netns-afpacket")
-	fl.StringSliceVar(&f.bugs, "bugs", nil, "bugs instead of all")
+		"testbed instead of the virtual one: netns, netns-afpacket, or the file of a description")
+	fl.StringSliceVar(&f.bugs, "bugs", nil, "seeded bugs instead of all")
 	reportFlag(cmd, &f.report)
-	fl.StringVar(&f.junit, "junit", "", "also write JUnit XML to this file")
-	fl.StringVar(&f.format, "format", "text", "output on stdout: text or json")
+	fl.StringVar(&f.junit, "junit", "", "file for the result as JUnit XML")
+	fl.StringVar(&f.format, "format", "text", "format of stdout: text or json")
 	return cmd
 }
 
@@ -85,7 +85,7 @@ func detect(cmd *cobra.Command, f detectFlags) error {
 		return err
 	}
 	if _, err := os.Stat(filepath.Join(f.configs, "detect")); err != nil {
-		return fmt.Errorf("--configs: %w\n  want the directory configs of Candela's sources, which holds a test for each bug",
+		return fmt.Errorf("--configs: %w\n  want the directory configs of Candela's sources, which contains a test for each bug",
 			err)
 	}
 	if f.profiles == nil {
@@ -100,7 +100,7 @@ func detect(cmd *cobra.Command, f detectFlags) error {
 	}
 	if f.testbed != "" {
 		if cmd.Flags().Changed("scenarios") {
-			return errors.New("--scenarios and --testbed exclude each other: random scenarios are for the virtual testbed")
+			return errors.New("--scenarios and --testbed exclude each other: random scenarios run on the virtual testbed only")
 		}
 		f.scenarios = 0
 	}

@@ -14,10 +14,10 @@ func newDiff() *cobra.Command {
 	var format, out string
 	cmd := &cobra.Command{
 		Use:   "diff RUN RUN",
-		Short: "Compare two runs, environment first",
-		Long: `Print in what two run directories differ: what they ran on, what was configured,
-the verdicts, findings that appeared or disappeared, distributions and counters.
-Times of day and names of runs don't count.
+		Short: "Compare two runs: environment, configuration and results",
+		Long: `Print the differences of two run directories: environment, configuration,
+verdict, findings that appeared or disappeared, distributions and counters.
+Times of day and names of runs are ignored.
 
 The exit status is 0 if they are the same and 1 if they differ.`,
 		Example: `  candela diff runs/quickstart runs/quickstart-2
@@ -55,6 +55,6 @@ The exit status is 0 if they are the same and 1 if they differ.`,
 		},
 	}
 	reportFlag(cmd, &out)
-	cmd.Flags().StringVar(&format, "format", "text", "output on stdout: text or json")
+	cmd.Flags().StringVar(&format, "format", "text", "format of stdout: text or json")
 	return cmd
 }

@@ -38,14 +38,14 @@ func newFuzz() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fuzz CONFIG",
 		Short: "Look for events that reach new protocol states or break a rule",
-		Long: `Change a test at random (events, iters, verbs, sizes, timeouts), keep the tests
-that take a transition of an analyzer's state machine for the first time, and go
-on from them. Every run is judged. Of each rule that is violated the first run
-is minimized and saved in the corpus as a bug report: the smallest test, a
-bundle for candela replay, and a text.
+		Long: `Change a test at random (events, iters, verbs, sizes, timeouts). A test that takes
+a transition of an analyzer's state machine for the first time is kept in the
+corpus, and changed further. Every run is judged. The first run that violates a
+rule is minimized and saved in the corpus as a bug report: the smallest test, a
+bundle for candela replay, and a description.
 
-The corpus is where the next call goes on. With --runs, the same base test, seed
-and corpus give the same results.
+A later call continues with the corpus. With --runs, the same test, seed and
+corpus give the same results.
 
 The exit status is 1 if a rule was violated.`,
 		Example: `  candela fuzz configs/quickstart.yml
@@ -54,21 +54,21 @@ The exit status is 1 if a rule was violated.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f.line = commandLine(cmd, args)
 			if f.runs < 0 || f.time <= 0 {
-				return fmt.Errorf("--runs %d, --time %v: want no negative number and some time", f.runs, f.time)
+				return fmt.Errorf("--runs %d, --time %v: want --runs of at least 0 and --time above 0", f.runs, f.time)
 			}
 			if f.runs > 0 && !cmd.Flags().Changed("time") {
-				f.time = 0 // the number of runs is the limit, so that results don't depend on the machine
+				f.time = 0 // with --runs alone results do not depend on the machine
 			}
 			return fuzz(cmd, args[0], f)
 		},
 	}
 	fl := cmd.Flags()
-	fl.DurationVar(&f.time, "time", time.Minute, "how long to look; without a limit if --runs is given")
-	fl.IntVar(&f.runs, "runs", 0, "runs at most; 0: as many as the time allows")
-	fl.Uint64Var(&f.seed, "seed", 1, "seed of all that is drawn")
+	fl.DurationVar(&f.time, "time", time.Minute, "longest time; no limit if --runs is given")
+	fl.IntVar(&f.runs, "runs", 0, "most runs; 0: as many as the time allows")
+	fl.Uint64Var(&f.seed, "seed", 1, "seed of all random choices")
 	reportFlag(cmd, &f.report)
-	fl.StringVar(&f.corpus, "corpus", "corpus", "directory of tests found and of bug reports")
-	fl.BoolVarP(&f.verbose, "verbose", "v", false, "print transitions as they are reached")
+	fl.StringVar(&f.corpus, "corpus", "corpus", "directory for tests that reached new transitions and for bug reports")
+	fl.BoolVarP(&f.verbose, "verbose", "v", false, "print each transition when it is reached first")
 	return cmd
 }
 
@@ -79,7 +79,7 @@ func loadBase(file string) (*config.Test, error) {
 		return nil, err
 	}
 	if config.IsSwitchTest(data) {
-		return nil, fmt.Errorf("%s is a test of a switch; fuzzing varies tests of NICs, such as configs/quickstart.yml", file)
+		return nil, fmt.Errorf("%s is a test of a switch; candela fuzz changes tests of NICs, such as configs/quickstart.yml", file)
 	}
 	return config.Load(file, configOptions(""))
 }
@@ -106,7 +106,7 @@ func fuzz(cmd *cobra.Command, file string, f fuzzFlags) (err error) {
 	defer func() { err = errors.Join(err, closeAll(all)) }()
 	ctx := cmd.Context()
 	if f.time > 0 {
-		// No deadline: requests to the injector would fail by it a moment before ctx tells why.
+		// Not a deadline: requests to the injector would fail with it before ctx has a cause.
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithCancel(ctx)
 		defer cancel()
@@ -154,14 +154,14 @@ func fuzzOptions(cmd *cobra.Command, f fuzzFlags, store *exploration.Store, kept
 	}
 }
 
-// printCoverage says which transitions were taken, and why others were not.
+// printCoverage prints how many transitions were taken, and why others were not.
 func printCoverage(w io.Writer, r exploration.Report, verbose bool) {
 	fmt.Fprintf(w, "transitions: %d covered of %d reachable (%d declared)\n", r.Covered, r.Reachable, r.Declared)
 	for _, name := range r.Missing {
 		fmt.Fprintln(w, "  not yet taken:", name)
 	}
 	if len(r.Missing) > 0 {
-		fmt.Fprintln(w, "    need more runs, or another base test: the next call goes on from the corpus")
+		fmt.Fprintln(w, "    need more runs or another test; the next call continues with the corpus")
 	}
 	for _, b := range r.Blocked {
 		fmt.Fprintf(w, "  %d out of reach: %s\n", len(b.Names), b.Reason)
@@ -176,7 +176,7 @@ func printCoverage(w io.Writer, r exploration.Report, verbose bool) {
 	}
 }
 
-// fuzzed prints what the exploration came to.
+// fuzzed prints the result of the exploration.
 func fuzzed(cmd *cobra.Command, r exploration.Report, took time.Duration, f fuzzFlags) error {
 	w := report.NewWrapper(cmd.OutOrStdout(), textOptions(cmd.OutOrStdout(), false))
 	fmt.Fprintf(w, "%s, %s in %s\n", count(r.Runs, "run"), count(r.Corpus, "test"), f.corpus)

@@ -25,13 +25,12 @@ func main() {
 	os.Exit(int(status))
 }
 
-// impatience is how long after the first signal a second one is ignored: timeout(1) sends each twice. A later one ends
-// the process at once; what it has made ends with it.
+// impatience is how long after the first signal a second one is ignored: timeout(1) sends each signal twice. A later
+// signal ends the process at once, and its testbeds end with it.
 const impatience = time.Second
 
-// signalContext returns a context that ends when this process is told to stop. A node of a testbed keeps the default:
-// before it becomes what it is to be, it has nothing to clean up, and a signal that it took note of would be forgotten
-// then.
+// signalContext returns a context that ends when this process gets a signal to stop. A node of a testbed keeps the
+// default: until it executes its program it has nothing to clean up, and that would forget a signal caught here.
 func signalContext(args []string) (context.Context, context.CancelFunc) {
 	if len(args) > 1 && args[0] == "testbed" && args[1] == nodeCommand {
 		return context.Background(), func() {}
@@ -48,8 +47,8 @@ func signalContext(args []string) (context.Context, context.CancelFunc) {
 	return ctx, stop
 }
 
-// outlivePipe makes a write to a pipe that nobody reads an error, until the returned function is called: the signal
-// that is the default would end the process before it has taken its testbed down. Children keep the default.
+// outlivePipe makes a write to a closed pipe an error until the returned function is called. By default SIGPIPE would
+// end the process before it removes its testbed. Children keep the default.
 func outlivePipe() (stop func()) {
 	broken := make(chan os.Signal, 1)
 	signal.Notify(broken, syscall.SIGPIPE)
@@ -82,8 +81,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) orchestra
 	return status
 }
 
-// errorPrefix names the program before an error, except where the error begins with the place in a file: editors and
-// CI systems find that at the start of a line only.
+// errorPrefix is the name of the program, or empty if the error begins with a place in a file: editors and CI systems
+// find a place only at the start of a line.
 func errorPrefix(err error) string {
 	if placed.MatchString(err.Error()) {
 		return ""
@@ -94,7 +93,7 @@ func errorPrefix(err error) string {
 // placed matches an error that begins with file, line and column.
 var placed = regexp.MustCompile(`^[^:\n]+:[0-9]+:[0-9]+: `)
 
-// statusError carries an exit status other than "bad usage" out of a command. err may be nil: the command has said all.
+// statusError carries an exit status other than "bad usage" out of a command. With a nil err nothing is printed.
 type statusError struct {
 	status orchestrator.Exit
 	err    error
@@ -116,12 +115,16 @@ func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "candela",
 		Short: "Test hardware network stacks packet by packet",
-		Long: `Candela plays a programmable switch between two RDMA hosts, injects drops, ECN
-marks and corruption into exactly the packets that a test names, records every
+		Long: `Candela tests RDMA NICs and switches. It puts a programmable switch between two
+hosts, drops, marks or corrupts the packets that a test names, records every
 packet, and judges the device under test from the trace.
 
-Exit status: 0 pass, 1 fail, 2 bad usage or configuration, 3 invalid (nothing
-can be said about the device), 4 something of Candela or of the lab failed.`,
+Exit status:
+  0  pass
+  1  fail
+  2  wrong usage or configuration
+  3  invalid: the run proves nothing about the device
+  4  Candela, the machine or the lab failed`,
 		Example: `  candela run configs/quickstart.yml
   candela analyze capture.pcap
   candela trace show runs/quickstart --around 5`,
@@ -137,7 +140,7 @@ can be said about the device), 4 something of Candela or of the lab failed.`,
 		newVersion(), newMan())
 	explainUsage(root)
 	completeValues(root)
-	// Help is written for a terminal of 80 columns; flags would be as long as their lines.
+	// Texts are written for 80 columns; without this cobra does not wrap the flags.
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "FlagUsages", "FlagUsagesWrapped 80"))
 	return root
 }

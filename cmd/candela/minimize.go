@@ -31,23 +31,22 @@ func newMinimize() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "minimize RUN",
 		Short: "Find the smallest test that fails like a run",
-		Long: `Take the test of a failing run apart, by delta debugging, until nothing can be
-left out: the fewest events, then the least traffic, with which the same rule is
-still violated. Of a test of a switch the fewest flows and changes stay. Print
-the test that is left and write it to a file.
+		Long: `Find the smallest test that still violates the same rule, by delta debugging:
+first the fewest events, then the least traffic; of a test of a switch, the
+fewest flows and changes. Print that test and write it to a file.
 
-The result is the same every time, unless time or runs gave out, which the file
-then says.`,
+The result is the same every time unless --time or --runs ended the search; the
+file then says so.`,
 		Example: `  candela minimize runs/nightly-17
   candela minimize runs/nightly-17 --rule gbn.nak-psn -o bug.yml`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return minimize(cmd, args[0], f) },
 	}
 	fl := cmd.Flags()
-	fl.StringVarP(&f.output, "output", "o", "", "file for the test (default NAME-minimal.yml)")
-	fl.StringVar(&f.rule, "rule", "", "rule to preserve (default: that of the first violation)")
-	fl.IntVar(&f.runs, "runs", 1000, "runs at most")
-	fl.DurationVar(&f.time, "time", time.Minute, "time at most")
+	fl.StringVarP(&f.output, "output", "o", "", "file to write (default NAME-minimal.yml)")
+	fl.StringVar(&f.rule, "rule", "", "rule that the test must still violate (default: that of the first violation)")
+	fl.IntVar(&f.runs, "runs", 1000, "most runs")
+	fl.DurationVar(&f.time, "time", time.Minute, "longest time")
 	return cmd
 }
 
@@ -85,15 +84,15 @@ func minimize(cmd *cobra.Command, dir string, f minimizeFlags) error {
 	return err
 }
 
-// failure is what a run failed with, of NICs or of a switch.
+// failure is the failed test of a run, of NICs or of a switch.
 type failure struct {
 	test   string // its name
 	reduce func(ctx context.Context, runs int, begin func(run int)) (smallest, error)
 }
 
-// smallest is the least that fails alike.
+// smallest is the smallest test that fails alike.
 type smallest struct {
-	left      string // of the test, as people count
+	left      string // for people: "1 of 3 events"
 	runs      int
 	documents func(from, file, testbed string) reduction.Document
 }
@@ -110,7 +109,7 @@ func (s smallest) write(from, file string) (test []byte, err error) {
 	return doc.Test, os.WriteFile(file, doc.Test, 0o666)
 }
 
-// openFailure reads what a run failed with; rule names one of its findings.
+// openFailure reads the failure of a run; rule names one of its findings, empty: the first violation.
 func openFailure(dir, rule string) (f failure, err error) {
 	run, err := orchestrator.OpenRun(dir)
 	if err != nil {
@@ -167,7 +166,7 @@ func failureOfNICs(test *config.Test, target reduction.Target) failure {
 
 func events(t *config.Test) int { return len(t.Traffic.DataEvents) + len(t.Traffic.ControlEvents) }
 
-// leftOf says how many of a test's things a smaller one still has.
+// leftOf says how many events or flows of a test are left.
 func leftOf(what string, now, before int) string {
 	return fmt.Sprintf("%d of %s", now, count(before, what))
 }

@@ -34,7 +34,7 @@ func failureOfSwitch(test *config.SwitchTest, target reduction.Target) failure {
 	}}
 }
 
-// switchRunner runs candidates one after another, below a directory of which nothing is kept.
+// switchRunner runs candidates one after another and removes their files below scratch.
 func switchRunner(scratch string, begin func(run int)) reduction.SwitchRunner {
 	n := 0
 	return func(ctx context.Context, t *config.SwitchTest) (*orchestrator.Outcome, error) {

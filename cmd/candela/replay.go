@@ -17,12 +17,12 @@ func newReplay() *cobra.Command {
 	var out string
 	cmd := &cobra.Command{
 		Use:   "replay BUNDLE",
-		Short: "Run a bundle again and compare with the original to the byte",
-		Long: `Run the test of a bundle again on the virtual testbed, and compare every file
-that the bundle names with what came out now, the trace included.
+		Short: "Run the test of a bundle again and compare every byte",
+		Long: `Run the test of a bundle again on the virtual testbed, and compare every file of
+the new run with the bundle, including the trace.
 
-The exit status is 0 if all is the same, 1 if anything differs, whatever the
-verdict of the test.`,
+The exit status is 0 if all files are identical and 1 if any differs. The verdict
+of the test does not matter.`,
 		Example: `  candela replay bug.tar
   candela replay bug.tar --out /tmp/runs`,
 		Args: cobra.ExactArgs(1),
@@ -46,7 +46,7 @@ verdict of the test.`,
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&out, "out", "runs", "directory for the run directory")
+	cmd.Flags().StringVar(&out, "out", "runs", "directory in which the run directory is made")
 	return cmd
 }
 
@@ -70,7 +70,7 @@ func readBundle(path string) (b *bundle.Bundle, err error) {
 	return b, nil
 }
 
-// openBundle opens a bundle, plain or compressed. What is no archive is opened, too: the bundle's reader says what is
+// openBundle opens a bundle, plain or compressed. Other files are opened, too: the bundle's reader explains what is
 // wrong.
 func openBundle(path string) (io.ReadCloser, error) {
 	if archive, err := bundle.OpenArchive(path); archive != nil || err != nil {

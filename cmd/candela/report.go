@@ -24,17 +24,19 @@ func newReport() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "report DIR|SWEEP|RUN|TRACE...",
 		Short: "Write runs, sweeps and traces as one static site",
-		Long: `Write an index of all runs with filters (verdict, rule, connection, text), a
-page for each run, and for each sweep heat maps and line plots of any measure
-over any axis. From a finding one click leads to its packets, with the display
-filter for Wireshark.
+		Long: `Write a static site:
+  - an index of all runs, with filters for verdict, rule, connection and text
+  - a page for each run; each finding links to its packets, with the display
+    filter for Wireshark
+  - a page for each sweep: heat maps and line plots of any metric over any axis
 
-A directory stands for all runs and sweeps below it. A bundle or a capture is
-judged as candela analyze judges it; a run directory is shown as it was judged.
+For a directory, all runs and sweeps below it are shown. A bundle or a capture is
+judged as by candela analyze; a run directory is shown with its recorded verdict.
 
-The site needs no server and no network: open index.html, also from a file share
-or as an artefact of CI. Runs beside the site are linked; of others, files of up
-to 4 MiB are copied into it. An older site in the directory is replaced.`,
+The site needs no server and no network: open index.html, also on a file share or
+as an artefact of CI. Runs beside the site are linked; files of other runs are
+copied into it if they have at most 4 MiB. An older site in the directory is
+replaced.`,
 		Example: `  candela report runs
   candela report runs/sweep-psn --out /tmp/sweep
   candela report runs/quickstart capture.pcap --out report`,
@@ -53,13 +55,13 @@ to 4 MiB are copied into it. An older site in the directory is replaced.`,
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&out, "out", "", "directory of the site (default: report in DIR or SWEEP, otherwise in the current\n"+
+	fl.StringVar(&out, "out", "", "directory of the site (default report in DIR or SWEEP, otherwise in the current\n"+
 		"directory)")
 	fl.StringVar(&title, "title", "", "heading of the index")
 	return cmd
 }
 
-// judge judges what has no report of its own.
+// judge judges a capture or a bundle.
 func judge(ctx context.Context, path string) (*report.Report, error) {
 	o := orchestrator.AnalyzeOptions{Trace: path, Plots: true, Workers: 1, Version: toolVersion(), Command: toolName(),
 		Config: configOptions("")}
@@ -70,7 +72,7 @@ func judge(ctx context.Context, path string) (*report.Report, error) {
 	return outcome.Report, nil
 }
 
-// defaultSite is where the site of the arguments is written: in a directory with runs, so that both move together.
+// defaultSite is the directory of the site: below a directory with runs, so that both move together.
 func defaultSite(args []string) string {
 	info, err := os.Stat(args[0])
 	if len(args) > 1 || err != nil || !info.IsDir() {
@@ -95,7 +97,7 @@ func writeSite(cmd *cobra.Command, s *site.Site, dir string) error {
 	return nil
 }
 
-// commandLine is the command as it can be typed again.
+// commandLine is the command line, quoted for a shell.
 func commandLine(cmd *cobra.Command, args []string) string {
 	words := append([]string{toolName()}, strings.Fields(cmd.CommandPath())[1:]...)
 	words = append(words, args...)
@@ -115,11 +117,11 @@ func commandLine(cmd *cobra.Command, args []string) string {
 	return strings.Join(words, " ")
 }
 
-// noSite is the value of --report that asks for none.
+// noSite is the value of --report for no site.
 const noSite = "none"
 
-// site writes the runs of a suite as a site beside them. The runs are done and judged: a site that cannot be written
-// is a warning.
+// site writes the runs of a suite as a site beside them. The runs are judged by then, so failing to write the site is
+// a warning.
 func (s *suite) site() {
 	if s.total < 2 || s.flags.report == noSite {
 		return
@@ -129,11 +131,11 @@ func (s *suite) site() {
 		dir = freeSite(s.parent())
 	}
 	if err := s.writeSite(dir); err != nil {
-		fmt.Fprintf(s.cmd.ErrOrStderr(), "warning: the runs have no common report: %v\n", err)
+		fmt.Fprintf(s.cmd.ErrOrStderr(), "warning: the site of the runs was not written: %v\n", err)
 	}
 }
 
-// parent is the directory in which the runs are: that of the sweep if they are all points of one.
+// parent is the directory of the runs: that of the sweep if all are points of one.
 func (s *suite) parent() string {
 	if len(s.order) == 1 && len(s.singles) == 0 {
 		return s.order[0].Dir()
@@ -141,7 +143,7 @@ func (s *suite) parent() string {
 	return s.flags.out
 }
 
-// freeSite names the directory of a site below parent. A test may have taken the name for its run.
+// freeSite names the directory of a site below parent. A run directory may already have the usual name.
 func freeSite(parent string) string {
 	dir := filepath.Join(parent, siteDir)
 	if _, err := os.Stat(dir); err == nil && !site.IsSite(dir) {
@@ -181,8 +183,8 @@ func (s *suite) title() string {
 	return ""
 }
 
-// tablesSite writes what a command measured of many runs as a site, with the runs, sweeps and traces of the paths that
-// exist. Without a directory it writes nothing.
+// tablesSite writes the tables of a command as a site, with the runs, sweeps and traces of the paths that exist.
+// Without a directory it writes nothing.
 func tablesSite(cmd *cobra.Command, dir string, s *site.Site, paths ...string) error {
 	if dir == "" || dir == noSite {
 		return nil
@@ -203,7 +205,7 @@ func tablesSite(cmd *cobra.Command, dir string, s *site.Site, paths ...string) e
 	return err
 }
 
-// reportFlag adds the flag of commands that write a site when they are asked to.
+// reportFlag adds the flag of commands that write a site only on request.
 func reportFlag(cmd *cobra.Command, dir *string) {
-	cmd.Flags().StringVar(dir, "report", "", "directory for a site of the result, see candela report --help")
+	cmd.Flags().StringVar(dir, "report", "", "directory for a static site of the result")
 }

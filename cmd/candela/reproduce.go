@@ -38,7 +38,7 @@ type reproduceFlags struct {
 func newReproduce() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reproduce PAPER",
-		Short: "Measure a paper's results again, on models of NICs and switches",
+		Short: "Reproduce a paper's results on models of NICs and switches",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -50,26 +50,25 @@ func newReproduceLumina() *cobra.Command {
 	var f reproduceFlags
 	cmd := &cobra.Command{
 		Use:   "lumina",
-		Short: "Measure Lumina's evaluation again (SIGCOMM 2023): L1 to L9",
-		Long: `Run the tests of configs/lumina on the virtual testbed and hold every value that
-the paper gives against what traffic, injector, mirror, dumpers and analyzers
-measure on the NIC models. The models were made to behave like this; what is
-tested is that the harness measures it back. Figures and sections are those of
-Yu's thesis (Johns Hopkins 2023), more detailed than the paper (Yu et al.,
-SIGCOMM 2023):
+		Short: "Reproduce the evaluation of Lumina (SIGCOMM 2023): L1 to L9",
+		Long: `Run the tests of configs/lumina on the virtual testbed and compare every value of
+the paper with what Candela measures on the NIC models. The models are built to
+behave as the paper describes; the comparison shows that the harness measures
+this correctly. Figures and sections are those of Yu's thesis (Johns Hopkins
+2023), which is more detailed than the paper (Yu et al., SIGCOMM 2023):
 
-  L1  overhead of injector and mirror, figure 5-7a      L6  timeouts, figure
-      5-12
-  L2  dumpers that lose nothing, figure 5-7b            L7  retries until an
-      error, table 5-II
-  L3  from a loss to its NACK, figure 5-8               L8  pacing of CNPs,
-      tables 5-III and 5-IV
-  L4  from a NACK to the repetition, figure 5-9         L9  Go-back-N under
-      aggressive drops, section 5.6.2
-  L5  message size and repair, figures 5-10 and 5-11
+  L1  overhead of injector and mirror      figure 5-7a
+  L2  dumpers that lose no packet          figure 5-7b
+  L3  time from a loss to the NAK          figure 5-8
+  L4  time from a NAK to the retransmission  figure 5-9
+  L5  message size and retransmission      figures 5-10 and 5-11
+  L6  timeouts                             figure 5-12
+  L7  retries until an error               table 5-II
+  L8  pacing of CNPs                       tables 5-III and 5-IV
+  L9  go-back-N under many drops           section 5.6.2
 
-With --out, results.json, report.html and one SVG for each figure are written
-there. The exit status is 1 if a value is out of tolerance.`,
+With --out, results.json, report.html and one SVG for each figure are written.
+The exit status is 1 if a value is out of tolerance.`,
 		Example: `  candela reproduce lumina
   candela reproduce lumina --out /tmp/lumina --keep-runs
   candela reproduce lumina --set cx6-dx.PipelineDepth=34
@@ -78,14 +77,14 @@ there. The exit status is 1 if a value is out of tolerance.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return reproduceLumina(cmd.Context(), cmd, f) },
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.out, "out", "", "directory for results.json and plots")
+	fl.StringVar(&f.out, "out", "", "directory for results.json, report.html and plots")
 	reportFlag(cmd, &f.report)
-	fl.StringVar(&f.junit, "junit", "", "also write JUnit XML to this file")
-	fl.BoolVar(&f.keep, "keep-runs", false, "keep the run directories below --out")
-	fl.BoolVar(&f.quick, "quick", false, "fewer messages and rounds where figures need many")
+	fl.StringVar(&f.junit, "junit", "", "file for the result as JUnit XML")
+	fl.BoolVar(&f.keep, "keep-runs", false, "keep the run directories in --out")
+	fl.BoolVar(&f.quick, "quick", false, "use fewer messages and rounds")
 	fl.IntVar(&f.jobs, "jobs", runtime.GOMAXPROCS(0), "runs at a time")
-	fl.StringArrayVar(&f.set, "set", nil, "change a NIC model for this reproduction: PROFILE.PARAMETER=VALUE (repeatable)")
-	fl.StringVar(&f.format, "format", "text", "output on stdout: text or json")
+	fl.StringArrayVar(&f.set, "set", nil, "change a NIC model: PROFILE.PARAMETER=VALUE (may be repeated)")
+	fl.StringVar(&f.format, "format", "text", "format of stdout: text or json")
 	return cmd
 }
 
@@ -112,7 +111,7 @@ func reproduceLumina(ctx context.Context, cmd *cobra.Command, f reproduceFlags) 
 	return presentReproduction(cmd, f, results)
 }
 
-// presentReproduction writes results to stdout and, if asked for, into a directory. A value out of tolerance is an exit
+// presentReproduction writes results to stdout and into the directory of --out. A value out of tolerance is an exit
 // status.
 func presentReproduction(cmd *cobra.Command, f reproduceFlags, results *comparison.Results) error {
 	if f.out != "" {
@@ -144,7 +143,7 @@ func presentReproduction(cmd *cobra.Command, f reproduceFlags, results *comparis
 	return nil
 }
 
-// check refuses options that make no sense.
+// check checks the options and makes the directory of --out.
 func (f *reproduceFlags) check() error {
 	switch {
 	case f.format != "text" && f.format != "json":
@@ -158,7 +157,7 @@ func (f *reproduceFlags) check() error {
 		return err
 	}
 	if f.out != "" {
-		// Before minutes of measuring, not after.
+		// An error after minutes of measuring would be too late.
 		if err := os.MkdirAll(f.out, 0o777); err != nil {
 			return fmt.Errorf("--out: %w", err)
 		}
@@ -170,25 +169,25 @@ func newReproduceTrimming() *cobra.Command {
 	var f reproduceFlags
 	cmd := &cobra.Command{
 		Use:   "trimming [RESULT]…",
-		Short: "Measure T1 to T16 of packet trimming again (arXiv:2207.04967)",
-		Long: `Run the tests of configs/trimming on the virtual testbed and hold every value
-that the paper gives against what taps and counters measure on the models of
-switches that trim. docs/internals/reproducing-trimming.md says what is
-assumed where the paper is silent. The paper is Popa et al., "Implementing
-packet trimming support in hardware" (arXiv:2207.04967):
+		Short: "Reproduce the evaluation of packet trimming (arXiv:2207.04967): T1 to T16",
+		Long: `Run the tests of configs/trimming on the virtual testbed and compare every value
+of the paper with what taps and counters measure on the models of trimming
+switches. docs/internals/reproducing-trimming.md lists the assumptions where the
+paper gives no value. The paper is Popa et al., "Implementing packet trimming
+support in hardware" (arXiv:2207.04967):
 
-  T1, T2, T3    when headers arrive, figures 5a, 5c, 5b  T11       one pipeline
-                notified, section 6.3
-  T4            number of senders, figure 6              T12, T13  hardware:
-                figure 11 and its table, figure 12
-  T5, T6, T7    18, 32 and 64 senders, figure 7          T14       a network of
-                leaves and spines, section 6.5
-  T8, T9, T10   how long to respond, figures 8 and 9     T15, T16  ping and
-                memcached beside TCP, figures 13 and 14
+  T1, T2, T3    arrival of trimmed headers     figures 5a, 5c, 5b
+  T4            number of senders              figure 6
+  T5, T6, T7    18, 32 and 64 senders          figure 7
+  T8, T9, T10   response times                 figures 8 and 9
+  T11           only one pipeline is notified  section 6.3
+  T12, T13      hardware                       figure 11, its table, figure 12
+  T14           a leaf-spine network           section 6.5
+  T15, T16      ping and memcached beside TCP  figures 13 and 14
 
-With --out, results.json, report.html and one SVG for each figure are written
-there. The exit status is 1 if a value is out of tolerance. Name results to
-measure only those.`,
+With --out, results.json, report.html and one SVG for each figure are written.
+The exit status is 1 if a value is out of tolerance. Without RESULT all are
+measured.`,
 		Example: `  candela reproduce trimming
   candela reproduce trimming T1 T12
   candela reproduce trimming --out /tmp/trimming --keep-runs
@@ -198,13 +197,13 @@ measure only those.`,
 	fl := cmd.Flags()
 	fl.StringVar(&f.out, "out", "", "directory for results.json, report.html and plots")
 	reportFlag(cmd, &f.report)
-	fl.StringVar(&f.junit, "junit", "", "also write JUnit XML to this file")
-	fl.BoolVar(&f.keep, "keep-runs", false, "keep the run directories below --out")
-	fl.BoolVar(&f.quick, "quick", false, "every fourth point of sweeps")
+	fl.StringVar(&f.junit, "junit", "", "file for the result as JUnit XML")
+	fl.BoolVar(&f.keep, "keep-runs", false, "keep the run directories in --out")
+	fl.BoolVar(&f.quick, "quick", false, "run every fourth point of each sweep")
 	fl.IntVar(&f.jobs, "jobs", runtime.GOMAXPROCS(0), "runs at a time")
 	fl.StringArrayVar(&f.set, "set", nil,
-		"change a switch model for this reproduction: MODEL.PARAMETER=VALUE (repeatable)")
-	fl.StringVar(&f.format, "format", "text", "output on stdout: text or json")
+		"change a switch model: MODEL.PARAMETER=VALUE (may be repeated)")
+	fl.StringVar(&f.format, "format", "text", "format of stdout: text or json")
 	return cmd
 }
 

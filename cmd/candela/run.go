@@ -47,28 +47,27 @@ func newRun() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run FILE|DIR...",
 		Short: "Run tests and judge the device under test",
-		Long: `Run each test, write its run directory, and print the verdict. A directory
-stands for the .yml files directly in it.
+		Long: `Run each test, write its run directory, and print the verdict. For a directory,
+run the .yml files directly in it.
 
-A file with a sweep is run once for each point. Each point gets a subdirectory
+A file with a sweep runs once for each point. Each point gets a subdirectory
 beside sweep.json; a summary table follows.
 
-A test that is not for the testbed of --testbed is refused before anything runs:
-one with an event that its switch does not have, or whose key testbeds names
-other kinds. Of several tests the others run, and the refused ones are listed
-with the reason. A file that is wrong ends as an error of its own in the same
-way; the other tests run.
+A test is refused before anything runs if the testbed cannot run it: its switch
+lacks an event of the test, or the test's key testbeds names other kinds. The
+other tests run, and the summary lists the refused ones with the reason. A file
+with an error does not stop the other tests either.
 
-A test of a switch is simulated. With --testbed netns the same switch runs on
-real frames, between network namespaces that the run makes (needs root): see
+A test of a switch is simulated. With --testbed netns the same switch model
+forwards real frames between network namespaces (needs root); see
 docs/guide/live.md, "A switch under test".
 
-Several runs, a sweep's too, are also written as a site: an index with filters,
-plots, a page for each run. See candela report --help.
+Several runs, or the points of a sweep, also get a static site with an index,
+filters, plots and a page for each run; see candela report --help.
 
-The exit status is that of the worst run: infrastructure failure (4), then fail
-(1), then invalid (3), then pass (0). A wrong file counts as 2, between 4 and 1.
-It is also 2 if every test was refused.`,
+The exit status is that of the worst run, in this order: infrastructure failure
+(4), wrong file (2), fail (1), invalid (3), pass (0). It is also 2 if every test
+was refused.`,
 		Example: `  candela run configs/quickstart.yml
   candela run configs --out /tmp/runs --junit junit.xml
   candela run configs/quickstart.yml --repeat 20
@@ -82,20 +81,20 @@ It is also 2 if every test was refused.`,
 	fl := cmd.Flags()
 	fl.StringVar(&f.out, "out", "runs", "directory for run directories")
 	fl.StringVar(&f.testbed, "testbed", "",
-		`testbed instead of the file's: a description, "virtual", "netns", "netns-afpacket", "bmv2" or "vm"`)
+		"testbed instead of the file's: virtual, netns, netns-afpacket, bmv2, vm, or the file of a description")
 	fl.Uint64Var(&f.seed, "seed", 0, "seed instead of the file's")
-	fl.IntVar(&f.repeat, "repeat", 1, "run each test N times; repetition i > 1 uses a seed derived from the first")
+	fl.IntVar(&f.repeat, "repeat", 1, "run each test this many times; repetitions after the first derive their seeds from the test's seed")
 	fl.BoolVar(&f.sameSeed, "repeat-same-seed", false, "use the same seed for every repetition")
 	fl.BoolVar(&f.calibrate, "calibrate", false,
-		"first measure the way to each host without events, and correct latencies by it")
+		"measure the latency to each host in a run without events first, and correct all latencies by it")
 	fl.BoolVar(&f.strict, "strict", false, "warnings fail, too")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "show all rows")
-	fl.StringVar(&f.format, "format", "text", "output on stdout: text or json")
-	fl.IntSliceVar(&f.points, "point", nil, "of a sweep run only these points, numbered from 1")
+	fl.StringVar(&f.format, "format", "text", "format of stdout: text or json")
+	fl.IntSliceVar(&f.points, "point", nil, "run only these points of a sweep, numbered from 1")
 	fl.StringVar(&f.waivers, "waivers", "", "file of known violations that do not fail")
-	fl.StringVar(&f.junit, "junit", "", "also write JUnit XML of all runs to this file")
+	fl.StringVar(&f.junit, "junit", "", "file for the result as JUnit XML")
 	fl.StringVar(&f.report, "report", "",
-		"directory of the site that several runs get (default report beside them); none: no site")
+		"directory for the site of several runs (default report beside them); none: no site")
 	return cmd
 }
 
@@ -141,7 +140,7 @@ func runTests(cmd *cobra.Command, args []string, f runFlags) error {
 	return s.all(cmd.Context())
 }
 
-// all runs everything and takes down the testbeds that it had to make. What runs in the background has ended when it
+// all runs everything and takes down the testbeds that it made. Background runs have ended when it
 // returns.
 func (s *suite) all(ctx context.Context) (err error) {
 	defer s.running.Wait()
@@ -181,7 +180,7 @@ func testFiles(args []string) ([]string, error) {
 			return nil, err
 		}
 		if len(found) == 0 {
-			return nil, fmt.Errorf("%s: no .yml file in this directory", arg)
+			return nil, fmt.Errorf("%s: this directory contains no .yml file", arg)
 		}
 		slices.Sort(found)
 		files = append(files, found...)
@@ -204,9 +203,8 @@ type planned struct {
 	file       string
 }
 
-// loadPlans checks every test before the first one runs. A file with a sweep gives a plan for each point. Of several
-// files those that are not for the testbed are refused, those that are wrong fail themselves, and the others run. The
-// error is about the command line, or about every file.
+// loadPlans checks every test before the first one runs. A file with a sweep gives a plan for each point. unfit lists
+// the files that the testbed cannot run and the files with errors. The error is about the command line or all files.
 func loadPlans(files []string, f runFlags, stderr io.Writer) (plans []planned, unfit []refusal, err error) {
 	for _, file := range files {
 		list, err := loadFile(file, f)
@@ -282,7 +280,7 @@ func loadFile(file string, f runFlags) ([]planned, error) {
 	return plans, nil
 }
 
-// choosePoints returns the points of a sweep that are asked for; all if none is.
+// choosePoints returns the requested points of a sweep, all of them without a request.
 func choosePoints[T any](file string, tests []T, points []int, sweep bool) ([]T, error) {
 	if points == nil {
 		return tests, nil
@@ -300,19 +298,19 @@ func choosePoints[T any](file string, tests []T, points []int, sweep bool) ([]T,
 	return chosen, nil
 }
 
-// suite runs tests one after the other and prints what they come to.
+// suite runs tests one after the other and prints their results.
 type suite struct {
 	cmd     *cobra.Command
 	flags   runFlags
 	total   int
 	reports []*report.Report               // of all runs
-	singles []*report.Report               // of those that are no points of a sweep
+	singles []*report.Report               // of runs outside sweeps
 	sweeps  map[string]*orchestrator.Sweep // by file
 	order   []*orchestrator.Sweep          // in the order of their first runs
 	waivers *orchestrator.Waivers          // nil: none
 	worst   orchestrator.Exit
 	plans   []planned
-	ahead   map[aheadKey]*aheadRun // tests of switches that run, or ran, in the background
+	ahead   map[aheadKey]*aheadRun // background runs of switch tests
 	running sync.WaitGroup         // of them
 	live    livebeds
 	meter   *meter
@@ -368,7 +366,7 @@ func (s *suite) repeatSeed(seed uint64, repeat int) (uint64, bool) {
 	return orchestrator.RepeatSeed(seed, repeat), repeat > 1 && !s.flags.sameSeed
 }
 
-// concluded records and prints what a run came to.
+// concluded records and prints the result of a run.
 func (s *suite) concluded(ctx context.Context, outcome *orchestrator.Outcome, err error, sweep *orchestrator.Sweep,
 	point *config.Point) error {
 	if outcome != nil {
@@ -390,7 +388,7 @@ func (s *suite) concluded(ctx context.Context, outcome *orchestrator.Outcome, er
 	return nil
 }
 
-// unjudged says on stderr why a run judged nothing: programs that read stdout need not look for it there.
+// unjudged prints on stderr why a run has no verdict, for those who let a program read stdout.
 func (s *suite) unjudged(o *orchestrator.Outcome) {
 	if v := o.Verdict; v.Exit == orchestrator.ExitInfrastructure || v.Exit == orchestrator.ExitInvalid {
 		fmt.Fprintf(s.cmd.ErrOrStderr(), "candela: %s: %s\n", o.Report.Name, strings.Join(v.Reasons, "\n  "))
@@ -422,7 +420,7 @@ func (s *suite) record(o *orchestrator.Outcome, sweep *orchestrator.Sweep, point
 	s.singles = append(s.singles, o.Report)
 }
 
-// progress returns what says where a long run is.
+// progress returns the function that reports the steps of a run.
 func (s *suite) progress(name string) func(step string) {
 	s.meter.at(len(s.reports), name)
 	return func(step string) { s.meter.at(len(s.reports), name+": "+step) }

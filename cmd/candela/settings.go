@@ -10,7 +10,7 @@ import (
 	"candela.dev/candela/orchestrator"
 )
 
-// captureSettings are flags that say what a capture without connection manager and document does not.
+// captureSettings are flags for what a capture without connection manager does not show.
 type captureSettings struct{ timeout, retry, rnrRetry, mtu int }
 
 func (s *captureSettings) flags(fl *pflag.FlagSet) {
@@ -18,7 +18,7 @@ func (s *captureSettings) flags(fl *pflag.FlagSet) {
 		"local ACK timeout exponent t of the requesters, 4.096 us * 2^t (ibv_qp_attr.timeout); 0: no timer")
 	fl.IntVar(&s.retry, "retry", 0, "retry_cnt of the requesters")
 	fl.IntVar(&s.rnrRetry, "rnr-retry", 0, "rnr_retry of the requesters; 7: no limit")
-	fl.IntVar(&s.mtu, "mtu", 0, "path MTU in bytes, where neither packets nor the connection manager show it")
+	fl.IntVar(&s.mtu, "mtu", 0, "path MTU in bytes, if neither packets nor the connection manager show it")
 }
 
 // apply checks the flags that were given, and puts them into o.

@@ -73,15 +73,15 @@ type aheadRun struct {
 	err     error
 }
 
-// oneSwitch runs a test of a switch. All tests of its file start with the first, as many at a time as there are cores:
-// they are simulated, and share nothing. They are printed in their order.
+// oneSwitch runs a test of a switch. The first test of a file starts all tests of the file in the background, one a
+// core: simulations share nothing. Results are printed in the order of the points.
 func (s *suite) oneSwitch(ctx context.Context, from *planned, repeat int) error {
 	sweep, err := s.sweepOf(from)
 	if err != nil {
 		return infrastructure(err)
 	}
 	if s.flags.calibrate {
-		return fmt.Errorf("--calibrate: %s is a test of a switch, which has no latencies to correct", from.file)
+		return fmt.Errorf("--calibrate: %s is a test of a switch; only latencies of NIC tests are corrected", from.file)
 	}
 	if s.ahead[aheadKey{from, repeat}] == nil {
 		s.startFile(ctx, from.file, sweep)
@@ -94,8 +94,7 @@ func (s *suite) oneSwitch(ctx context.Context, from *planned, repeat int) error 
 	return s.concluded(ctx, run.outcome, run.err, sweep, point)
 }
 
-// startFile starts every run of a file, in the order of the points, so that the first is ready first. The suite waits
-// for them all.
+// startFile starts every run of a file in the order of the points. The suite waits for all of them.
 func (s *suite) startFile(ctx context.Context, file string, sweep *orchestrator.Sweep) {
 	var queue []aheadKey
 	for i := range s.plans {
@@ -114,7 +113,7 @@ func (s *suite) startFile(ctx context.Context, file string, sweep *orchestrator.
 		workers = 1
 	}
 	s.running.Go(func() {
-		// Each run notices the end of ctx itself: whoever waits for it gets its error.
+		// Each run watches ctx itself and leaves its error in the aheadRun.
 		_ = orchestrator.Batch(context.WithoutCancel(ctx), workers, len(runs), func(_, i int) error {
 			defer close(runs[i].done)
 			runs[i].outcome, runs[i].err = s.simulate(ctx, queue[i], sweep)
@@ -143,7 +142,7 @@ func (s *suite) simulate(ctx context.Context, k aheadKey, sweep *orchestrator.Sw
 func analyzeAny(ctx context.Context, o orchestrator.AnalyzeOptions) (*orchestrator.Outcome, error) {
 	opened, err := orchestrator.OpenRun(o.Trace)
 	if err != nil {
-		return orchestrator.Analyze(ctx, o) // whatever it is
+		return orchestrator.Analyze(ctx, o) // a capture, or an error
 	}
 	if !switchtest.IsRun(opened) {
 		if err := opened.Close(); err != nil {
@@ -152,7 +151,7 @@ func analyzeAny(ctx context.Context, o orchestrator.AnalyzeOptions) (*orchestrat
 		return orchestrator.Analyze(ctx, o)
 	}
 	if o.Second != "" || o.Connections != "" {
-		return nil, errors.Join(fmt.Errorf("%s is a run of a test of a switch: no --after, no --connections", o.Trace),
+		return nil, errors.Join(fmt.Errorf("%s is the run of a switch test: leave out --after and --connections", o.Trace),
 			opened.Close())
 	}
 	outcome, err := switchtest.Analyze(opened, o)

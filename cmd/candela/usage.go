@@ -15,9 +15,8 @@ import (
 	"candela.dev/candela/orchestrator"
 )
 
-// explainUsage makes every command below c say what it takes when it is called wrongly. A command that only holds
-// others shows its help, and refuses a name that is none of theirs: cobra would show the help of a misspelt command and
-// succeed.
+// explainUsage makes every command below c explain its arguments when they are wrong. A command with subcommands
+// only shows its help and refuses unknown names; for those cobra would show the help and succeed.
 func explainUsage(c *cobra.Command) {
 	c.SetFlagErrorFunc(flagError)
 	for _, sub := range c.Commands() {
@@ -41,7 +40,7 @@ func explainUsage(c *cobra.Command) {
 
 func wrongArguments(cmd *cobra.Command, args []string) string {
 	path := cmd.CommandPath()
-	name := strings.TrimPrefix(path, cmd.Root().Name()+" ") // an error begins with the name of the program anyway
+	name := strings.TrimPrefix(path, cmd.Root().Name()+" ") // errors begin with the name of the program
 	if cmd.HasAvailableSubCommands() {
 		said := fmt.Sprintf("%s has no command %q", name, args[0])
 		cmd.SuggestionsMinimumDistance = 2
@@ -59,13 +58,13 @@ func wrongArguments(cmd *cobra.Command, args []string) string {
 	case len(args) > 1:
 		said = fmt.Sprintf("%d arguments are given", len(args))
 	}
-	return fmt.Sprintf("%s: %s\n  usage: %s\n  %s --help tells more", name, said, cmd.UseLine(), path)
+	return fmt.Sprintf("%s: %s\n  usage: %s\n  run %s --help for details", name, said, cmd.UseLine(), path)
 }
 
 // takesArguments reports whether the usage line of a command names any.
 func takesArguments(cmd *cobra.Command) bool { return strings.Contains(cmd.Use, " ") }
 
-// flagError says of a flag what it takes, in other words than those of Go's strconv.
+// flagError explains the values that a flag takes; Go's strconv errors are for programmers.
 func flagError(cmd *cobra.Command, err error) error {
 	var invalid *pflag.InvalidValueError
 	if errors.As(err, &invalid) {
@@ -94,7 +93,7 @@ func wanted(kind string) string {
 	return kind
 }
 
-// writable fails if a file can't be written. Commands that work long before they write ask this first.
+// writable fails if a file cannot be written. Commands that run for minutes check it before they start.
 func writable(path string) error {
 	_, err := os.Stat(path)
 	file, opening := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o666)
@@ -107,7 +106,7 @@ func writable(path string) error {
 	return opening
 }
 
-// machineFailed reports whether an error tells of the machine, not of what a user asked for.
+// machineFailed reports whether the machine caused an error, rather than the user's input.
 func machineFailed(err error) bool {
 	for _, cause := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EIO, syscall.EMFILE,
 		syscall.EPIPE} {
@@ -118,8 +117,8 @@ func machineFailed(err error) bool {
 	return false
 }
 
-// interrupted reports whether err is what became of a command that was told to stop. What failed in the lab by then
-// failed by it.
+// interrupted reports whether err follows from a signal to stop. Failures of the lab after the signal count as its
+// consequences.
 func interrupted(ctx context.Context, err error) bool {
 	if ctx.Err() == nil {
 		return false

@@ -28,17 +28,17 @@ func newAgent() *cobra.Command {
 	var o agentOptions
 	cmd := &cobra.Command{
 		Use:   "agent",
-		Short: "Serve this machine as host, dumper or switch of a run",
-		Long: `Serve this machine's interfaces to an orchestrator, which makes it a traffic
-host or a dumper of a run, or a switch under test between its interfaces. One
-run at a time holds the machine; when its orchestrator has been gone for
---lease, everything that it holds is released.
+		Short: "Serve this machine to runs as host, dumper or switch",
+		Long: `Serve this machine's interfaces to an orchestrator. A run uses the machine as
+traffic host, as dumper, or as switch under test between its interfaces. One run
+at a time holds the machine. If its orchestrator does not answer for --lease,
+the agent releases everything that the run holds.
 
-The agent uses the interfaces that --interface names and no other, takes no path
-and no command from the wire, and keeps captures below --dir. It listens on a
-unix: socket, for root, its own user and --group, or over TCP with mutual TLS,
-on loopback too. It needs CAP_NET_ADMIN and CAP_NET_RAW, with --xdp-pass
-CAP_BPF, too.`,
+The agent uses only the interfaces of --interface, accepts no path and no
+command from the network, and keeps captures in --dir. It listens on a unix:
+socket, for root, its own user and --group, or over TCP with mutual TLS (also on
+loopback). It needs CAP_NET_ADMIN and CAP_NET_RAW; --xdp-pass also needs
+CAP_BPF.`,
 		Example: `  candela agent --interface eth1
   candela agent --interface eth1 --listen 10.1.0.2:9560 --cert agent.pem --key agent.key --ca lab.pem --crl lab.crl`,
 		Args: cobra.NoArgs,
@@ -47,16 +47,16 @@ CAP_BPF, too.`,
 	fl := cmd.Flags()
 	fl.StringVar(&o.listen, "listen", localSocket("agent"),
 		"address to serve on: unix:PATH, or HOST:PORT with certificates")
-	fl.StringVar(&o.group, "group", "", "group whose members may use the unix: socket, beside root and this user")
+	fl.StringVar(&o.group, "group", "", "group whose members may use the unix: socket, in addition to root and this user")
 	fl.StringVar(&o.tls.Cert, "cert", "", "PEM file with this agent's certificate chain")
 	fl.StringVar(&o.tls.Key, "key", "", "PEM file with the certificate's key")
-	fl.StringVar(&o.tls.CA, "ca", "", "PEM file with the lab's authority")
-	fl.StringVar(&o.tls.CRL, "crl", "", "PEM file with revoked certificates, read anew when it changes")
+	fl.StringVar(&o.tls.CA, "ca", "", "PEM file with the lab's certificate authority")
+	fl.StringVar(&o.tls.CRL, "crl", "", "PEM file with revoked certificates; changes take effect at once")
 	fl.StringSliceVar(&o.interfaces, "interface", nil, "interfaces that runs may use")
 	fl.StringVar(&o.dir, "dir", filepath.Join(os.TempDir(), "candela-agent"),
-		"directory for captures; what earlier runs left there is removed")
-	fl.DurationVar(&o.lease, "lease", 30*time.Second, "how long what a run holds outlives its orchestrator")
-	fl.BoolVar(&o.xdpPass, "xdp-pass", false, "attach a program to veth interfaces that lets frames of an XDP switch pass")
+		"directory for captures; files of earlier runs are removed")
+	fl.DurationVar(&o.lease, "lease", 30*time.Second, "how long a run holds the machine after its orchestrator stopped answering")
+	fl.BoolVar(&o.xdpPass, "xdp-pass", false, "attach an XDP program to veth interfaces, which frames of an XDP switch need to pass")
 	cmd.AddCommand(newPKI())
 	return cmd
 }
@@ -90,8 +90,8 @@ func serveAgent(cmd *cobra.Command, o *agentOptions) (err error) {
 		return err
 	}
 	log.Info("serving", "address", listener.Addr().String(), "interfaces", o.interfaces, "tls", files != nil)
-	if err := tellReady(); err != nil {
-		log.Warn("not told that it serves", "error", err)
+	if err := notifyReady(); err != nil {
+		log.Warn("the service manager was not notified", "error", err)
 	}
 	if err := server.Serve(cmd.Context(), listener, options...); err != nil {
 		return infrastructure(err)

@@ -30,28 +30,29 @@ func newAnalyze() *cobra.Command {
 
 A single capture shows the packets that passed one tap. Two captures of the same
 traffic, taken before and after a switch or at the two hosts, also show the
-packets that were dropped, delayed, marked or corrupted between the taps. Candela
-infers from the packets which capture is upstream in each direction, estimates
-offset and drift of the clocks, and reports both. --tap gives the place of a
-capture instead: requester, responder, before or after. With more than two
-captures, Candela compares the two that are closest to the hosts, and the report
-names them. The place of a single capture determines whose frames it contains.
+packets that were dropped, delayed, marked or corrupted between the taps.
+Candela infers from the packets which capture is upstream in each direction,
+estimates offset and drift of the clocks, and reports both. --tap gives the
+place of a capture instead: requester, responder, before or after. Of more than
+two captures Candela compares the two that enclose most of the path between the
+hosts, and the report names them. The place of a single capture determines whose
+frames it contains.
 
-Captures are pcap or pcapng, also compressed by gzip or zstd, with the link types
-Ethernet, Linux cooked (tcpdump -i any), raw IP or ERF. RoCEv2 and RoCEv1 are
-found below VLAN tags, MPLS, VXLAN, GENEVE, GRE and ERSPAN. Files that follow each
-other in time (tcpdump -C, dumpcap -b) are read as one capture; --tap takes them
-separated by commas. The name - means standard input.
+Captures are pcap or pcapng, also compressed by gzip or zstd, with the link
+types Ethernet, Linux cooked (tcpdump -i any), raw IP or ERF. RoCEv2 and RoCEv1
+are found below VLAN tags, MPLS, VXLAN, GENEVE, GRE and ERSPAN. Files that
+follow each other in time (tcpdump -C, dumpcap -b) are read as one capture;
+--tap takes them separated by commas. The name - means standard input.
 
 Without --connections the connections are inferred from the packets, and the
-report says so. A deviation that frames missing from a capture would explain is a
-warning, unless --complete states that the captures contain every frame.
+report says so. A deviation that frames missing from a capture would explain is
+a warning, unless --complete states that the captures contain every frame.
 
 --out writes report.html, findings.json (the output of --format json) and
 junit.xml, whatever the verdict. Older files are replaced when all three are
 complete.`,
 		Example: `  candela analyze runs/quickstart
-  candela analyze before.pcap --after behind.pcap
+  candela analyze before.pcap --after after.pcap
   candela analyze --tap requester=host1.pcap --tap responder=host2.pcap
   candela analyze ring_*.pcapng.gz
   candela analyze capture.pcap --out report

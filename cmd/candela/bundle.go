@@ -42,7 +42,8 @@ candela replay runs the test again and compares every byte.`,
 			return err
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", "", "file to write")
+	cmd.Flags().StringVarP(&output, "out", "o", "", "file to write")
+	renamed(cmd.Flags(), "output", "out")
 	cmd.Flags().BoolVar(&withTrace, "with-trace", false, "include the trace, not only its hash")
 	return cmd
 }

@@ -6,17 +6,16 @@ import (
 	"runtime/metrics"
 )
 
-// collectAt makes garbage collection rare: runs keep next to nothing, and the heap stays at tens of megabytes all the
-// same.
+// collectAt makes garbage collection rare: runs keep little, and the heap stays at tens of megabytes.
 const collectAt = 400
 
-// An analysis may take 64 MB: it collects its garbage less rarely, and as usual once it holds more than a small heap.
+// An analysis may use 64 MB: it collects more often, and as usual once the heap is larger than smallHeap.
 const (
 	collectSmallAt = 200
 	smallHeap      = 8 << 20 // bytes
 )
 
-// collectRarely makes garbage collection rare as long as the program holds little, until the returned function is
+// collectRarely makes garbage collection rare while the heap is small, until the returned function is
 // called.
 func collectRarely() (restore func()) {
 	usual := debug.SetGCPercent(collectSmallAt)
@@ -41,7 +40,7 @@ func afterCollection(fn func() (repeat bool)) {
 	}, struct{}{})
 }
 
-// heldBytes returns what the latest garbage collection has left.
+// heldBytes returns the size of the live heap after the latest garbage collection.
 func heldBytes() uint64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(sample)

@@ -15,11 +15,11 @@ import (
 	"candela.dev/candela/testbeds"
 )
 
-// completer lists what may stand at the cursor, for a shell.
+// completer lists what a shell may insert at the cursor.
 type completer = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective)
 
-// completeValues makes every command below c complete the values of its flags and its arguments. What a flag takes
-// follows from its name, which means the same in all commands.
+// completeValues makes every command below c complete its arguments and the values of its flags. A flag of one name
+// means the same in all commands.
 func completeValues(c *cobra.Command) {
 	for _, sub := range c.Commands() {
 		completeValues(sub)
@@ -29,13 +29,13 @@ func completeValues(c *cobra.Command) {
 	}
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		if complete := flagCompleter(c, f.Name); complete != nil {
-			// The error is about a flag that there is not, or that has a function already.
+			// It fails only for an unknown flag, or one that has a function already.
 			_ = c.RegisterFlagCompletionFunc(f.Name, complete)
 		}
 	})
 }
 
-// flagCompleter returns what completes a flag, nil for a number or a free text.
+// flagCompleter returns the completer of a flag, nil for numbers, free text and files.
 func flagCompleter(c *cobra.Command, flag string) completer {
 	switch flag {
 	case "testbed":
@@ -62,9 +62,12 @@ func flagCompleter(c *cobra.Command, flag string) completer {
 		return words(fixed("xdp", "afpacket", "qemu", "bmv2"))
 	case "ports", "mirror", "interface":
 		return listOf(interfaceNames)
-	case "after", "connections", "junit", "waivers", "output", "ca", "cert", "key", "crl", "database-config":
-		return nil // files, as shells complete by themselves
+	case "after", "connections", "junit", "waivers", "ca", "cert", "key", "crl", "database-config":
+		return nil // files: the shell completes them
 	case "out", "configs", "corpus", "dir":
+		if c.Flags().ShorthandLookup("o") != nil {
+			return nil // a file
+		}
 		return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return nil, cobra.ShellCompDirectiveFilterDirs
 		}
@@ -72,7 +75,7 @@ func flagCompleter(c *cobra.Command, flag string) completer {
 	return nil
 }
 
-// completeArgs completes arguments by the words that the usage line has for them.
+// completeArgs completes arguments by their words in the usage line.
 func completeArgs(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	_, takes, _ := strings.Cut(cmd.Use, " ")
 	switch {
@@ -101,7 +104,7 @@ func words(list func() []string, more ...cobra.ShellCompDirective) completer {
 	}
 }
 
-// listOf completes words that commas separate; a word that is there already is not offered again.
+// listOf completes words that commas separate; a word is offered once.
 func listOf(list func() []string) completer {
 	return func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 		before, last := "", typed
@@ -119,7 +122,7 @@ func listOf(list func() []string) completer {
 	}
 }
 
-// beginning returns the words that begin with what is typed, sorted.
+// beginning returns the words with the prefix typed, sorted.
 func beginning(list []string, typed string) []string {
 	found := slices.DeleteFunc(slices.Clone(list), func(w string) bool { return !strings.HasPrefix(w, typed) })
 	slices.Sort(found)
@@ -134,7 +137,7 @@ func profileNames() []string {
 	return names
 }
 
-// modelNames lists what --set of a reproduction changes.
+// modelNames lists the parameters for --set of a reproduction.
 func modelNames(paper string) []string {
 	var names []string
 	if paper == "lumina" {
@@ -157,7 +160,7 @@ func testbedNames(_ *cobra.Command, _ []string, typed string) ([]string, cobra.S
 		config.VMTestbed}, testbeds.TopologyNames()...)
 	files, err := filepath.Glob(typed + "*")
 	if err != nil {
-		files = nil // what is typed is no pattern
+		files = nil // typed is not a valid pattern
 	}
 	for _, f := range files {
 		switch info, err := os.Stat(f); {

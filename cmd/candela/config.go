@@ -22,7 +22,7 @@ func newConfigCheck() *cobra.Command {
 	var testbed string
 	cmd := &cobra.Command{
 		Use:   "check FILE|DIR...",
-		Short: "Check tests exactly as run does, and stop before touching anything",
+		Short: "Check tests as candela run does, without running them",
 		Example: `  candela config check configs
   candela config check --explain configs/quickstart.yml`,
 		Args: cobra.MinimumNArgs(1),
@@ -47,7 +47,7 @@ func newConfigCheck() *cobra.Command {
 					unfit[i].say(cmd.ErrOrStderr(), false)
 					continue
 				}
-				fmt.Fprintf(cmd.OutOrStdout(), "%s: refused on this testbed\n  %s\n", unfit[i].file, unfit[i].brief())
+				fmt.Fprintf(cmd.OutOrStdout(), "%s: refused for this testbed\n  %s\n", unfit[i].file, unfit[i].brief())
 			}
 			if status != orchestrator.ExitPass {
 				return statusError{status: status}
@@ -55,12 +55,12 @@ func newConfigCheck() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&explain, "explain", false, "print the message schedule and the packet that each event names")
-	cmd.Flags().StringVar(&testbed, "testbed", "", "testbed instead of the file's")
+	cmd.Flags().BoolVar(&explain, "explain", false, "print the message schedule and the packet of each event")
+	cmd.Flags().StringVar(&testbed, "testbed", "", "testbed instead of the file's: virtual, netns, netns-afpacket, bmv2, vm, or the file of a description")
 	return cmd
 }
 
-// checked prints that a test is sound, or all about it. Of a sweep it explains every point.
+// checked prints that a test is correct or, with explain, its schedule and events. Every point of a sweep is explained.
 func checked(w io.Writer, p *planned, explain bool) error {
 	if explain {
 		if p.ofSwitch != nil {
@@ -83,7 +83,7 @@ func checked(w io.Writer, p *planned, explain bool) error {
 func newConfigImport() *cobra.Command {
 	return &cobra.Command{
 		Use:     "import FILE",
-		Short:   "Turn a test of Lumina's prototype into one of ours, on stdout",
+		Short:   "Convert a test of Lumina's prototype, to stdout",
 		Example: `  candela config import lumina.yml > mine.yml`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -132,8 +132,8 @@ func newConfigSchema() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&testbed, "testbed", false, "the schema of testbed descriptions instead")
-	cmd.Flags().BoolVar(&ofSwitch, "switch", false, "the schema, or the reference, of tests of switches instead")
-	cmd.Flags().BoolVar(&reference, "reference", false, "the reference for people, in Markdown, instead")
+	cmd.Flags().BoolVar(&testbed, "testbed", false, "print the schema of testbed descriptions instead")
+	cmd.Flags().BoolVar(&ofSwitch, "switch", false, "print the schema, or with --reference the reference, of switch tests instead")
+	cmd.Flags().BoolVar(&reference, "reference", false, "print a reference in Markdown instead")
 	return cmd
 }

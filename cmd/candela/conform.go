@@ -44,11 +44,11 @@ func newConform() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "conform",
 		Short: "Qualify a NIC against the transport rules of the specification",
-		Long: `Run the conformance suite on a NIC model and judge it rule by rule: the transport
-rules that can be observed on the wire, from IBTA volume 1, chapter 9 (reliable
-connections) and annex A17 (RoCEv2). A rule passes if the trace proves that its
-situation occurred and was handled correctly. Otherwise it fails, or is reported
-as not exercised with the reason.
+		Long: `Run the conformance suite on a NIC model and judge it rule by rule: the
+transport rules that can be observed on the wire, from IBTA volume 1, chapter 9
+(reliable connections) and annex A17 (RoCEv2). A rule passes if the trace proves
+that its situation occurred and was handled correctly. Otherwise it fails, or is
+reported as not exercised with the reason.
 
 The specification does not limit how soon a NAK is sent and how soon a requester
 reacts to it. The suite limits both by --nak-us and --reaction-us; without these
@@ -57,11 +57,11 @@ flags, by twice the latency of the profile plus 20 us.
 With --peer the other host is another NIC model, and --role is the side of
 --profile. The findings are about the pair.
 
-With --testbed vm the device under test is Linux's soft-RoCE in virtual machines.
-Features that it lacks by design are not exercised. With --testbed netns the
-models exchange real packets; tests with events that its switch lacks run on
-netns-afpacket. On both testbeds times are reported and judged only against
---nak-us and --reaction-us.
+With --testbed vm the device under test is Linux's soft-RoCE in virtual
+machines. Features that it lacks by design are not exercised. With --testbed
+netns the models exchange real packets; tests with events that its switch lacks
+run on netns-afpacket. On both testbeds times are reported and judged only
+against --nak-us and --reaction-us.
 
 The report is in conformance.md and conformance.json, next to the run
 directories. The exit status is 1 if a rule failed.`,

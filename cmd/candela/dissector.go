@@ -11,9 +11,9 @@ import (
 func newDissector() *cobra.Command {
 	return &cobra.Command{
 		Use:   "dissector",
-		Short: "Print Wireshark's dissector of NDP packets and mirror copies",
-		Long: `Print a Lua script that lets Wireshark and tshark read NDP packets, and what
-mirror copies of RoCE packets carry:
+		Short: "Print a Wireshark dissector for NDP packets and mirror copies",
+		Long: `Print a Lua script with which Wireshark and tshark decode NDP packets and the
+metadata in mirror copies of RoCE packets:
 
   candela trace dissector > candela.lua
   tshark -X lua_script:candela.lua -r trace.pcap -T fields \

@@ -38,11 +38,11 @@ func newFuzz() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fuzz CONFIG",
 		Short: "Look for events that reach new protocol states or break a rule",
-		Long: `Change a test at random (events, iters, verbs, sizes, timeouts). A test that takes
-a transition of an analyzer's state machine for the first time is kept in the
-corpus, and changed further. Every run is judged. The first run that violates a
-rule is minimized and saved in the corpus as a bug report: the smallest test, a
-bundle for candela replay, and a description.
+		Long: `Change a test at random (events, iters, verbs, sizes, timeouts). A test that
+takes a transition of an analyzer's state machine for the first time is kept in
+the corpus, and changed further. Every run is judged. The first run that
+violates a rule is minimized and saved in the corpus as a bug report: the
+smallest test, a bundle for candela replay, and a description.
 
 A later call continues with the corpus. With --runs, the same test, seed and
 corpus give the same results.

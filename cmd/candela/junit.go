@@ -7,7 +7,7 @@ import (
 	"candela.dev/candela/orchestrator/report"
 )
 
-// junitWritable fails if the file of --junit cannot be written: before minutes of measuring, not after.
+// junitWritable fails if the file of --junit cannot be written; an error after minutes of measuring would be too late.
 func junitWritable(path string) error {
 	if path == "" {
 		return nil
@@ -18,7 +18,7 @@ func junitWritable(path string) error {
 	return nil
 }
 
-// checksJUnit writes what a command judged as JUnit XML; nothing without a path.
+// checksJUnit writes the checks of a command as JUnit XML; nothing without a path.
 func checksJUnit(path string, suites ...report.CheckSuite) error {
 	if path == "" {
 		return nil
@@ -29,7 +29,7 @@ func checksJUnit(path string, suites ...report.CheckSuite) error {
 	return set.commit()
 }
 
-// experiments is a meter of a reproduction, which tells of each experiment before it begins.
+// experiments is the meter of a reproduction, which reports each experiment before it begins.
 type experiments struct {
 	*meter
 	begun int
@@ -39,7 +39,7 @@ func newExperiments(w io.Writer, name string, of int) *experiments {
 	return &experiments{meter: newMeter(w, name, of)}
 }
 
-// next says that an experiment begins.
+// next reports that an experiment begins.
 func (e *experiments) next(name string) {
 	e.at(e.begun, name)
 	e.begun++

@@ -206,11 +206,11 @@ func checkFit(t *testing.T, description string) {
 			return
 		}
 		if !strings.Contains(said.String(), waiting) {
-			t.Errorf("not fit:\n%s", said.String())
+			t.Errorf("not ready:\n%s", said.String())
 			return
 		}
 	}
-	t.Logf("SKIP-busy: the machine keeps the models of testbed check waiting, so whether it is fit isn't looked at")
+	t.Logf("SKIP-busy: the machine keeps the models of testbed check waiting, so the check has no result")
 }
 
 func (l *tlsLab) candela(t *testing.T, args ...string) {

@@ -23,16 +23,16 @@ import (
 	"candela.dev/candela/testbeds/vm"
 )
 
-// livebeds are the testbeds of network namespaces that this command has made, or found up.
+// livebeds are the live testbeds that this command made or found up.
 type livebeds struct {
 	made []*netns.Bed
 	up   map[string]*netns.State // by name of the testbed
 	vms  map[string]*vm.Guests   // by name of the testbed
 
-	warned map[string]bool // of certificates that end soon, by name of the testbed
+	warned map[string]bool // of certificates that expire soon, by name of the testbed
 }
 
-// warn says once a testbed what of the orchestrator's certificates ends soon.
+// warn prints once a testbed which of the orchestrator's certificates expire soon.
 func (l *livebeds) warn(w io.Writer, bed *config.Testbed) {
 	if l.warned[bed.Name] {
 		return
@@ -46,8 +46,8 @@ func (l *livebeds) warn(w io.Writer, bed *config.Testbed) {
 	}
 }
 
-// builder returns what makes the testbed that a description names. One of network namespaces that isn't up is brought
-// up, and stays until close.
+// builder returns the builder of a described testbed. Network namespaces that are not up are made, and stay until
+// close.
 func (l *livebeds) builder(ctx context.Context, bed *config.Testbed) orchestrator.Builder {
 	switch bed.Kind {
 	case config.KindNetns:
@@ -89,7 +89,7 @@ func built[T orchestrator.Testbed](bed T, err error) (orchestrator.Testbed, erro
 	return bed, nil
 }
 
-// state returns the testbed that is up, or brings one up for as long as this command runs.
+// state returns the testbed that is up, or makes one until this command ends.
 func (l *livebeds) state(ctx context.Context, bed *config.Testbed) (*netns.State, error) {
 	if s := l.up[bed.Name]; s != nil {
 		if len(s.Dead()) == 0 || s.Owner == nil {
@@ -108,7 +108,7 @@ func (l *livebeds) state(ctx context.Context, bed *config.Testbed) (*netns.State
 		l.up[bed.Name] = s
 		return s, nil
 	case err == nil:
-		return nil, fmt.Errorf("testbed %s is up, with another datapath or other dumpers than its description has: "+
+		return nil, fmt.Errorf("testbed %s is up with a datapath or dumpers that its description does not have; remove it with "+
 			"candela testbed down %s", bed.Name, bed.Name)
 	case !errors.Is(err, os.ErrNotExist):
 		return nil, err
@@ -123,7 +123,7 @@ func (l *livebeds) state(ctx context.Context, bed *config.Testbed) (*netns.State
 	return &b.State, nil
 }
 
-// discard takes down a testbed that this command has made.
+// discard removes a testbed that this command made.
 func (l *livebeds) discard(name string) error {
 	s := l.up[name]
 	delete(l.up, name)
@@ -185,7 +185,7 @@ func labConfig(bed *config.Testbed) (lab.Config, error) {
 	return cfg, err
 }
 
-// expiring says which certificates and lists of the orchestrator end soon. What can't be read says so when it is used.
+// expiring lists the orchestrator's certificates and lists that expire soon. Unreadable files are reported at use.
 func expiring(bed *config.Testbed, now time.Time) (lines []string) {
 	add := func(c *config.Certificates) {
 		if c == nil {
@@ -196,7 +196,7 @@ func expiring(bed *config.Testbed, now time.Time) (lines []string) {
 			return
 		}
 		for _, d := range list {
-			lines = append(lines, fmt.Sprintf("warning: %v: candela agent pki renew", d))
+			lines = append(lines, fmt.Sprintf("warning: %v; run candela agent pki renew", d))
 		}
 	}
 	if bed.Live != nil {
@@ -208,7 +208,7 @@ func expiring(bed *config.Testbed, now time.Time) (lines []string) {
 	return lines
 }
 
-// foreignSwitch reads the pipeline that a switch of somebody else shall run.
+// foreignSwitch reads the pipeline for a third-party switch.
 func foreignSwitch(i *config.ExternalInjector) (*lab.Foreign, error) {
 	f := &lab.Foreign{}
 	if c := i.TLS; c != nil {
@@ -230,7 +230,7 @@ func foreignSwitch(i *config.ExternalInjector) (*lab.Foreign, error) {
 	return f, nil
 }
 
-// close takes down what this command has made.
+// close removes the testbeds that this command made.
 func (l *livebeds) close() error {
 	var failed []error
 	for _, b := range l.made {

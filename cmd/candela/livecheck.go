@@ -18,7 +18,7 @@ import (
 	"candela.dev/candela/testbeds/remote"
 )
 
-// probeTest sends packets through every port of a testbed, in both directions; enough that every dumper gets some.
+// probeTest sends packets through every port of a testbed in both directions, enough for every dumper.
 const probeTest = `name: testbed-check
 requester: {nic: {profile: spec, ip-list: [10.99.0.2/24]}}
 responder: {nic: {profile: spec, ip-list: [10.99.0.1/24]}}
@@ -26,7 +26,7 @@ traffic: {num-connections: 1, rdma-verb: write, num-msgs-per-qp: 256, mtu: 1024,
   min-retransmit-timeout: 16}
 `
 
-// checkLive asks every machine what it is, then runs a probe and says what got lost where.
+// checkLive checks every machine, then runs a probe and reports where packets were lost.
 func checkLive(cmd *cobra.Command, name string, bed *config.Testbed, patience time.Duration) (err error) {
 	var live livebeds
 	defer func() { err = errors.Join(err, infrastructureIf(live.close())) }()
@@ -66,9 +66,9 @@ func checkLive(cmd *cobra.Command, name string, bed *config.Testbed, patience ti
 		for _, reason := range append(probe.problems, outcome.Verdict.Reasons...) {
 			fmt.Fprintln(w, "problem:", reason)
 		}
-		return infrastructure(fmt.Errorf("testbed %s is not fit", name))
+		return infrastructure(fmt.Errorf("testbed %s has problems", name))
 	}
-	fmt.Fprintf(w, "%s is fit: %d probe packets, none lost\n", name, p.DataPackets)
+	fmt.Fprintf(w, "%s is ready: %d probe packets, none lost\n", name, p.DataPackets)
 	return nil
 }
 
@@ -79,7 +79,7 @@ func infrastructureIf(err error) error {
 	return infrastructure(err)
 }
 
-// probed listens to what a testbed says while a run goes over it.
+// probed collects the messages and problems of a testbed during a run.
 type probed struct {
 	orchestrator.Testbed
 	remote   *remote.Testbed
@@ -88,7 +88,7 @@ type probed struct {
 	problems []string
 }
 
-// Blame asks the testbed.
+// Blame forwards to the testbed.
 func (p *probed) Blame(err error) error {
 	if b, ok := p.Testbed.(orchestrator.Blamer); ok {
 		return b.Blame(err)
@@ -108,7 +108,7 @@ func (p *probed) Environment(ctx context.Context) (testbeds.Environment, error) 
 	return p.Testbed.Environment(ctx)
 }
 
-// CheckCabling finds out where every machine is cabled to.
+// CheckCabling finds the port to which every machine is cabled.
 func (p *probed) CheckCabling(ctx context.Context, received func(context.Context) (map[uint16]uint64, error)) ([]string,
 	error) {
 	if p.remote == nil {
@@ -117,7 +117,7 @@ func (p *probed) CheckCabling(ctx context.Context, received func(context.Context
 	return p.remote.CheckCabling(ctx, received)
 }
 
-// CheckDelivery finds out whether hosts get what the other sends.
+// CheckDelivery checks that each host receives the other's frames.
 func (p *probed) CheckDelivery(ctx context.Context) ([]string, error) {
 	if p.remote == nil {
 		return nil, nil
@@ -125,7 +125,7 @@ func (p *probed) CheckDelivery(ctx context.Context) ([]string, error) {
 	return p.remote.CheckDelivery(ctx)
 }
 
-// Cables returns what the hosts have recorded.
+// Cables returns the hosts' records of their frames.
 func (p *probed) Cables(ctx context.Context) ([]testbeds.Cable, error) {
 	if p.remote == nil {
 		return nil, nil
@@ -133,7 +133,7 @@ func (p *probed) Cables(ctx context.Context) ([]testbeds.Cable, error) {
 	return p.remote.Cables(ctx)
 }
 
-// Run names a direction that loses everything: its counters may look fine.
+// Run reports a direction that loses everything; counters may not show it.
 func (p *probed) Run(ctx context.Context) (generator.Report, error) {
 	report, err := p.Testbed.Run(ctx)
 	if err != nil || p.remote == nil {
@@ -144,14 +144,14 @@ func (p *probed) Run(ctx context.Context) (generator.Report, error) {
 	return report, err
 }
 
-// StopDumpers names a dumper that got nothing.
+// StopDumpers reports a dumper that received nothing.
 func (p *probed) StopDumpers(ctx context.Context) (testbeds.Dump, error) {
 	dump, err := p.Testbed.StopDumpers(ctx)
 	for _, d := range dump.Dumpers {
 		p.lines = append(p.lines, fmt.Sprintf("%s: %d copies", d.Name, d.Received))
 		if d.Received == 0 {
 			p.problems = append(p.problems,
-				fmt.Sprintf("%s got no mirror copy: the way from the switch to it loses everything", d.Name))
+				fmt.Sprintf("%s received no mirror copy: all were lost between the switch and it", d.Name))
 		}
 	}
 	return dump, err

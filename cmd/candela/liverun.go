@@ -13,13 +13,13 @@ import (
 	"candela.dev/candela/orchestrator/plan"
 )
 
-// liveRunner runs tests on live testbeds, one after the other, and keeps nothing of them.
+// liveRunner runs tests on live testbeds, one after the other, and removes their run directories.
 type liveRunner struct {
 	live livebeds
 	dir  string
 }
 
-// liveTries is how often a run is tried that the machine breaks off, for want of a CPU or of room for frames.
+// liveTries is how often a run is tried that a busy machine aborts.
 const liveTries = 4
 
 // run runs a test until its trace can be judged.
@@ -51,7 +51,7 @@ func (r *liveRunner) run(ctx context.Context, t *config.Test) (*orchestrator.Out
 	return o, os.RemoveAll(o.Dir)
 }
 
-// close takes down what the runs have made.
+// close removes what the runs made.
 func (r *liveRunner) close() error {
 	err := r.live.close()
 	if r.dir != "" {
@@ -60,8 +60,8 @@ func (r *liveRunner) close() error {
 	return err
 }
 
-// modelTestbed reads the description of a testbed on which models are hosts, and returns what tests run on that it has
-// no events for.
+// modelTestbed reads the description of a testbed with NIC models as hosts. Tests with events that it lacks run on
+// fallback.
 func modelTestbed(name string) (bed *config.Testbed, fallback string, err error) {
 	if bed, err = config.LoadTestbed(name); err != nil {
 		return nil, "", err

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// newMan writes manual pages. It is for packages, and hidden: a reader has --help, which says the same.
+// newMan writes manual pages, for packages. It is hidden: --help shows the same text.
 func newMan() *cobra.Command {
 	return &cobra.Command{
 		Use: "man DIR", Short: "Write a manual page of each command", Hidden: true, Args: cobra.ExactArgs(1),
@@ -24,8 +24,7 @@ func newMan() *cobra.Command {
 	}
 }
 
-// writeManuals writes the page of a command, and those of the commands below it. The pages carry no date, so that they
-// are the same in every build of one source.
+// writeManuals writes the pages of a command and of those below it, without a date, so that builds are reproducible.
 func writeManuals(c *cobra.Command, dir string) error {
 	if err := os.WriteFile(filepath.Join(dir, manualName(c)+".1"), manual(c), 0o666); err != nil {
 		return err
@@ -73,14 +72,14 @@ func manual(c *cobra.Command) []byte {
 		c.LocalFlags().VisitAll(func(f *pflag.Flag) { roffFlag(&b, f) })
 	}
 	if c.HasAvailableInheritedFlags() {
-		b.WriteString(".SH OPTIONS OF ALL COMMANDS OF THIS KIND\n")
+		b.WriteString(".SH GLOBAL OPTIONS\n")
 		c.InheritedFlags().VisitAll(func(f *pflag.Flag) { roffFlag(&b, f) })
 	}
 	if c.Example != "" {
 		fmt.Fprintf(&b, ".SH EXAMPLES\n%s", roffText(c.Example))
 	}
 	b.WriteString(".SH EXIT STATUS\n0 pass, 1 fail, 2 bad usage or configuration, 3 invalid, " +
-		"4 something of Candela or of the lab failed.\n.SH SEE ALSO\n")
+		"4 Candela, the machine or the lab failed.\n.SH SEE ALSO\n")
 	b.WriteString(seeAlso(c))
 	return b.Bytes()
 }
@@ -127,7 +126,7 @@ func roffFlag(b *bytes.Buffer, f *pflag.Flag) {
 	b.WriteString("\n")
 }
 
-// roffText returns paragraphs. Lines that are indented keep their form: they are tables and examples.
+// roffText returns paragraphs. Indented lines, tables and examples, keep their form.
 func roffText(text string) string {
 	var b strings.Builder
 	verbatim := false

@@ -43,7 +43,8 @@ file then says so.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return minimize(cmd, args[0], f) },
 	}
 	fl := cmd.Flags()
-	fl.StringVarP(&f.output, "output", "o", "", "file to write (default NAME-minimal.yml)")
+	renamed(fl, "output", "out")
+	fl.StringVarP(&f.output, "out", "o", "", "file to write (default NAME-minimal.yml)")
 	fl.StringVar(&f.rule, "rule", "", "rule that the test must still violate (default: that of the first violation)")
 	fl.IntVar(&f.runs, "runs", 1000, "most runs")
 	fl.DurationVar(&f.time, "time", time.Minute, "longest time")

@@ -17,8 +17,8 @@ import (
 	"candela.dev/candela/testbeds/live"
 )
 
-// networkLab returns the description of a lab whose switch is one of its machines; nil: the name is none of such a lab.
-// One that describes a topology is read later.
+// networkLab returns the description of a lab whose switch is one of its machines; nil if name is something else. A
+// description of a topology is read later.
 func networkLab(name string) (*config.Testbed, error) {
 	info, err := os.Stat(name)
 	if name == "" || err != nil || info.IsDir() {
@@ -35,7 +35,7 @@ func networkLab(name string) (*config.Testbed, error) {
 	return nil, err
 }
 
-// networkConfig returns where the machines of a lab are.
+// networkConfig returns the addresses of the machines of a lab.
 func networkConfig(bed *config.Testbed) lab.NetworkConfig {
 	l := bed.Live
 	cfg := lab.NetworkConfig{Switch: l.Switch.Agent, Interfaces: l.Switch.Interfaces}
@@ -55,7 +55,7 @@ func openNetwork(bed *config.Testbed) switchtest.LabOpener {
 	}
 }
 
-// checkNetwork asks every machine of a lab what it is, and where its cable ends.
+// checkNetwork checks every machine of a lab and its cables.
 func checkNetwork(cmd *cobra.Command, name string, bed *config.Testbed) (err error) {
 	w := cmd.ErrOrStderr()
 	for _, line := range expiring(bed, time.Now()) {
@@ -77,9 +77,9 @@ func checkNetwork(cmd *cobra.Command, name string, bed *config.Testbed) (err err
 	case err != nil:
 		return infrastructure(err)
 	case len(problems) > 0:
-		return infrastructure(fmt.Errorf("testbed %s is not fit", name))
+		return infrastructure(fmt.Errorf("testbed %s has problems", name))
 	}
-	fmt.Fprintf(w, "%s is fit: %d hosts around the switch, no probe frame lost\n", name, len(bed.Live.Hosts))
+	fmt.Fprintf(w, "%s is ready: %d hosts around the switch, no probe frame lost\n", name, len(bed.Live.Hosts))
 	return nil
 }
 

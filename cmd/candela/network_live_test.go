@@ -300,7 +300,7 @@ func TestALabWithoutAnInjectorRunsSwitchTests(t *testing.T) {
 	}
 	text.Reset()
 	if status := run(t.Context(), []string{"testbed", "check", bed}, io.Discard, &text); status != orchestrator.ExitPass ||
-		!strings.Contains(text.String(), "is fit: 3 hosts") {
+		!strings.Contains(text.String(), "is ready: 3 hosts") {
 		t.Errorf("check: exit status %d\n%s", status, text.String())
 	}
 	for name, tt := range map[string]struct {

@@ -9,12 +9,12 @@ import (
 
 func TestAServiceManagerIsNotifiedWhenAServiceServes(t *testing.T) {
 	t.Setenv("NOTIFY_SOCKET", "")
-	if err := tellReady(); err != nil {
+	if err := notifyReady(); err != nil {
 		t.Errorf("without a service manager: %v", err)
 	}
 	path := filepath.Join(t.TempDir(), "notify")
 	t.Setenv("NOTIFY_SOCKET", path)
-	if err := tellReady(); err == nil {
+	if err := notifyReady(); err == nil {
 		t.Error("a service manager that does not listen is no error")
 	}
 	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
@@ -22,7 +22,7 @@ func TestAServiceManagerIsNotifiedWhenAServiceServes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer manager.Close()
-	if err := tellReady(); err != nil {
+	if err := notifyReady(); err != nil {
 		t.Fatal(err)
 	}
 	b := make([]byte, 100)

@@ -9,8 +9,8 @@ import (
 	"candela.dev/candela/orchestrator/report"
 )
 
-// giveUp lists what has no run because the command ends with the run last, by err; recorded: that run has a report.
-// A run without one is an error, unless the command was told to stop.
+// giveUp records the tests without a run after the run last ended the command by err. recorded: that run has a report;
+// otherwise it is recorded as an error, unless the command was stopped.
 func (s *suite) giveUp(ctx context.Context, last aheadKey, recorded bool, err error) {
 	stopped := ctx.Err() != nil
 	passed := false
@@ -32,10 +32,10 @@ func whyNotRun(stopped bool) string {
 	if stopped {
 		return "the command was stopped"
 	}
-	return "the command ended with an error before it"
+	return "an error ended the command before this run"
 }
 
-// missing records that a test, or a point of a sweep, has no run; rep says why and gets the rest.
+// missing records a test, or a point of a sweep, without a run; rep contains the reason.
 func (s *suite) missing(key aheadKey, rep *report.Report) {
 	rep.File = key.plan.file
 	var metadata *config.Metadata

@@ -10,21 +10,21 @@ import (
 	"candela.dev/candela/injector/transport/pki"
 )
 
-// newPKI returns the command that keeps a lab's certificates.
+// newPKI returns the command that manages a lab's certificates.
 func newPKI() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pki",
-		Short: "Keep the certificates of a lab",
+		Short: "Manage the certificates of a lab",
 		Long: `Make a small certificate authority for a lab, issue certificates for agents,
 switches and people, renew and revoke them. The authority is a directory; its
 key ca.key stays on the machine that orchestrates and is never copied to agents.
 Each agent gets its own NAME.pem and NAME.key, with ca.pem and revoked.crl.
 
-Certificates and the list of revoked ones are valid for a year; servers warn 30
-days ahead, and serve nobody without a current list. Run renew every day
-(candela-pki.timer of the Debian package does), and copy what it has made.
-Commands may run at once, and may be killed: the next one completes what they
-left.`,
+Certificates and the list of revoked certificates are valid for a year. Servers
+warn 30 days ahead, and refuse all clients once the list has expired. Run renew
+every day (candela-pki.timer of the Debian package does), and copy the new
+files. Commands may run concurrently and may be killed; the next one completes
+their work.`,
 		Example: `  candela agent pki init lab
   candela agent pki issue lab switch-1 --role switch --host 10.1.0.1 --host switch-1.lab
   candela agent pki issue lab nightly --role orchestrator
@@ -38,7 +38,7 @@ left.`,
 func newPKIInit() *cobra.Command {
 	var name string
 	cmd := &cobra.Command{
-		Use: "init DIR", Short: "Make an authority", Args: cobra.ExactArgs(1),
+		Use: "init DIR", Short: "Make a certificate authority", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if _, err := pki.Create(args[0], name, time.Now); err != nil {
 				return err
@@ -69,20 +69,20 @@ func newPKIIssue() *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&role, "role", string(transport.Agent), "orchestrator, agent, switch or viewer")
+	cmd.Flags().StringVar(&role, "role", string(transport.Agent), "role: orchestrator, agent, switch or viewer")
 	cmd.Flags().StringArrayVar(&hosts, "host", nil,
-		"name or address under which the agent or switch is reached; may be repeated")
+		"name or address of the agent or switch (may be repeated)")
 	return cmd
 }
 
 func newPKIRenew() *cobra.Command {
 	var within time.Duration
 	cmd := &cobra.Command{
-		Use: "renew DIR [NAME...]", Short: "Renew the list of revoked certificates, and certificates",
-		Long: `Renew the list of revoked certificates, and the certificates of the names, or
-without names all that expire within --within. Keys stay as they are, so only
-NAME.pem has to be copied to its machine; servers read it anew. What a name had
-before stays valid until it expires; revoke revokes all.`,
+		Use: "renew DIR [NAME...]", Short: "Renew certificates and the list of revoked ones",
+		Long: `Renew the list of revoked certificates and the certificates of each NAME, or,
+without a NAME, all certificates that expire within --within. Keys do not
+change: copy only NAME.pem to its machine; servers notice the new file. The old
+certificate stays valid until it expires; revoke covers both.`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			a, err := pki.Open(args[0], time.Now)
@@ -99,15 +99,15 @@ before stays valid until it expires; revoke revokes all.`,
 			}
 			if done.Authority {
 				fmt.Fprintln(w,
-					"renewed the authority; copy ca.pem to all machines, and restart their servers before the one before expires")
+					"renewed the authority; copy ca.pem to all machines, and restart their servers before the old one expires")
 			}
 			fmt.Fprintf(w,
-				"the list of revoked certificates is good until %s; copy revoked.crl to the machines that hold ca.pem\n",
+				"the list of revoked certificates is valid until %s; copy revoked.crl to the machines that have ca.pem\n",
 				done.List.UTC().Format(time.DateOnly))
 			return nil
 		},
 	}
-	cmd.Flags().DurationVar(&within, "within", transport.Ahead, "renew what expires within this time")
+	cmd.Flags().DurationVar(&within, "within", transport.Ahead, "renew certificates that expire within this time")
 	return cmd
 }
 
@@ -122,7 +122,7 @@ func newPKIRevoke() *cobra.Command {
 			if err := a.Revoke(args[1]); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "revoked %s; copy revoked.crl to the machines that hold ca.pem\n", args[1])
+			fmt.Fprintf(cmd.OutOrStdout(), "revoked %s; copy revoked.crl to the machines that have ca.pem\n", args[1])
 			return nil
 		},
 	}

@@ -8,24 +8,24 @@ import (
 	"unicode/utf8"
 )
 
-// How often a command with many runs says how far it is: on a terminal, where the line is written anew, and elsewhere.
+// How often a command with many runs reports its progress: on a terminal, where the line is rewritten, and elsewhere.
 const (
 	meterLine  = time.Second
 	meterEvery = time.Minute
 )
 
-// A meter says how far a command with many runs is: in one line on a terminal, otherwise once in a while, also while
-// one run goes on. Its methods may be called by several goroutines.
+// A meter reports the progress of a command with many runs: in one line on a terminal, otherwise one line a minute,
+// also during a long run. Its methods may be called by several goroutines.
 type meter struct {
 	name  string
-	most  bool          // the number of runs is a bound
+	most  bool          // the number of runs is a limit
 	limit time.Duration // of time; 0: none
 
 	lock  sync.Mutex
 	w     io.Writer
 	over  int    // runs
-	of    int    // runs; 0: not known
-	now   string // what is being done; empty: nothing is said about it
+	of    int    // runs; 0: unknown
+	now   string // current step; may be empty
 	start time.Time
 	timer *time.Timer // nil once it has ended
 	every time.Duration
@@ -34,7 +34,7 @@ type meter struct {
 	still bool // the line is cleared until the next run
 }
 
-// newMeter counts up to of runs, and says so on w until it ends.
+// newMeter reports progress towards a number of runs on w until end.
 func newMeter(w io.Writer, name string, of int) *meter {
 	m := &meter{w: w, name: name, of: of, start: time.Now(), line: colourful(w), width: defaultColumns}
 	if width := terminalWidth(w); width > 0 {
@@ -50,10 +50,10 @@ func newMeter(w io.Writer, name string, of int) *meter {
 	return m
 }
 
-// defaultColumns is the width of a terminal that does not say how wide it is.
+// defaultColumns is the width of a terminal of unknown width.
 const defaultColumns = 80
 
-// atMost makes the number of runs a bound, and bounds the time, too, if limit is not 0.
+// atMost makes the number of runs a limit, and limits the time if limit is not 0.
 func (m *meter) atMost(limit time.Duration) *meter {
 	m.lock.Lock()
 	defer m.lock.Unlock()
@@ -61,14 +61,14 @@ func (m *meter) atMost(limit time.Duration) *meter {
 	return m
 }
 
-// expect adds runs to those that the meter counts up to.
+// expect adds runs to the expected number.
 func (m *meter) expect(runs int) {
 	m.lock.Lock()
 	defer m.lock.Unlock()
 	m.of += runs
 }
 
-// done says that one more run is over.
+// done counts one completed run.
 func (m *meter) done() {
 	m.lock.Lock()
 	defer m.lock.Unlock()
@@ -77,7 +77,7 @@ func (m *meter) done() {
 	m.show()
 }
 
-// at says how many runs are over, and what is being done now.
+// at sets the number of completed runs and the current step.
 func (m *meter) at(over int, doing string) {
 	m.lock.Lock()
 	defer m.lock.Unlock()
@@ -85,7 +85,7 @@ func (m *meter) at(over int, doing string) {
 	m.show()
 }
 
-// doing says what is being done now.
+// doing sets the current step.
 func (m *meter) doing(what string) {
 	m.lock.Lock()
 	defer m.lock.Unlock()
@@ -100,7 +100,7 @@ func (m *meter) show() {
 	}
 }
 
-// tick says how far it is, and will do so again.
+// tick reports progress and schedules the next report.
 func (m *meter) tick() {
 	m.lock.Lock()
 	defer m.lock.Unlock()
@@ -114,15 +114,15 @@ func (m *meter) tick() {
 	m.timer.Reset(m.every)
 }
 
-// text is how far it is.
+// text is the line of progress.
 func (m *meter) text() string {
 	took := time.Since(m.start)
-	text := fmt.Sprintf("%s: %s over", m.name, count(m.over, "run"))
+	text := fmt.Sprintf("%s: %s done", m.name, count(m.over, "run"))
 	switch {
 	case m.of > 0 && m.most:
-		text = fmt.Sprintf("%s: %d of at most %d runs over", m.name, m.over, m.of)
+		text = fmt.Sprintf("%s: %d of at most %d runs done", m.name, m.over, m.of)
 	case m.of > 0:
-		text = fmt.Sprintf("%s: %d of %d runs over", m.name, m.over, m.of)
+		text = fmt.Sprintf("%s: %d of %d runs done", m.name, m.over, m.of)
 	}
 	text += fmt.Sprintf(", %v%s", took.Round(time.Second), m.left(took))
 	if m.now != "" {
@@ -131,8 +131,7 @@ func (m *meter) text() string {
 	return text
 }
 
-// left is the estimate of what is to come: the rest of the runs as fast as those that are over, or the rest of the
-// time.
+// left estimates the remaining time: the remaining runs at the speed so far, or the rest of the time limit.
 func (m *meter) left(took time.Duration) string {
 	rest := time.Duration(-1)
 	if m.of > 0 && m.over > 0 {
@@ -151,7 +150,7 @@ func (m *meter) left(took time.Duration) string {
 	return fmt.Sprintf(", %s %v left", word, rest.Round(time.Second))
 }
 
-// clear clears the line of a terminal until the next run, for something else to be written.
+// clear clears the line of a terminal until the next run, so that other text can be written.
 func (m *meter) clear() {
 	m.lock.Lock()
 	defer m.lock.Unlock()
@@ -160,7 +159,7 @@ func (m *meter) clear() {
 	}
 }
 
-// end clears the line of a terminal. Nothing more will be said.
+// end clears the line of a terminal and stops the meter.
 func (m *meter) end() {
 	m.lock.Lock()
 	defer m.lock.Unlock()
@@ -174,7 +173,7 @@ func (m *meter) end() {
 	}
 }
 
-// clip cuts a line that is wider than a terminal, which could not be written anew.
+// clip cuts a line to the width of the terminal: a wrapped line cannot be rewritten.
 func clip(line string, width int) string {
 	if utf8.RuneCountInString(line) <= width {
 		return line

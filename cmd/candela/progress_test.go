@@ -34,8 +34,8 @@ func TestAMeterSaysHowFarACommandIsOnceAMinute(t *testing.T) {
 			}
 		})
 	want := []string{
-		"candela: minimize t: 2 of at most 100 runs over, 1m0s, at most 9m0s left",
-		"candela: minimize t: 5 of at most 100 runs over, 2m0s, at most 8m0s left",
+		"candela: minimize t: 2 of at most 100 runs done, 1m0s, at most 9m0s left",
+		"candela: minimize t: 5 of at most 100 runs done, 2m0s, at most 8m0s left",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -49,8 +49,8 @@ func TestAMeterSpeaksWhileOneLongRunGoesOn(t *testing.T) {
 		time.Sleep(100 * time.Second)
 	})
 	want := []string{
-		"candela: run: 1 of 4 runs over, 1m0s, about 3m0s left; long: run traffic",
-		"candela: run: 1 of 4 runs over, 2m0s, about 6m0s left; long: run traffic",
+		"candela: run: 1 of 4 runs done, 1m0s, about 3m0s left; long: run traffic",
+		"candela: run: 1 of 4 runs done, 2m0s, about 6m0s left; long: run traffic",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -63,7 +63,7 @@ func TestAMeterWithoutAnEstimateCounts(t *testing.T) {
 			m.at(17, "")
 			time.Sleep(70 * time.Second)
 		})
-	if diff := cmp.Diff([]string{"candela: fuzz t: 17 runs over, 1m0s, at most 30s left"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"candela: fuzz t: 17 runs done, 1m0s, at most 30s left"}, got); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -13,15 +13,15 @@ import (
 	"candela.dev/candela/orchestrator/report"
 )
 
-// refusal is a test that does not run: it is wrong, or it is correct and not for the testbed that the command asks for.
+// refusal is a test that does not run: the file has errors, or the testbed of the command cannot run it.
 type refusal struct {
 	file, testbed string
 	reason        error
-	wrong         bool // the file is
+	wrong         bool // the file has errors
 }
 
-// refused returns why a test does not load. It is refused for the testbed alone if on its own testbed it loads and the
-// testbed's description is correct. Everything else is a mistake in a file.
+// refused returns why a test does not load. The testbed is the reason if its description is correct and the test loads
+// for its own testbed. Every other reason is an error in the file.
 func refused(file string, f runFlags, err error) refusal {
 	r := refusal{file: file, testbed: f.testbed, reason: err, wrong: true}
 	if f.testbed == "" {
@@ -43,7 +43,7 @@ func refused(file string, f runFlags, err error) refusal {
 	return r
 }
 
-// exit is what the test contributes to the exit status of the command.
+// exit is the contribution of the test to the exit status of the command.
 func (r *refusal) exit() orchestrator.Exit {
 	if r.wrong {
 		return orchestrator.ExitUsage
@@ -51,8 +51,8 @@ func (r *refusal) exit() orchestrator.Exit {
 	return orchestrator.ExitPass
 }
 
-// say tells on stderr what the summary on stdout has no room for, or does not reach: every problem of a wrong file, and
-// to programs that read JSON that a test was refused.
+// say prints on stderr what the summary on stdout does not contain: all problems of a wrong file and, with JSON on
+// stdout, that a test was refused.
 func (r *refusal) say(w io.Writer, json bool) {
 	switch {
 	case r.wrong:
@@ -62,7 +62,7 @@ func (r *refusal) say(w io.Writer, json bool) {
 	}
 }
 
-// allRefused is the error if no test is left to run.
+// allRefused is the error if no test can run.
 func allRefused(list []refusal) error {
 	var reasons []error
 	for _, r := range list {
@@ -82,7 +82,7 @@ func (r *refusal) report() *report.Report {
 	return rep
 }
 
-// brief is the first problem, how many more there are, and what the last one advises.
+// brief is the first problem, the number of further ones, and the advice of the last one.
 func (r *refusal) brief() string {
 	var problems, advice []string
 	for line := range strings.Lines(r.reason.Error()) {
@@ -99,7 +99,7 @@ func (r *refusal) brief() string {
 	return strings.Join(append([]string{text}, advice...), "; ")
 }
 
-// scaledTimes says for how many files a testbed lengthens the timeouts; nothing if for none.
+// scaledTimes prints for how many files the testbed lengthens timeouts.
 func scaledTimes(plans []planned, w io.Writer) {
 	files := make(map[string]bool)
 	var bed *config.Testbed
@@ -115,7 +115,7 @@ func scaledTimes(plans []planned, w io.Writer) {
 	if n := len(files); n > 1 {
 		tests = fmt.Sprintf("of %d tests", n)
 	}
-	fmt.Fprintf(w, "note: testbed %s lengthens the timeouts %s (its timeout-floor is %d); config.yml of each run has "+
-		"the times that it ran with\n",
+	fmt.Fprintf(w, "note: testbed %s lengthens the timeouts %s (its timeout-floor is %d); config.yml of each run contains "+
+		"the timeouts in use\n",
 		bed.Name, tests, bed.Floor())
 }

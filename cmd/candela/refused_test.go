@@ -51,7 +51,7 @@ func TestATestThatIsNotForTheTestbedIsRefusedBeforeTheRun(t *testing.T) {
 		{"and what has them", []string{"config", "check", "--testbed", "netns", events}, orchestrator.ExitUsage,
 			"afpacket has every event"},
 		{"the check of several", []string{"config", "check", "--testbed", "netns", fits, events}, orchestrator.ExitPass,
-			"software-events.yml: refused on this testbed"},
+			"software-events.yml: refused for this testbed"},
 		{"packets that the switch cannot carry", []string{"config", "check", "--testbed", "netns", large},
 			orchestrator.ExitUsage, "4096 is too large"},
 		{"a network of its own", []string{"config", "check", "--testbed", "netns-afpacket", fits, ofSwitch},

@@ -21,8 +21,8 @@ func newReplay() *cobra.Command {
 		Long: `Run the test of a bundle again on the virtual testbed, and compare every file of
 the new run with the bundle, including the trace.
 
-The exit status is 0 if all files are identical and 1 if any differs. The verdict
-of the test does not matter.`,
+The exit status is 0 if all files are identical and 1 if any differs. The
+verdict of the test does not matter.`,
 		Example: `  candela replay bug.tar
   candela replay bug.tar --out /tmp/runs`,
 		Args: cobra.ExactArgs(1),

@@ -30,12 +30,13 @@ func newReport() *cobra.Command {
     filter for Wireshark
   - a page for each sweep: heat maps and line plots of any metric over any axis
 
-For a directory, all runs and sweeps below it are shown. A bundle or a capture is
-judged as by candela analyze; a run directory is shown with its recorded verdict.
+For a directory, all runs and sweeps below it are shown. A bundle or a capture
+is judged as by candela analyze; a run directory is shown with its recorded
+verdict.
 
-The site needs no server and no network: open index.html, also on a file share or
-as an artefact of CI. Runs beside the site are linked; files of other runs are
-copied into it if they have at most 4 MiB. An older site in the directory is
+The site needs no server and no network: open index.html, also on a file share
+or as an artefact of CI. Runs beside the site are linked; files of other runs
+are copied into it if they have at most 4 MiB. An older site in the directory is
 replaced.`,
 		Example: `  candela report runs
   candela report runs/sweep-psn --out /tmp/sweep

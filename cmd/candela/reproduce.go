@@ -50,22 +50,22 @@ func newReproduceLumina() *cobra.Command {
 	var f reproduceFlags
 	cmd := &cobra.Command{
 		Use:   "lumina",
-		Short: "Reproduce the evaluation of Lumina (SIGCOMM 2023): L1 to L9",
-		Long: `Run the tests of configs/lumina on the virtual testbed and compare every value of
-the paper with what Candela measures on the NIC models. The models are built to
-behave as the paper describes; the comparison shows that the harness measures
+		Short: "Reproduce Lumina (SIGCOMM 2023): L1 to L9",
+		Long: `Run the tests of configs/lumina on the virtual testbed and compare every value
+of the paper with what Candela measures on the NIC models. The models are built
+to behave as the paper describes; the comparison shows that the harness measures
 this correctly. Figures and sections are those of Yu's thesis (Johns Hopkins
 2023), which is more detailed than the paper (Yu et al., SIGCOMM 2023):
 
-  L1  overhead of injector and mirror      figure 5-7a
-  L2  dumpers that lose no packet          figure 5-7b
-  L3  time from a loss to the NAK          figure 5-8
+  L1  overhead of injector and mirror        figure 5-7a
+  L2  dumpers that lose no packet            figure 5-7b
+  L3  time from a loss to the NAK            figure 5-8
   L4  time from a NAK to the retransmission  figure 5-9
-  L5  message size and retransmission      figures 5-10 and 5-11
-  L6  timeouts                             figure 5-12
-  L7  retries until an error               table 5-II
-  L8  pacing of CNPs                       tables 5-III and 5-IV
-  L9  go-back-N under many drops           section 5.6.2
+  L5  message size and retransmission        figures 5-10 and 5-11
+  L6  timeouts                               figure 5-12
+  L7  retries until an error                 table 5-II
+  L8  pacing of CNPs                         tables 5-III and 5-IV
+  L9  go-back-N under many drops             section 5.6.2
 
 With --out, results.json, report.html and one SVG for each figure are written.
 The exit status is 1 if a value is out of tolerance.`,
@@ -82,7 +82,8 @@ The exit status is 1 if a value is out of tolerance.`,
 	fl.StringVar(&f.junit, "junit", "", "file for the result as JUnit XML")
 	fl.BoolVar(&f.keep, "keep-runs", false, "keep the run directories in --out")
 	fl.BoolVar(&f.quick, "quick", false, "use fewer messages and rounds")
-	fl.IntVar(&f.jobs, "jobs", runtime.GOMAXPROCS(0), "runs at a time")
+	fl.IntVar(&f.jobs, "workers", runtime.GOMAXPROCS(0), "runs at a time")
+	renamed(fl, "jobs", "workers")
 	fl.StringArrayVar(&f.set, "set", nil, "change a NIC model: PROFILE.PARAMETER=VALUE (may be repeated)")
 	fl.StringVar(&f.format, "format", "text", "format of stdout: text or json")
 	return cmd
@@ -151,7 +152,7 @@ func (f *reproduceFlags) check() error {
 	case f.keep && f.out == "":
 		return errors.New("--keep-runs needs --out")
 	case f.jobs < 1:
-		return fmt.Errorf("--jobs %d: want at least 1", f.jobs)
+		return fmt.Errorf("--workers %d: want at least 1", f.jobs)
 	}
 	if err := junitWritable(f.junit); err != nil {
 		return err
@@ -169,7 +170,7 @@ func newReproduceTrimming() *cobra.Command {
 	var f reproduceFlags
 	cmd := &cobra.Command{
 		Use:   "trimming [RESULT]…",
-		Short: "Reproduce the evaluation of packet trimming (arXiv:2207.04967): T1 to T16",
+		Short: "Reproduce packet trimming (arXiv:2207.04967): T1 to T16",
 		Long: `Run the tests of configs/trimming on the virtual testbed and compare every value
 of the paper with what taps and counters measure on the models of trimming
 switches. docs/internals/reproducing-trimming.md lists the assumptions where the
@@ -200,7 +201,8 @@ measured.`,
 	fl.StringVar(&f.junit, "junit", "", "file for the result as JUnit XML")
 	fl.BoolVar(&f.keep, "keep-runs", false, "keep the run directories in --out")
 	fl.BoolVar(&f.quick, "quick", false, "run every fourth point of each sweep")
-	fl.IntVar(&f.jobs, "jobs", runtime.GOMAXPROCS(0), "runs at a time")
+	fl.IntVar(&f.jobs, "workers", runtime.GOMAXPROCS(0), "runs at a time")
+	renamed(fl, "jobs", "workers")
 	fl.StringArrayVar(&f.set, "set", nil,
 		"change a switch model: MODEL.PARAMETER=VALUE (may be repeated)")
 	fl.StringVar(&f.format, "format", "text", "format of stdout: text or json")

@@ -8,7 +8,7 @@ import (
 	"candela.dev/candela/testbeds/virtual"
 )
 
-// scratch runs tests of which only the outcome counts, one after the other, on one virtual switch.
+// scratch runs tests one after the other on one virtual switch and keeps only their outcomes.
 type scratch struct {
 	*orchestrator.Scratch
 	rack virtual.Rack

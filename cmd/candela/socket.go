@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 )
 
-// localSocket returns the address under which a server of this machine is reached unless it is told otherwise.
+// localSocket returns the default address of a server on this machine.
 func localSocket(name string) string {
 	dir := "/run/candela"
 	if os.Geteuid() != 0 {

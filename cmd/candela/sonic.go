@@ -17,7 +17,7 @@ import (
 	"candela.dev/candela/testbeds/lab/sonic"
 )
 
-// sonicFlags say which switch, and how long to wait for it.
+// sonicFlags are the flags of all sonic commands.
 type sonicFlags struct {
 	address   string
 	databases string
@@ -29,10 +29,11 @@ func newSonic() *cobra.Command {
 	flags := &sonicFlags{}
 	cmd := &cobra.Command{
 		Use:   "sonic",
-		Short: "Set up packet trimming on a SONiC switch, read its counters",
-		Long: `These commands talk to the Redis databases of a SONiC switch: its Unix socket
-when they run on the switch, or a port that SSH forwards to it. The server has
-no encryption, so other addresses are refused.`,
+		Short: "Set up packet trimming on a SONiC switch and read its counters",
+		Long: `Set up packet trimming on a SONiC switch and read its counters through the
+switch's Redis databases. On the switch use their Unix socket; elsewhere use a
+local port that SSH forwards to the switch. Redis does not encrypt, so other
+addresses are refused.`,
 		Example: `  ssh -L 6379:127.0.0.1:6379 admin@switch
   candela sonic show --address 127.0.0.1:6379
   candela sonic apply trimming.json --state before.json
@@ -40,10 +41,10 @@ no encryption, so other addresses are refused.`,
   candela sonic restore before.json`,
 	}
 	f := cmd.PersistentFlags()
-	f.StringVar(&flags.address, "address", sonic.DefaultAddress, "the switch's databases: unix:/PATH or LOOPBACK:PORT")
+	f.StringVar(&flags.address, "address", sonic.DefaultAddress, "address of the switch's databases: unix:/PATH or LOOPBACK:PORT")
 	f.StringVar(&flags.databases, "database-config", "",
-		"the switch's database_config.json, where its numbers differ from SONiC's defaults")
-	f.DurationVar(&flags.timeout, "timeout", 30*time.Second, "for the whole command")
+		"the switch's database_config.json, if its database numbers are not SONiC's defaults")
+	f.DurationVar(&flags.timeout, "timeout", 30*time.Second, "longest time of the whole command")
 	cmd.AddCommand(newSonicShow(flags), newSonicApply(flags), newSonicCounters(flags), newSonicRestore(flags))
 	return cmd
 }
@@ -75,7 +76,7 @@ func (f *sonicFlags) with(cmd *cobra.Command, use func(context.Context, *sonic.S
 func newSonicShow(flags *sonicFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "show",
-		Short: "Print the trimming settings and what the switch can do",
+		Short: "Print the trimming settings and capabilities of the switch",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return flags.with(cmd, func(ctx context.Context, sw *sonic.Switch) error {
@@ -120,10 +121,13 @@ func newSonicApply(flags *sonicFlags) *cobra.Command {
 	var state string
 	cmd := &cobra.Command{
 		Use:   "apply FILE",
-		Short: "Write settings into CONFIG_DB, after saving what they replace",
-		Long: `FILE has the form of SONiC's config_db.json, with the tables SWITCH_TRIMMING,
+		Short: "Save the current settings, then write new ones to CONFIG_DB",
+		Long: `Save the rows that FILE replaces in --state, then write FILE to CONFIG_DB.
+candela sonic restore undoes it.
+
+FILE has the form of SONiC's config_db.json, with the tables SWITCH_TRIMMING,
 BUFFER_PROFILE, BUFFER_QUEUE, TC_TO_DSCP_MAP, PORT_QOS_MAP, ACL_TABLE_TYPE,
-ACL_TABLE and ACL_RULE. What it replaces is saved first; restore puts it back.`,
+ACL_TABLE and ACL_RULE.`,
 		Example: `  candela sonic apply trimming.json --state before.json`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -151,15 +155,15 @@ ACL_TABLE and ACL_RULE. What it replaces is saved first; restore puts it back.`,
 			})
 		},
 	}
-	cmd.Flags().StringVar(&state, "state", "sonic-before.json", "file that keeps what was there; must not exist")
+	cmd.Flags().StringVar(&state, "state", "sonic-before.json", "file for the replaced rows; it must not exist yet")
 	return cmd
 }
 
-// saveChange writes the saved state, and refuses to replace one that has not been restored.
+// saveChange writes the state file. An existing one has not been restored yet, so it is never replaced.
 func saveChange(path string, c sonic.Change) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, os.ErrExist) {
-		return fmt.Errorf("%s holds what an earlier apply replaced: restore it first, or name another file with --state",
+		return fmt.Errorf("%s contains the settings that an earlier apply replaced: restore them first, or name another --state",
 			path)
 	}
 	if err != nil {
@@ -173,7 +177,7 @@ func newSonicRestore(flags *sonicFlags) *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "restore STATE",
-		Short: "Put back what apply replaced, and remove STATE",
+		Short: "Write the settings in STATE back, and remove STATE",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			document, err := os.ReadFile(args[0])
@@ -187,7 +191,7 @@ func newSonicRestore(flags *sonicFlags) *cobra.Command {
 			return flags.with(cmd, func(ctx context.Context, sw *sonic.Switch) error {
 				left, err := sw.Restore(ctx, change, force)
 				for _, l := range left {
-					fmt.Fprintf(cmd.OutOrStdout(), "left (SONiC ignores its removal): %s\n", l)
+					fmt.Fprintf(cmd.OutOrStdout(), "not removed (SONiC ignores the removal of this row): %s\n", l)
 				}
 				if err != nil {
 					return err
@@ -197,7 +201,7 @@ func newSonicRestore(flags *sonicFlags) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&force, "force", false, "also overwrite what was changed since")
+	cmd.Flags().BoolVar(&force, "force", false, "also overwrite rows that have changed since apply")
 	return cmd
 }
 
@@ -206,14 +210,17 @@ func newSonicCounters(flags *sonicFlags) *cobra.Command {
 	var since string
 	cmd := &cobra.Command{
 		Use:   "counters [PORT…]",
-		Short: "Print the trimming counters, and check that they add up",
-		Long: `Counters are as old as the switch's last poll; --settled waits until they rest.
-A switch never resets them: save a snapshot with --json before the traffic and
-subtract it with --since.
+		Short: "Print the trimming counters and check their sums",
+		Long: `Print the trimming counters of all ports, or of each PORT. Counters are as old
+as the switch's last poll; --settled waits until they stop changing. A switch
+never resets them: save a snapshot with --json before the traffic and subtract
+it with --since.
 
---check exits with 1 if they don't add up: TRIM = TX_TRIM + DROPPED_TRIM, a port
-is the sum of its queues, the switch that of its ports, and trimmed packets
-count as dropped. Counters that the switch does not keep (N/A) are left out.`,
+With --check the exit status is 1 if the sums are wrong:
+  - TRIM = TX_TRIM + DROPPED_TRIM
+  - a port is the sum of its queues, the switch the sum of its ports
+  - trimmed packets count as dropped
+Counters that the switch does not keep (N/A) are ignored.`,
 		Example: `  candela sonic counters --json > before.json
   candela sonic counters --settled --since before.json --check`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -248,10 +255,10 @@ count as dropped. Counters that the switch does not keep (N/A) are left out.`,
 		},
 	}
 	cmd.Flags().BoolVar(&settled, "settled", false,
-		"wait until the counters rest: two readings one and a half polls apart agree")
+		"wait until two readings, 1.5 polls apart, are equal")
 	cmd.Flags().BoolVar(&flags.asJSON, "json", false, "print the snapshot as JSON")
-	cmd.Flags().StringVar(&since, "since", "", "subtract a snapshot that was saved with --json")
-	cmd.Flags().BoolVar(&check, "check", false, "exit with 1 if the counters do not add up")
+	cmd.Flags().StringVar(&since, "since", "", "file of a snapshot to subtract, saved with --json")
+	cmd.Flags().BoolVar(&check, "check", false, "exit with status 1 if the sums are wrong")
 	return cmd
 }
 
@@ -265,7 +272,7 @@ func brokenAt(b sai.Broken) string {
 	return fmt.Sprintf("%s UC%d", b.Port, b.Queue)
 }
 
-// subtract takes the snapshot in a file, if one is named, from s.
+// subtract subtracts the snapshot in a file, if there is one, from s.
 func subtract(s sai.Snapshot, file string) (sai.Snapshot, error) {
 	if file == "" {
 		return s, nil

@@ -39,26 +39,27 @@ func newSwitchd() *cobra.Command {
 		Use:   "switchd",
 		Short: "Make this machine an injector switch behind P4Runtime",
 		Long: `Make this machine an injector switch: forward between network interfaces, inject
-what a controller programs over P4Runtime, and mirror every RoCE packet to the
-dumpers' interfaces. Four datapaths do that:
+the events that a controller programs over P4Runtime, and mirror every RoCE
+packet to the dumpers' interfaces. There are four datapaths:
 
   xdp       in the kernel, on receive; drop, ecn, corrupt and trim
-  afpacket  in this process, on packet rings: slower, on any interface, and with
-            delay, duplicate, reorder and rewrite
-  qemu      the same between virtual machines and without privilege: a port is a
-            path P, the switch's socket P.port and the guest's P.nic, with one
-            frame per datagram, as QEMU's -netdev dgram has it
-  bmv2      simple_switch_grpc from the PATH, which runs the P4 program of
-            injector/p4; slow (docs/guide/p4.md). It forwards nothing until a
-            controller pushes that program, and has no lease
+  afpacket  in this process, on packet rings: slower, on any interface; delay,
+            duplicate, reorder and rewrite, too
+  qemu      as afpacket, between virtual machines and without privileges: a port
+            is a path P, with the switch's socket P.port, the guest's P.nic and
+            one frame per datagram (QEMU's -netdev dgram)
+  bmv2      simple_switch_grpc from the PATH with the P4 program of injector/p4;
+            slow (docs/guide/p4.md). It forwards nothing until a controller
+            pushes the program, and has no lease
 
-Ports are numbered in the order of --ports, then --mirror. The interfaces'
-offloads are off while it runs. It listens on a unix: socket, for root, its own
-user and --group, or over TCP with mutual TLS, on loopback too. On interfaces it
-needs CAP_NET_ADMIN and CAP_NET_RAW, for xdp CAP_BPF and CAP_PERFMON, too.
+Ports are numbered in the order of --ports, then --mirror. Offloads of the
+interfaces are off while switchd runs. It listens on a unix: socket, for root,
+its own user and --group, or over TCP with mutual TLS (also on loopback).
+Network interfaces need CAP_NET_ADMIN and CAP_NET_RAW; xdp also needs CAP_BPF
+and CAP_PERFMON.
 
-It runs until it is interrupted. Events and mirroring are flushed when the
-controller has been gone for --lease; forwarding goes on.`,
+switchd runs until it is interrupted. If its controller does not answer for
+--lease, it removes events and stops mirroring; forwarding continues.`,
 		Example: `  candela switchd --datapath xdp --ports eth1,eth2 --mirror eth3,eth4
   candela switchd --datapath afpacket --ports eth1,eth2 --mirror eth3 \
     --listen 10.1.0.1:9559 --cert switch.pem --key switch.key --ca lab.pem
@@ -69,21 +70,21 @@ controller has been gone for --lease; forwarding goes on.`,
 	fl := cmd.Flags()
 	fl.StringVar(&o.listen, "listen", localSocket("switchd"),
 		"address to serve on: unix:PATH, or HOST:PORT with certificates")
-	fl.StringVar(&o.group, "group", "", "group whose members may use the unix: socket, beside root and this user")
+	fl.StringVar(&o.group, "group", "", "group whose members may use the unix: socket, in addition to root and this user")
 	fl.StringVar(&o.tls.Cert, "cert", "", "PEM file with this server's certificate chain")
 	fl.StringVar(&o.tls.Key, "key", "", "PEM file with the certificate's key")
-	fl.StringVar(&o.tls.CA, "ca", "", "PEM file with the authorities of clients")
-	fl.StringVar(&o.tls.CRL, "crl", "", "PEM file with revoked certificates, read anew when it changes")
+	fl.StringVar(&o.tls.CA, "ca", "", "PEM file with the certificate authorities of clients")
+	fl.StringVar(&o.tls.CRL, "crl", "", "PEM file with revoked certificates; changes take effect at once")
 	fl.Uint64Var(&o.device, "device-id", 1, "P4Runtime device id")
 	fl.Uint64Var(&o.seed, "seed", 1, "seed of the mirror copies' UDP ports")
-	fl.StringVar(&o.datapath, "datapath", softswitch.XDP, "xdp, afpacket, qemu or bmv2")
-	fl.StringSliceVar(&o.ports, "ports", nil, "interfaces towards hosts, or paths of sockets")
-	fl.StringSliceVar(&o.mirrors, "mirror", nil, "interfaces towards dumpers, or paths of sockets")
+	fl.StringVar(&o.datapath, "datapath", softswitch.XDP, "datapath: xdp, afpacket, qemu or bmv2")
+	fl.StringSliceVar(&o.ports, "ports", nil, "interfaces to the hosts; qemu: paths of sockets")
+	fl.StringSliceVar(&o.mirrors, "mirror", nil, "interfaces to the dumpers; qemu: paths of sockets")
 	fl.DurationVar(&o.lease, "lease", 30*time.Second,
-		"how long events and mirroring outlive their controller; 0: for ever")
-	fl.IntVar(&o.cpu, "cpu", 0, "CPU that handles all ports' packets (xdp)")
+		"how long events and mirroring stay after the controller stopped answering; 0: forever")
+	fl.IntVar(&o.cpu, "cpu", 0, "xdp: CPU that handles the packets of all ports")
 	fl.BoolVar(&o.multiQueue, "multi-queue", false,
-		"allow several receive queues; stamps of different ports may then disagree (xdp)")
+		"xdp: allow several receive queues; timestamps of different ports may then disagree")
 	return cmd
 }
 
@@ -121,8 +122,8 @@ func serveSwitch(cmd *cobra.Command, o *switchdOptions) (err error) {
 	}()
 	log.Info("serving P4Runtime", "address", listener.Addr().String(), "device", o.device, "datapath", o.datapath,
 		"ports", o.ports, "mirrors", o.mirrors, "tls", files != nil)
-	if err := tellReady(); err != nil {
-		log.Warn("not told that it serves", "error", err)
+	if err := notifyReady(); err != nil {
+		log.Warn("the service manager was not notified", "error", err)
 	}
 	if err := sw.Serve(cmd.Context(), listener, options...); err != nil {
 		return infrastructure(err)

@@ -18,7 +18,7 @@ const (
 	tapAfter     = "after"
 )
 
-// chooseTaps fills in which captures to analyse and where they were taken.
+// chooseTaps sets the captures to analyse and their places.
 func chooseTaps(ctx context.Context, o *orchestrator.AnalyzeOptions, args []string, after string, taps []string) error {
 	if len(taps) > 0 {
 		if len(args) > 0 || after != "" {
@@ -28,7 +28,7 @@ func chooseTaps(ctx context.Context, o *orchestrator.AnalyzeOptions, args []stri
 		return placedTaps(o, taps)
 	}
 	if len(args) == 0 {
-		return fmt.Errorf("no run directory and no capture named")
+		return fmt.Errorf("name a run directory, a bundle or a capture")
 	}
 	o.Trace, o.More, o.Second, o.Ordered = args[0], args[1:], after, after != ""
 	if len(args) == 1 {
@@ -44,7 +44,7 @@ func chooseTaps(ctx context.Context, o *orchestrator.AnalyzeOptions, args []stri
 		o.More, o.Second = nil, args[1]
 		return nil
 	}
-	return fmt.Errorf("%s are not the files of one capture: they overlap in time or repeat packets; name each capture "+
+	return fmt.Errorf("%s are not the files of one capture: they overlap in time or share packets; name each capture "+
 		"with its files: --tap NAME=FILE,FILE",
 		strings.Join(args, ", "))
 }
@@ -93,12 +93,12 @@ func placedTaps(o *orchestrator.AnalyzeOptions, flags []string) error {
 		j, second := index[pair.second]
 		if first && second {
 			o.Placement = pair.placement
-			o.OnlyTaps(taps, i, j, "they bound both directions at places that are given")
+			o.OnlyTaps(taps, i, j, "their places are given and enclose the path between the hosts")
 			return nil
 		}
 	}
 	o.Notes = append(o.Notes,
-		"the names of the captures do not give their places: which one is upstream is inferred from the packets")
+		"the names of the captures are not places: the upstream capture is inferred from the packets")
 	if len(taps) > 2 {
 		o.Taps = taps
 		return nil
@@ -107,7 +107,7 @@ func placedTaps(o *orchestrator.AnalyzeOptions, flags []string) error {
 	return nil
 }
 
-// loneTap is a single capture whose place is given.
+// loneTap reads the --tap flag of a single capture.
 func loneTap(o *orchestrator.AnalyzeOptions, t *orchestrator.Tap) error {
 	places := map[string]trace.Place{
 		tapRequester: trace.PlaceRequester, tapResponder: trace.PlaceResponder, tapBefore: trace.PlaceBefore,
@@ -115,14 +115,14 @@ func loneTap(o *orchestrator.AnalyzeOptions, t *orchestrator.Tap) error {
 	}
 	place, ok := places[t.Name]
 	if !ok {
-		return fmt.Errorf("--tap %s: the name of a single capture is its place: %s, %s, %s or %s", t.Name, tapRequester,
+		return fmt.Errorf("--tap %s: name the place of a single capture: %s, %s, %s or %s", t.Name, tapRequester,
 			tapResponder, tapBefore, tapAfter)
 	}
 	o.Trace, o.More, o.Place = t.Files[0], t.Files[1:], place
 	return nil
 }
 
-// tapFiles splits the files of a --tap, unless a file has that very name.
+// tapFiles splits the list of files of a --tap, unless the list is the name of one file.
 func tapFiles(list string) (first string, more []string) {
 	if _, err := os.Stat(list); err == nil {
 		return list, nil

@@ -24,7 +24,7 @@ func TestTapFlagsSayWhichCapturesAreUsed(t *testing.T) {
 		{flags: []string{"responder=a"}, first: "a", place: trace.PlaceResponder},
 		{flags: []string{"before=a,b"}, first: "a", place: trace.PlaceBefore},
 		{flags: []string{"after=a"}, first: "a", place: trace.PlaceAfter},
-		{flags: []string{"x=a"}, err: "the name of a single capture is its place"},
+		{flags: []string{"x=a"}, err: "name the place of a single capture"},
 		{flags: []string{"requester=a", "responder=b"}, first: "a", second: "b", placement: trace.PlacementHosts},
 		{flags: []string{"after=b", "before=a"}, first: "a", second: "b", placement: trace.PlacementBracket},
 		{flags: []string{"requester=a", "after=b"}, first: "a", second: "b", note: "inferred from the packets"},

@@ -31,10 +31,10 @@ func colourful(w io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// narrowest is the width below which a report gets no narrower.
+// narrowest is the smallest width of a report.
 const narrowest = 60
 
-// terminalWidth returns the width of the terminal that w is. If w is none it is that of COLUMNS, and 0 without that.
+// terminalWidth returns the width of the terminal w. If w is not a terminal, it returns COLUMNS, or 0 without that.
 func terminalWidth(w io.Writer) int {
 	if file, ok := w.(*os.File); ok {
 		if columns := columnsOf(file); columns > 0 {

@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// columnsOf returns the width of the terminal behind file; 0 if it is none.
+// columnsOf returns the width of a terminal, 0 of other files.
 func columnsOf(file *os.File) int {
 	size, err := unix.IoctlGetWinsize(int(file.Fd()), unix.TIOCGWINSZ)
 	if err != nil {

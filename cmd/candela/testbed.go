@@ -19,7 +19,7 @@ import (
 )
 
 func newTestbed() *cobra.Command {
-	cmd := &cobra.Command{Use: "testbed", Short: "List and check testbeds, make and remove those of this machine"}
+	cmd := &cobra.Command{Use: "testbed", Short: "List and check testbeds; make and remove those of this machine"}
 	cmd.AddCommand(newTestbedList(), newTestbedCheck(), newTestbedUp(), newTestbedDown(), newTestbedNode())
 	return cmd
 }
@@ -28,7 +28,7 @@ func newTestbedList() *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List testbeds and what is up",
+		Short: "List testbeds and which of them are up",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			names := []string{config.VirtualTestbed, config.NetnsTestbed, config.NetnsAFPacketTestbed, config.BMv2Testbed,
@@ -52,7 +52,7 @@ func newTestbedList() *cobra.Command {
 			return errors.Join(append(errs, w.Flush())...)
 		},
 	}
-	cmd.Flags().StringVar(&dir, "dir", "testbeds", "directory with descriptions")
+	cmd.Flags().StringVar(&dir, "dir", "testbeds", "directory with descriptions of testbeds")
 	return cmd
 }
 
@@ -87,13 +87,15 @@ func upState(t *config.Testbed) string {
 func newTestbedUp() *cobra.Command {
 	return &cobra.Command{
 		Use:   "up TESTBED",
-		Short: "Make a testbed of namespaces (netns, bmv2) or machines (vm)",
-		Long: `Make a testbed on this machine that stays until candela testbed down.
+		Short: "Make a testbed of namespaces or virtual machines",
+		Long: `Make a testbed on this machine that stays until candela testbed down. Runs on it
+start faster than runs that make their own.
 
-One of network namespaces has requester, responder, injector switch and dumpers,
-each a process in a namespace of its own, joined by veth pairs. It needs root.
-One of virtual machines has guests with soft-RoCE and a switch for them, and
-needs an image (make vm-image) and no privilege; a run on it boots nothing.`,
+netns and bmv2: requester, responder, injector switch and dumpers are processes
+in network namespaces of their own, joined by veth pairs. Needs root.
+
+vm: requester and responder are virtual machines with soft-RoCE. Needs an image
+(make vm-image) and no privileges.`,
 		Example: `  candela testbed up netns
   candela run --testbed netns configs/quickstart.yml
   candela testbed up vm`,
@@ -123,17 +125,17 @@ needs an image (make vm-image) and no privilege; a run on it boots nothing.`,
 }
 
 func notMadeHere(name string, t *config.Testbed) error {
-	return fmt.Errorf("%s is of kind %s: only testbeds of the kinds netns and vm are made here", name, t.Kind)
+	return fmt.Errorf("%s is of kind %s: testbed up and down are for the kinds netns and vm", name, t.Kind)
 }
 
 func newTestbedDown() *cobra.Command {
 	return &cobra.Command{
 		Use:   "down TESTBED",
-		Short: "Remove a testbed that up made, whatever is left of it",
+		Short: "Remove a testbed that testbed up made",
 		Args:  cobra.ExactArgs(1),
-		Long: `Remove a testbed that candela testbed up has made, whatever is left of it.
-TESTBED is what up was given, or the name of a testbed of network namespaces, as
-errors show it.`,
+		Long: `Remove a testbed that candela testbed up made, also if parts of it are gone.
+TESTBED is the argument of testbed up or, of network namespaces, the name in
+errors.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			t, err := config.LoadTestbed(args[0])
 			if err != nil && netns.Made("", args[0]) {
@@ -159,7 +161,7 @@ errors show it.`,
 // nodeCommand is the command of newTestbedNode.
 const nodeCommand = "node"
 
-// newTestbedNode is what the processes of a testbed start as.
+// newTestbedNode is the command of the processes of a testbed.
 func newTestbedNode() *cobra.Command {
 	return &cobra.Command{
 		Use: nodeCommand + " -- ARGS...", Short: "Be a node of a testbed", Hidden: true, Args: cobra.MinimumNArgs(1),
@@ -167,7 +169,7 @@ func newTestbedNode() *cobra.Command {
 	}
 }
 
-// lldpPatience is how long a neighbour is waited for: longer than the half minute at which most devices speak.
+// lldpPatience is how long to wait for a neighbour: most devices send LLDP every 30 s.
 const lldpPatience = 35 * time.Second
 
 func newTestbedCheck() *cobra.Command {
@@ -175,12 +177,15 @@ func newTestbedCheck() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check TESTBED",
 		Short: "Check the description of a testbed and its machines",
-		Long: `Check a description of a testbed and print it with every default. On a live
-testbed also ask every machine for version, privileges, links, MTU and clock,
-and send packets through every port: a switch can lose them without any counter
-that says so. In a lab also listen for LLDP: who is at the other end of each
-cable is told, and compared with the neighbour that the description names, for
-up to --lldp-wait. One of network namespaces that isn't up is brought up for it.`,
+		Long: `Check a description of a testbed and print it with every default.
+
+On a live testbed, also ask every machine for version, privileges, links, MTU
+and clock, and send packets through every port: a switch can lose packets that
+no counter shows. A testbed of network namespaces that is not up is made for the
+check.
+
+In a lab, also listen for LLDP for up to --lldp-wait, print the neighbour at the
+other end of each cable, and compare it with the description.`,
 		Example: `  candela testbed check virtual
   candela testbed check netns`,
 		Args: cobra.ExactArgs(1),
@@ -193,7 +198,7 @@ up to --lldp-wait. One of network namespaces that isn't up is brought up for it.
 				return infrastructure(err)
 			}
 			if t.Kind == config.KindVirtual {
-				fmt.Fprintln(cmd.ErrOrStderr(), "a virtual testbed needs nothing of this machine")
+				fmt.Fprintln(cmd.ErrOrStderr(), "a virtual testbed needs no check of this machine")
 				return nil
 			}
 			if !t.HasInjector() {
@@ -203,6 +208,6 @@ up to --lldp-wait. One of network namespaces that isn't up is brought up for it.
 		},
 	}
 	cmd.Flags().DurationVar(&patience, "lldp-wait", lldpPatience,
-		"how long to wait for LLDP neighbours that the description names; 0: don't listen")
+		"how long to wait for LLDP of the neighbours in the description; 0: do not listen")
 	return cmd
 }

@@ -33,7 +33,7 @@ type traceInput struct {
 
 func (in *traceInput) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&in.connections, "connections", "",
-		"connections document (candela.connections/v1); a run directory has its own")
+		"connections document (candela.connections/v1); a run directory contains its own")
 	cmd.Flags().StringVar(&in.input, "input", "auto", "encoding of the trace: auto, mirror, plain or lumina")
 }
 
@@ -74,8 +74,8 @@ func (in *traceInput) source(cmd *cobra.Command, args []string) (src trace.Sourc
 	}, err
 }
 
-// readable returns the trace for looking at. Unlike an analysis, looking does not need integrity: an incomplete mirror
-// trace is read as the capture that it is, with a warning.
+// readable returns a trace to print. Unlike an analysis it needs no integrity: an incomplete mirror trace is read as a
+// capture, with a warning.
 func (in *traceInput) readable(cmd *cobra.Command, args []string) (checked *trace.Checked, release func(), err error) {
 	src, o, release, err := in.source(cmd, args)
 	if err != nil {
@@ -85,7 +85,7 @@ func (in *traceInput) readable(cmd *cobra.Command, args []string) (checked *trac
 	checked, _, err = trace.Check(cmd.Context(), src, o)
 	var incomplete *trace.IntegrityError
 	if errors.As(err, &incomplete) {
-		fmt.Fprintf(cmd.ErrOrStderr(), "warning: the trace is incomplete, so nothing can be concluded from it: %v\n", err)
+		fmt.Fprintf(cmd.ErrOrStderr(), "warning: the trace is incomplete and proves nothing: %v\n", err)
 		checked, err = trace.Incomplete(cmd.Context(), src, o)
 	}
 	return checked, release, err
@@ -96,7 +96,7 @@ func newTraceShow() *cobra.Command {
 	var o trace.ShowOptions
 	cmd := &cobra.Command{
 		Use:   "show RUN|TRACE...",
-		Short: "Print a trace, one line a packet, in the configuration's words",
+		Short: "Print a trace, one packet per line, with the names of test files",
 		Example: `  candela trace show runs/quickstart --around 11
   candela trace show capture.pcap --connection 2 --limit 100`,
 		Args: cobra.MinimumNArgs(1),
@@ -119,10 +119,10 @@ func newTraceShow() *cobra.Command {
 	}
 	in.flags(cmd)
 	fl := cmd.Flags()
-	fl.Uint64Var(&o.Around, "around", 0, "only the packet with this number and its neighbours")
-	fl.IntVar(&o.Context, "context", 10, "neighbours on each side of --around")
+	fl.Uint64Var(&o.Around, "around", 0, "only the packet with this number and its --context")
+	fl.IntVar(&o.Context, "context", 10, "packets before and after --around")
 	fl.IntVar(&o.Connection, "connection", 0, "only this connection")
-	fl.Int64Var(&o.Limit, "limit", 0, "at most so many lines; 0: all")
+	fl.Int64Var(&o.Limit, "limit", 0, "most lines; 0: all")
 	return cmd
 }
 
@@ -156,7 +156,7 @@ func newTraceStats() *cobra.Command {
 		},
 	}
 	in.flags(cmd)
-	cmd.Flags().StringVar(&format, "format", "text", "output on stdout: text or json")
+	cmd.Flags().StringVar(&format, "format", "text", "format of stdout: text or json")
 	return cmd
 }
 
@@ -199,7 +199,7 @@ func newTraceSlice() *cobra.Command {
 	var from, to time.Duration
 	cmd := &cobra.Command{
 		Use:   "slice RUN|TRACE...",
-		Short: "Copy some packets of a trace to a new one",
+		Short: "Copy a part of a trace to a new file",
 		Example: `  candela trace slice runs/quickstart --first 5 --last 20 --out part.pcap
   candela trace slice capture.pcap --from 1ms --to 2ms --out part.pcap`,
 		Args: cobra.MinimumNArgs(1),
@@ -225,10 +225,10 @@ func newTraceSlice() *cobra.Command {
 	}
 	in.flags(cmd)
 	fl := cmd.Flags()
-	fl.Uint64Var(&o.FirstID, "first", 0, "from the packet with this number on")
-	fl.Uint64Var(&o.LastID, "last", 0, "up to and with the packet with this number")
-	fl.DurationVar(&from, "from", 0, "from this time on, counted from the first packet")
-	fl.DurationVar(&to, "to", 0, "up to this time; 0: no limit")
+	fl.Uint64Var(&o.FirstID, "first", 0, "number of the first packet to copy")
+	fl.Uint64Var(&o.LastID, "last", 0, "number of the last packet to copy")
+	fl.DurationVar(&from, "from", 0, "time of the first packet to copy, relative to the first packet of the trace")
+	fl.DurationVar(&to, "to", 0, "time of the last packet to copy; 0: no limit")
 	fl.IntVar(&o.Connection, "connection", 0, "only this connection")
 	fl.BoolVar(&o.Renumber, "renumber", false, "give mirror copies new consecutive sequence numbers")
 	fl.StringVarP(&out, "out", "o", "slice.pcap", "file to write")
@@ -240,7 +240,7 @@ func newTraceConvert() *cobra.Command {
 	var to, view, out string
 	cmd := &cobra.Command{
 		Use:   "convert RUN|TRACE...",
-		Short: "Turn a mirror trace into a plain capture, or the other way round",
+		Short: "Convert between mirror traces and plain captures",
 		Example: `  candela trace convert runs/quickstart --to plain --view before --out before.pcap
   candela trace convert runs/quickstart --to plain --view after --out after.pcap`,
 		Args: cobra.MinimumNArgs(1),
@@ -269,7 +269,7 @@ func newTraceConvert() *cobra.Command {
 	in.flags(cmd)
 	fl := cmd.Flags()
 	fl.StringVar(&to, "to", "plain", "encoding to write: plain or mirror")
-	fl.StringVar(&view, "view", "before", "of a plain capture: before the injector, or after it")
+	fl.StringVar(&view, "view", "before", "side of the injector that a plain capture shows: before or after")
 	fl.StringVarP(&out, "out", "o", "converted.pcap", "file to write")
 	return cmd
 }
@@ -293,7 +293,7 @@ func convert(ctx context.Context, src trace.Source, from trace.Format, to, view 
 	return 0, fmt.Errorf("--to %q: want plain or mirror", to)
 }
 
-// writeFile lets write fill path; what was written before an error stays, as it may be all there is.
+// writeFile lets write fill path. After an error the incomplete file stays: it may be the only copy.
 func writeFile(path string, write func(io.Writer) error) (err error) {
 	file, err := os.Create(path)
 	if err != nil {

@@ -93,6 +93,16 @@ func wanted(kind string) string {
 	return kind
 }
 
+// renamed keeps the former name of a flag, which help no longer shows.
+func renamed(fl *pflag.FlagSet, former, now string) {
+	fl.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == former {
+			name = now
+		}
+		return pflag.NormalizedName(name)
+	})
+}
+
 // writable fails if a file cannot be written. Commands that run for minutes check it before they start.
 func writable(path string) error {
 	_, err := os.Stat(path)

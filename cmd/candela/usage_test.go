@@ -46,3 +46,20 @@ func TestAnInterruptedCommandSaysSoOnceAndWithItsOwnStatus(t *testing.T) {
 		}
 	}
 }
+
+// Scripts use the former names of flags.
+func TestFlagsKeepTheirFormerNames(t *testing.T) {
+	for _, c := range []struct{ path, former, now string }{
+		{"bundle", "output", "out"}, {"minimize", "output", "out"},
+		{"reproduce lumina", "jobs", "workers"}, {"reproduce trimming", "jobs", "workers"},
+	} {
+		cmd, _, err := newRoot().Find(strings.Fields(c.path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		flag := cmd.Flags().Lookup(c.former)
+		if flag == nil || flag.Name != c.now || strings.Contains(cmd.Flags().FlagUsages(), "--"+c.former) {
+			t.Errorf("%s --%s: want --%s, and only that in help", c.path, c.former, c.now)
+		}
+	}
+}

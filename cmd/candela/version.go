@@ -13,11 +13,10 @@ import (
 	"candela.dev/candela/orchestrator/report"
 )
 
-// stamped is the version that tools/version found when make built the binary (-ldflags -X): it does not depend on what
-// GOFLAGS let the toolchain record.
+// stamped is the version that make set by -ldflags -X (tools/version): it does not depend on GOFLAGS.
 var stamped string
 
-// archived is the commit of sources from git archive, which fills the form in.
+// archived is the commit of sources from git archive, which replaces the placeholder.
 //
 //go:embed commit.txt
 var archived string
@@ -41,7 +40,7 @@ func toolVersion() string {
 	return versionOf(stamped, archived, info)
 }
 
-// versionOf returns the first of: what make stamped, what the toolchain recorded of a repository or of a released
+// versionOf returns the first of: the version of make, the toolchain's record of the repository or the released
 // module, the commit of an archive.
 func versionOf(stamp, archive string, info *debug.BuildInfo) string {
 	if stamp != "" {
@@ -58,7 +57,7 @@ func versionOf(stamp, archive string, info *debug.BuildInfo) string {
 	return "unknown"
 }
 
-// recorded returns what the Go toolchain noted: the commit, or the version of a module from a proxy.
+// recorded returns the toolchain's record: the commit, or the version of a module from a proxy.
 func recorded(info *debug.BuildInfo) string {
 	revision, dirty := "", ""
 	for _, s := range info.Settings {
@@ -80,8 +79,7 @@ func recorded(info *debug.BuildInfo) string {
 
 func shortened(commit string) string { return commit[:min(12, len(commit))] }
 
-// toolName is what to type to call this binary again: its path as it was called, or its bare name if that is on the
-// PATH.
+// toolName is the command that calls this binary: its path as it was called, or its name if that is on the PATH.
 func toolName() string {
 	if name := os.Args[0]; strings.ContainsRune(name, os.PathSeparator) && !strings.HasSuffix(name, ".test") {
 		return report.ShellWord(name)

@@ -24,13 +24,13 @@ func vmConfig(bed *config.Testbed) vm.Config {
 	return cfg
 }
 
-// guests returns the virtual machines of a testbed: those that are up, or else some of this command's own, booted once,
-// and again if one has ended.
+// guests returns the virtual machines of a testbed: those that are up, or this command's own, booted once, and again
+// after one has ended.
 func (l *livebeds) guests(ctx context.Context, bed *config.Testbed) (*vm.Guests, error) {
 	cfg := vmConfig(bed)
 	if have := l.vms[bed.Name]; have != nil {
 		if len(have.Dead()) == 0 || have.Attached() {
-			return have, nil // what stays is not ours to boot again: the test says what has ended
+			return have, nil // not ours to boot again: the test reports what has ended
 		}
 		if err := have.Close(); err != nil {
 			return nil, err
@@ -51,7 +51,7 @@ func (l *livebeds) guests(ctx context.Context, bed *config.Testbed) (*vm.Guests,
 	return got, nil
 }
 
-// vmUp brings a testbed of virtual machines up that stays.
+// vmUp makes a testbed of virtual machines that stays.
 func vmUp(ctx context.Context, w io.Writer, bed *config.Testbed) error {
 	cfg := vmConfig(bed)
 	cfg.Detach = true
@@ -70,7 +70,7 @@ func vmUp(ctx context.Context, w io.Writer, bed *config.Testbed) error {
 	return infrastructureIf(guests.Close())
 }
 
-// device describes what the guests of a testbed have for a NIC, for its qualification.
+// device describes the NIC of the guests for conformance.
 func (l *livebeds) device(ctx context.Context, bed *config.Testbed) (*conformance.Device, error) {
 	guests, err := l.guests(ctx, bed)
 	if err != nil {
@@ -81,9 +81,9 @@ func (l *livebeds) device(ctx context.Context, bed *config.Testbed) (*conformanc
 		Lacks: []conformance.Lack{
 			{
 				Judges: []string{"cnp.missing", "rp.no-reaction", "rp.no-recovery", "rp.unprovoked", "rp.disabled"},
-				Reason: "soft-RoCE has no congestion management, which RoCEv2 leaves open",
+				Reason: "soft-RoCE has no congestion management, which is optional in RoCEv2",
 			},
-			{Judges: []string{"counters.icrc"}, Reason: "soft-RoCE has no counter of packets with a wrong invariant CRC"},
+			{Judges: []string{"counters.icrc"}, Reason: "soft-RoCE does not count packets with a wrong invariant CRC"},
 		},
 	}, nil
 }

@@ -11,7 +11,7 @@ import (
 	"candela.dev/candela/orchestrator/switchtest"
 )
 
-// loadWaivers reads a file of waivers as they hold today; nil without a file.
+// loadWaivers reads a file of waivers as of today; nil without a file.
 func loadWaivers(file string) (*orchestrator.Waivers, error) {
 	if file == "" {
 		return nil, nil
@@ -27,7 +27,7 @@ func loadWaivers(file string) (*orchestrator.Waivers, error) {
 	return orchestrator.NewWaivers(list, time.Now()), nil
 }
 
-// warnOfWaivers prints which waivers expired or excused nothing.
+// warnOfWaivers prints which waivers expired or matched nothing.
 func warnOfWaivers(cmd *cobra.Command, w *orchestrator.Waivers) {
 	for _, text := range w.Warnings() {
 		fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s\n", text)

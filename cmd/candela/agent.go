@@ -55,8 +55,10 @@ CAP_BPF.`,
 	fl.StringSliceVar(&o.interfaces, "interface", nil, "interfaces that runs may use")
 	fl.StringVar(&o.dir, "dir", filepath.Join(os.TempDir(), "candela-agent"),
 		"directory for captures; files of earlier runs are removed")
-	fl.DurationVar(&o.lease, "lease", 30*time.Second, "how long a run holds the machine after its orchestrator stopped answering")
-	fl.BoolVar(&o.xdpPass, "xdp-pass", false, "attach an XDP program to veth interfaces, which frames of an XDP switch need to pass")
+	fl.DurationVar(&o.lease, "lease", 30*time.Second,
+		"how long a run holds the machine after its orchestrator stopped answering")
+	fl.BoolVar(&o.xdpPass, "xdp-pass", false,
+		"attach an XDP program to veth interfaces, which frames of an XDP switch need to pass")
 	cmd.AddCommand(newPKI())
 	return cmd
 }

@@ -15,8 +15,7 @@ const (
 	smallHeap      = 8 << 20 // bytes
 )
 
-// collectRarely makes garbage collection rare while the heap is small, until the returned function is
-// called.
+// collectRarely makes garbage collection rare while the heap is small, until the returned function is called.
 func collectRarely() (restore func()) {
 	usual := debug.SetGCPercent(collectSmallAt)
 	afterCollection(func() (repeat bool) {

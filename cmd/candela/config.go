@@ -56,7 +56,8 @@ func newConfigCheck() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&explain, "explain", false, "print the message schedule and the packet of each event")
-	cmd.Flags().StringVar(&testbed, "testbed", "", "testbed instead of the file's: virtual, netns, netns-afpacket, bmv2, vm, or the file of a description")
+	cmd.Flags().StringVar(&testbed, "testbed", "",
+		"testbed instead of the file's: virtual, netns, netns-afpacket, bmv2, vm, or the file of a description")
 	return cmd
 }
 
@@ -133,7 +134,8 @@ func newConfigSchema() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&testbed, "testbed", false, "print the schema of testbed descriptions instead")
-	cmd.Flags().BoolVar(&ofSwitch, "switch", false, "print the schema, or with --reference the reference, of switch tests instead")
+	cmd.Flags().BoolVar(&ofSwitch, "switch", false,
+		"print the schema, or with --reference the reference, of switch tests instead")
 	cmd.Flags().BoolVar(&reference, "reference", false, "print a reference in Markdown instead")
 	return cmd
 }

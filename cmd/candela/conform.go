@@ -80,14 +80,16 @@ directories. The exit status is 1 if a rule failed.`,
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.profile, "profile", "spec", "NIC model of both hosts")
-	fl.StringVar(&f.testbed, "testbed", "", "testbed instead of the virtual one: netns, vm, or the file of a description of these kinds")
+	fl.StringVar(&f.testbed, "testbed", "",
+		"testbed instead of the virtual one: netns, vm, or the file of a description of these kinds")
 	fl.StringSliceVar(&f.bugs, "bugs", nil, "seeded bugs of both hosts")
 	fl.StringVar(&f.peer, "peer", "", "NIC model of the other host (default: the same on both)")
 	fl.StringVar(&f.role, "role", "requester", "side of --profile in a run with --peer: requester or responder")
 	fl.Float64Var(&f.nak, "nak-us", 0, "longest time from the packet after a gap to the NAK, in us; 0: from the profile")
 	fl.Float64Var(&f.react, "reaction-us", 0, "longest time from a NAK to the retransmission, in us; 0: from the profile")
 	fl.StringVar(&f.out, "out", "", "directory for the report and the run directories (default runs/conform-PROFILE)")
-	fl.StringVar(&f.report, "report", "", "directory for a static site of the result (default report in --out); none: no site")
+	fl.StringVar(&f.report, "report", "",
+		"directory for a static site of the result (default report in --out); none: no site")
 	fl.StringVar(&f.junit, "junit", "", "file for the result as JUnit XML")
 	fl.StringVar(&f.format, "format", "text", "format of stdout: text or json")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "also print the rules that pass")
@@ -146,7 +148,8 @@ func conform(cmd *cobra.Command, f conformFlags) (err error) {
 	case report.Breached():
 		return statusError{status: orchestrator.ExitFail}
 	case len(report.Broken) > 0:
-		return infrastructure(fmt.Errorf("%d runs ended with an error, twice: without them the report qualifies nothing", len(report.Broken)))
+		return infrastructure(fmt.Errorf("%d runs ended with an error, twice: without them the report qualifies nothing",
+			len(report.Broken)))
 	case !report.OK():
 		return statusError{orchestrator.ExitInvalid, errors.New("no rule was exercised")}
 	}

@@ -85,7 +85,7 @@ func detect(cmd *cobra.Command, f detectFlags) error {
 		return err
 	}
 	if _, err := os.Stat(filepath.Join(f.configs, "detect")); err != nil {
-		return fmt.Errorf("--configs: %w\n  want the directory configs of Candela's sources, which contains a test for each bug",
+		return fmt.Errorf("--configs: %w\n  want the directory configs of Candela's sources, with a test for each bug",
 			err)
 	}
 	if f.profiles == nil {

@@ -108,7 +108,7 @@ func (l *livebeds) state(ctx context.Context, bed *config.Testbed) (*netns.State
 		l.up[bed.Name] = s
 		return s, nil
 	case err == nil:
-		return nil, fmt.Errorf("testbed %s is up with a datapath or dumpers that its description does not have; remove it with "+
+		return nil, fmt.Errorf("testbed %s is up, but its datapath or dumpers differ from the description; remove it with "+
 			"candela testbed down %s", bed.Name, bed.Name)
 	case !errors.Is(err, os.ErrNotExist):
 		return nil, err

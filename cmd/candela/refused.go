@@ -115,7 +115,8 @@ func scaledTimes(plans []planned, w io.Writer) {
 	if n := len(files); n > 1 {
 		tests = fmt.Sprintf("of %d tests", n)
 	}
-	fmt.Fprintf(w, "note: testbed %s lengthens the timeouts %s (its timeout-floor is %d); config.yml of each run contains "+
-		"the timeouts in use\n",
+	fmt.Fprintf(w,
+		"note: testbed %s lengthens the timeouts %s (its timeout-floor is %d); config.yml of each run contains "+
+			"the timeouts in use\n",
 		bed.Name, tests, bed.Floor())
 }

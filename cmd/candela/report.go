@@ -121,8 +121,8 @@ func commandLine(cmd *cobra.Command, args []string) string {
 // noSite is the value of --report for no site.
 const noSite = "none"
 
-// site writes the runs of a suite as a site beside them. The runs are judged by then, so failing to write the site is
-// a warning.
+// site writes the runs of a suite as a site beside them. The runs are judged by then, so failing to write the site is a
+// warning.
 func (s *suite) site() {
 	if s.total < 2 || s.flags.report == noSite {
 		return

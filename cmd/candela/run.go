@@ -83,7 +83,8 @@ was refused.`,
 	fl.StringVar(&f.testbed, "testbed", "",
 		"testbed instead of the file's: virtual, netns, netns-afpacket, bmv2, vm, or the file of a description")
 	fl.Uint64Var(&f.seed, "seed", 0, "seed instead of the file's")
-	fl.IntVar(&f.repeat, "repeat", 1, "run each test this many times; repetitions after the first derive their seeds from the test's seed")
+	fl.IntVar(&f.repeat, "repeat", 1,
+		"run each test this many times; repetitions after the first derive their seeds from the test's seed")
 	fl.BoolVar(&f.sameSeed, "repeat-same-seed", false, "use the same seed for every repetition")
 	fl.BoolVar(&f.calibrate, "calibrate", false,
 		"measure the latency to each host in a run without events first, and correct all latencies by it")
@@ -140,8 +141,7 @@ func runTests(cmd *cobra.Command, args []string, f runFlags) error {
 	return s.all(cmd.Context())
 }
 
-// all runs everything and takes down the testbeds that it made. Background runs have ended when it
-// returns.
+// all runs everything and takes down the testbeds that it made. Background runs have ended when it returns.
 func (s *suite) all(ctx context.Context) (err error) {
 	defer s.running.Wait()
 	ctx, cancel := context.WithCancel(ctx)

@@ -41,7 +41,8 @@ addresses are refused.`,
   candela sonic restore before.json`,
 	}
 	f := cmd.PersistentFlags()
-	f.StringVar(&flags.address, "address", sonic.DefaultAddress, "address of the switch's databases: unix:/PATH or LOOPBACK:PORT")
+	f.StringVar(&flags.address, "address", sonic.DefaultAddress,
+		"address of the switch's databases: unix:/PATH or LOOPBACK:PORT")
 	f.StringVar(&flags.databases, "database-config", "",
 		"the switch's database_config.json, if its database numbers are not SONiC's defaults")
 	f.DurationVar(&flags.timeout, "timeout", 30*time.Second, "longest time of the whole command")
@@ -163,7 +164,7 @@ ACL_TABLE and ACL_RULE.`,
 func saveChange(path string, c sonic.Change) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, os.ErrExist) {
-		return fmt.Errorf("%s contains the settings that an earlier apply replaced: restore them first, or name another --state",
+		return fmt.Errorf("%s contains the settings that an earlier apply replaced: restore them first, or name a new --state",
 			path)
 	}
 	if err != nil {

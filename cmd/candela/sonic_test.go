@@ -99,7 +99,8 @@ func TestSonicCommandsFromShowToRestore(t *testing.T) {
 	contains(sonic(orchestrator.ExitInfrastructure, "apply", file, "--state", state), "restore them first")
 	contains(sonic(orchestrator.ExitPass, "counters"), "Ethernet0", "UC0", "N/A")
 	contains(sonic(orchestrator.ExitFail, "counters", "--check"), "SAI_PORT_STAT_TRIM_PACKETS is 9, want 10")
-	contains(sonic(orchestrator.ExitPass, "restore", state), "not removed (SONiC ignores the removal of this row)", "3 rows restored")
+	contains(sonic(orchestrator.ExitPass, "restore", state), "not removed (SONiC ignores the removal of this row)",
+		"3 rows restored")
 	contains(sonic(orchestrator.ExitPass, "show"), "128")
 	if _, err := os.Stat(state); !os.IsNotExist(err) {
 		t.Errorf("the saved state is still there: %v", err)

@@ -15,8 +15,8 @@ import (
 	"candela.dev/candela/orchestrator"
 )
 
-// explainUsage makes every command below c explain its arguments when they are wrong. A command with subcommands
-// only shows its help and refuses unknown names; for those cobra would show the help and succeed.
+// explainUsage makes every command below c explain its arguments when they are wrong. A command with subcommands only
+// shows its help and refuses unknown names; for those cobra would show the help and succeed.
 func explainUsage(c *cobra.Command) {
 	c.SetFlagErrorFunc(flagError)
 	for _, sub := range c.Commands() {

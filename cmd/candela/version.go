@@ -40,8 +40,8 @@ func toolVersion() string {
 	return versionOf(stamped, archived, info)
 }
 
-// versionOf returns the first of: the version of make, the toolchain's record of the repository or the released
-// module, the commit of an archive.
+// versionOf returns the first of: the version of make, the toolchain's record of the repository or the released module,
+// the commit of an archive.
 func versionOf(stamp, archive string, info *debug.BuildInfo) string {
 	if stamp != "" {
 		return stamp

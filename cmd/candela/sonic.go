@@ -164,7 +164,7 @@ ACL_TABLE and ACL_RULE.`,
 func saveChange(path string, c sonic.Change) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, os.ErrExist) {
-		return fmt.Errorf("%s contains the settings that an earlier apply replaced: restore them first, or name a new --state",
+		return fmt.Errorf("%s contains the settings of before an earlier apply: restore them first, or name a new --state",
 			path)
 	}
 	if err != nil {

@@ -79,7 +79,7 @@ func loadBase(file string) (*config.Test, error) {
 		return nil, err
 	}
 	if config.IsSwitchTest(data) {
-		return nil, fmt.Errorf("%s is a switch test; candela fuzz changes tests of NICs, as configs/quickstart.yml", file)
+		return nil, fmt.Errorf("%s is a test of a switch; candela fuzz takes tests of NICs, as configs/quickstart.yml", file)
 	}
 	return config.Load(file, configOptions(""))
 }

@@ -78,7 +78,7 @@ func betweenFacts(p *trace.PairReport) []report.Fact {
 		{"packets at the upstream tap", p.Sent, true}, {"packets at the downstream tap", p.Passed, true},
 		{"dropped in between", p.Dropped, true},
 		{"marked (CE)", p.Marked, false}, {"corrupted", p.Corrupted, false}, {"trimmed", p.Trimmed, false},
-		{"reordered", p.Reordered, false},
+		{"reordered", p.Reordered, false}, {"copied", p.Copied, false},
 		{"missed by the upstream tap", p.Missed, true},
 	} {
 		if f.all || f.n > 0 {

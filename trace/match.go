@@ -23,7 +23,8 @@ const clockSlackNS = 1_000_000
 // tell copies apart, they decide.
 //
 // A packet that is only downstream was missed by the upstream tap. It is emitted as sent, too, where it must have been
-// in the order of its flow: a direction is FIFO.
+// in the order of its flow: a direction is FIFO. Where identifications tell frames apart, one that passed before is a
+// copy made between the taps: it passes a second time, and is not sent.
 type matcher struct {
 	before, after tapStream
 	sent          window[sentPacket]
@@ -39,6 +40,7 @@ type matcher struct {
 	shared        [2]int64                // first and last instant at which both captures have frames
 	earlyNS       int64                   // how much earlier than stamped a packet may have passed, for clocks that round
 	slackNS       int64                   // how much too early a corrected clock may stamp a passed packet
+	copied        passedFrames
 	report        PairReport
 	out           Record
 }
@@ -82,6 +84,7 @@ type passedPacket struct {
 	observation
 	match  int64  // number of the sent packet, −1: none
 	sentID uint64 // its frame number, once it was emitted
+	copy   bool   // of a frame that passed before
 	event  EventType
 }
 
@@ -212,7 +215,7 @@ var errWindowFull = errors.New("lookahead is full")
 func (m *matcher) readPassed() error {
 	p := &m.held
 	if !m.holding {
-		p.match = -1
+		p.match, p.copy = -1, false
 		if err := m.after.read(&p.observation); err != nil {
 			return err
 		}
@@ -236,6 +239,13 @@ func (m *matcher) readPassed() error {
 	}
 	if s >= 0 {
 		m.pair(s, index)
+		if m.identified {
+			m.copied.add(&m.passed.at(index).observation)
+		}
+		return nil
+	}
+	if m.identified && m.copied.has(&p.observation) {
+		m.passed.at(index).copy = true
 		return nil
 	}
 	rec := p.rec
@@ -424,6 +434,10 @@ func (m *matcher) emitPassed() *Record {
 	case p.match < 0:
 		if p.second {
 			m.out.ID += PairSecond
+		}
+		if p.copy {
+			m.report.Copied++
+			break
 		}
 		m.report.Missed++
 		m.countOutside(p.rec.TimeNS)

@@ -24,6 +24,8 @@ type PairReport struct {
 	Trimmed   int64 `json:"trimmed"`   // announced or real length shrank
 	Reordered int64 `json:"reordered"` // passed behind a packet of its flow that was sent later
 	Missed    int64 `json:"missed"`    // in the downstream capture only: the upstream tap missed them
+	// Copied counts frames that passed a second time, with the same IPv4 identification: copies made in between.
+	Copied int64 `json:"copied,omitempty"`
 	// Outside counts packets that one capture has before the other one starts, or after it ends.
 	Outside int64 `json:"outside,omitempty"`
 	// Uncheckable counts frames of which the downstream capture kept a part: damage on the way does not show.
@@ -343,6 +345,9 @@ func (r *PairReport) notes(first, second string) []string {
 		out = append(out, fmt.Sprintf("%d packets are in one capture only, from before the other one starts or after it "+
 			"ends: findings that only "+
 			"the comparison shows are warnings", r.Outside))
+	}
+	if r.Copied > 0 {
+		out = append(out, fmt.Sprintf("%d frames passed twice: a network device between the captures copied them", r.Copied))
 	}
 	if r.Missed > 0 {
 		out = append(out, fmt.Sprintf("%d packets are only in the downstream capture: the upstream tap missed them. "+

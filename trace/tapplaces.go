@@ -58,8 +58,11 @@ type wayEvidence struct {
 	// packets with more transmissions in the first capture than in the second, which has some: lost in between
 	lostFirst  int
 	lostSecond int
-	alone      [2]int // packets that are not retransmitted if they are lost, seen in one capture only
-	repeated   int    // packets with several transmissions
+	// packets of which one capture holds more frames with the same identification: copied in between
+	copiedFirst  int // those that the second capture holds more often
+	copiedSecond int
+	alone        [2]int // packets that are not retransmitted if they are lost, seen in one capture only
+	repeated     int    // packets with several transmissions
 }
 
 // upstream returns 1 if the evidence shows the first capture to be upstream, −1 for the second, 0 if it does not
@@ -77,6 +80,7 @@ func (e *wayEvidence) upstream(missed [2]float64) (side int, reason string, weak
 	}{
 		{e.hopsFirst, e.hopsSecond, "the TTL decreases", 1},
 		{e.marksFirst, e.marksSecond, "CE marks appear", 1},
+		{e.copiedFirst, e.copiedSecond, "copies of frames appear", 1},
 		{lost(e.lostFirst, 1, e.repeated), lost(e.lostSecond, 0, e.repeated), "lost packets were retransmitted", manyLosses},
 		{lost(e.alone[0], 1, e.matched), lost(e.alone[1], 0, e.matched), "packets are missing in the other capture",
 			manyLosses},
@@ -143,13 +147,20 @@ func (s *survey) evidence() (list []wayEvidence, missed [2]float64) {
 		first = false
 	})
 	data, gone, answered, repeated := 0, [2]int{}, s.answered(), s.answeredTwice()
+	identified := s.identified()
 	for _, key := range s.keys() {
 		seen := [2]*glimpse{s.taps[0].seen[key], s.taps[1].seen[key]}
 		if a, b := seen[0], seen[1]; a != nil && b != nil {
 			e := &list[a.way]
 			count(&e.repeated, a.copies > 1 || b.copies > 1)
-			count(&e.lostFirst, a.copies > b.copies && a.within(from[0], to[0]))
-			count(&e.lostSecond, b.copies > a.copies && b.within(from[1], to[1]))
+			sentA, sentB := a.copies, b.copies
+			if identified {
+				sentA, sentB = sentA-a.doubled, sentB-b.doubled
+				count(&e.copiedFirst, b.doubled > a.doubled)
+				count(&e.copiedSecond, a.doubled > b.doubled)
+			}
+			count(&e.lostFirst, sentA > sentB && a.within(from[0], to[0]))
+			count(&e.lostSecond, sentB > sentA && b.within(from[1], to[1]))
 			count(&data, a.data && a.copies == 1 && b.copies == 1)
 			continue
 		}
@@ -235,6 +246,7 @@ func count(n *int, yes bool) {
 // answers was seen at any.
 func (s *survey) causes(c *clockBounds) {
 	mask := s.taps[0].mask | s.taps[1].mask
+	identified := s.identified()
 	var places [2]map[uint64]*glimpse
 	for i := range s.taps {
 		places[i] = make(map[uint64]*glimpse)
@@ -257,12 +269,14 @@ func (s *survey) causes(c *clockBounds) {
 				continue
 			}
 			other := places[1-i]
-			if twin, seen := other[g.place]; seen && (twin == nil || twin.copies != g.copies || twin.id != g.id) {
+			if twin, seen := other[g.place]; seen && (twin == nil || twin.copies != g.copies || twin.id != g.id ||
+				twin.lastID != g.lastID) {
 				continue // the other tap saw several transmissions, or another one
 			}
 			if answer := other[g.answer]; answer != nil && answer.answer == g.place {
 				c.cause(g.timeNS, answer.timeNS, i == 0)
-				if g.copies > 1 && answer.copies == g.copies && !answer.cumulative { // each of them was answered
+				// Each of them was answered.
+				if g.copies > 1 && answer.copies == g.copies && !answer.cumulative && (answer.doubled == 0 || !identified) {
 					c.cause(g.lastNS, answer.lastNS, i == 0)
 				}
 			}
@@ -277,7 +291,7 @@ func (s *survey) transits(c *clockBounds, firstUpstream []bool, only func(way in
 			return
 		}
 		c.transit(a.timeNS, b.timeNS, firstUpstream[a.way])
-		if a.copies > 1 {
+		if a.copies > 1 && a.lastID == b.lastID {
 			c.transit(a.lastNS, b.lastNS, firstUpstream[a.way])
 		}
 	})

@@ -41,13 +41,15 @@ type glimpse struct {
 	share  uint64 // decides whether it is kept
 	place  uint64 // connection, PSN and direction
 	// the place of the acknowledgement of a request, or of the request that an acknowledgement answers. 0: none
-	answer uint64
-	copies int32
-	way    int32
-	id     uint16 // IPv4 identification
-	ttl    uint8
-	marked bool
-	data   bool // it is retransmitted if it is lost
+	answer  uint64
+	copies  int32
+	way     int32
+	id      uint16 // IPv4 identification
+	lastID  uint16 // of the latest
+	doubled int32  // of copies, those with the identification of the one before: a switch may have made them
+	ttl     uint8
+	marked  bool
+	data    bool // it is retransmitted if it is lost
 
 	cumulative bool // it may answer a duplicate of any earlier request, too
 }
@@ -118,11 +120,14 @@ func (s *survey) add(tap int, o *observation) {
 	key := contentHash(o)
 	if g, ok := t.seen[key]; ok {
 		g.copies++
-		g.lastNS = r.TimeNS
+		if g.lastID == o.ipID {
+			g.doubled++
+		}
+		g.lastNS, g.lastID = r.TimeNS, o.ipID
 		return
 	}
 	t.seen[key] = &glimpse{
-		timeNS: r.TimeNS, lastNS: r.TimeNS, copies: 1, way: int32(way), id: o.ipID, ttl: o.ttl, marked: r.Marked(),
+		timeNS: r.TimeNS, lastNS: r.TimeNS, copies: 1, way: int32(way), id: o.ipID, lastID: o.ipID, ttl: o.ttl, marked: r.Marked(),
 		data:  r.Opcode.IsData(),
 		share: share, place: placeHash(r, r.Opcode.IsRequest()), answer: s.answerPlace(r),
 		cumulative: r.Opcode == packet.Acknowledge,

@@ -84,7 +84,7 @@ func session(rng, more *rand.Rand, packets int, v *view, reopen bool) *traffic.S
 }
 
 // unusual makes sessions of what is rare: other path MTUs, odd lengths, many READs outstanding, long ways and waits,
-// credits, counts of messages that wrap and queue pairs that are used again.
+// credits, counts of messages that wrap, queue pairs that are used again, and frames that are delayed or copied.
 func unusual(rng *rand.Rand, o *traffic.Options, v *view, reopen bool) {
 	sc := &o.Scenario
 	o.MTU = 256 << rng.IntN(5)
@@ -116,11 +116,16 @@ func unusual(rng *rand.Rand, o *traffic.Options, v *view, reopen bool) {
 			sc.Twice = 0.02 * rng.Float64()
 		}
 	}
-	if v.undocumented {
+	if v.pair {
 		if rng.IntN(3) == 0 {
 			// The count does not wrap before the first response: that looks like a responder which does not count.
 			sc.MSN = 1<<24 - 40 - rng.IntN(60)
 		}
 		o.Reopened = reopen && rng.IntN(2) == 0
+	}
+	if v.pair && rng.IntN(3) == 0 {
+		// What the switch holds back leaves it later; behind it frames keep their order.
+		sc.Held, sc.Doubled = 0.03*rng.Float64(), 0.03*rng.Float64()
+		sc.HeldMax = 1 + rng.Int64N(4*(sc.DelayMax+sc.ProcessMax))
 	}
 }

@@ -17,12 +17,11 @@ type view struct {
 	name      string
 	equalIPSN bool // every initial PSN is 0
 	partial   bool // it may show too little for a judgement
-	// fateShown: what the switch delays, passes on in another order or doubles shows. Elsewhere frames are taken to keep
-	// their order.
+	// fateShown: the mirror copies show what the switch delays or doubles.
 	fateShown bool
-	// undocumented: no connections document comes with the captures.
-	undocumented bool
-	write        writer
+	// pair: two captures show what the switch between them delays or doubles. No connections document comes with them.
+	pair  bool
+	write writer
 }
 
 // writer makes the captures of a recording in dir and returns how to analyse them.
@@ -41,9 +40,9 @@ var views = []view{
 			return o, errors.Join(save(o.Trace, s.WriteMirror), save(o.Connections, s.WriteConnections))
 		}},
 	{name: "plain", write: plain(traffic.Tap{})},
-	{name: "pair", undocumented: true, write: bracket(traffic.Tap{}, trace.PlacementUnknown)},
-	{name: "hosts", undocumented: true, write: hosts(traffic.Tap{}, trace.PlacementUnknown)},
-	{name: "hosts-named", undocumented: true, write: hosts(traffic.Tap{}, trace.PlacementHosts)},
+	{name: "pair", pair: true, write: bracket(traffic.Tap{}, trace.PlacementUnknown)},
+	{name: "hosts", pair: true, write: hosts(traffic.Tap{}, trace.PlacementUnknown)},
+	{name: "hosts-named", pair: true, write: hosts(traffic.Tap{}, trace.PlacementHosts)},
 	{name: "missing", write: plain(traffic.Tap{Missing: missing})},
 	{name: "doubled", write: plain(traffic.Tap{Doubled: true})},
 	{name: "routed", write: plain(traffic.Tap{Doubled: true, Routed: true})},
@@ -55,26 +54,26 @@ var views = []view{
 	{name: "responder", write: plain(traffic.Tap{Place: traffic.AtResponder})},
 	{name: "snapped", partial: true, write: plain(traffic.Tap{Snap: 64})},
 	{name: "cut", partial: true, write: cut},
-	{name: "pair-named", undocumented: true,
+	{name: "pair-named", pair: true,
 		write: bracket(traffic.Tap{Format: traffic.Microseconds}, trace.PlacementBracket)},
-	{name: "pair-missing", partial: true, undocumented: true,
+	{name: "pair-missing", partial: true, pair: true,
 		write: bracket(traffic.Tap{Missing: missing}, trace.PlacementUnknown)},
-	{name: "pair-doubled", undocumented: true, write: bracket(traffic.Tap{Doubled: true}, trace.PlacementUnknown)},
-	{name: "pair-snapped", partial: true, undocumented: true,
+	{name: "pair-doubled", pair: true, write: bracket(traffic.Tap{Doubled: true}, trace.PlacementUnknown)},
+	{name: "pair-snapped", partial: true, pair: true,
 		write: bracket(traffic.Tap{Snap: 96, Tagged: true, Format: traffic.PcapNG}, trace.PlacementUnknown)},
-	{name: "pair-ipsn0", equalIPSN: true, undocumented: true, write: bracket(traffic.Tap{}, trace.PlacementUnknown)},
-	{name: "pair-late", partial: true, undocumented: true, write: late(bracket)},
-	{name: "hosts-missing", partial: true, undocumented: true,
+	{name: "pair-ipsn0", equalIPSN: true, pair: true, write: bracket(traffic.Tap{}, trace.PlacementUnknown)},
+	{name: "pair-late", partial: true, pair: true, write: late(bracket)},
+	{name: "hosts-missing", partial: true, pair: true,
 		write: hosts(traffic.Tap{Missing: missing}, trace.PlacementUnknown)},
-	{name: "hosts-ipsn0", equalIPSN: true, undocumented: true, write: hosts(traffic.Tap{}, trace.PlacementUnknown)},
-	{name: "hosts-late", partial: true, undocumented: true, write: late(hosts)},
+	{name: "hosts-ipsn0", equalIPSN: true, pair: true, write: hosts(traffic.Tap{}, trace.PlacementUnknown)},
+	{name: "hosts-late", partial: true, pair: true, write: late(hosts)},
 	{name: "counted-behind", write: plain(traffic.Tap{Place: traffic.BehindIt, Format: traffic.PcapNG})},
 	{name: "at-requester", write: placed(plain(traffic.Tap{Place: traffic.AtRequester, Format: traffic.PcapNG}),
 		trace.PlaceRequester)},
 	{name: "at-responder", write: placed(plain(traffic.Tap{Place: traffic.AtResponder, Format: traffic.PcapNG}),
 		trace.PlaceResponder)},
-	{name: "pair-cut", partial: true, undocumented: true, write: stopped(bracket)},
-	{name: "hosts-cut", partial: true, undocumented: true, write: stopped(hosts)},
+	{name: "pair-cut", partial: true, pair: true, write: stopped(bracket)},
+	{name: "hosts-cut", partial: true, pair: true, write: stopped(hosts)},
 }
 
 // plain is one capture, in every other session with the connections document.

@@ -129,6 +129,9 @@ func (s *Session) record(f *sessionFrame) {
 		if at, ok := place.sees(&f.Frame); ok {
 			s.Add(place, at, bytes)
 		}
+		if at, ok := place.seesCopy(&f.Frame); ok {
+			s.Add(place, at, bytes)
+		}
 	}
 }
 

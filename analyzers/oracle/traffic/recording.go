@@ -46,6 +46,18 @@ func (p Place) sees(f *Frame) (at int64, ok bool) {
 	}
 }
 
+// seesCopy returns when the copy that the switch made of a frame, if any, passes the place.
+func (p Place) seesCopy(f *Frame) (at int64, ok bool) {
+	switch {
+	case f.Copied == 0 || p == AtSwitch || (p == AtRequester) != f.Back && p != BehindIt:
+		return 0, false
+	case p == BehindIt:
+		return f.Copied, true
+	default:
+		return f.CopyArrived, true
+	}
+}
+
 // sighting is a frame at a place.
 type sighting struct {
 	at    int64

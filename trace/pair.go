@@ -118,7 +118,13 @@ func CheckPair(ctx context.Context, first, second Source, o Options) (*Checked, 
 		return err
 	}
 	checked := &Checked{meta: meta, stream: stream, payloads: v.withPayloads, others: v.otherPlaces(meta)}
-	if report.Outside > 0 || report.Uncheckable > 0 && !o.Complete {
+	// Which of the frames that a tap holds twice is a copy made in between does not show, nor when that passed.
+	vague := report.Copied > 0 && (first.twins != nil || second.twins != nil)
+	if vague {
+		checked.meta.Notes = append(checked.meta.Notes, "the captures hold frames twice, and some were copied in between: "+
+			"when the copies passed is not known, so that findings that only the comparison shows are warnings")
+	}
+	if report.Outside > 0 || vague || report.Uncheckable > 0 && !o.Complete {
 		alone, err := scanned.meta()
 		if err != nil {
 			return nil, nil, err

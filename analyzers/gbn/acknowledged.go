@@ -5,7 +5,7 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// responsePassed extends what the requester may know by a response on its way to it.
+// responsePassed adds what the requester may know once it receives r.
 func (s *session) responsePassed(r *trace.Record) {
 	if s.responseTrimmed(r); !r.Delivered() || !s.req.started && (s.midway || s.captured) {
 		s.req.mute++
@@ -46,7 +46,7 @@ func (s *session) responsePassed(r *trace.Record) {
 			return // no request that it could be about
 		}
 		if p < s.req.una.most().una && !s.captured && !s.fateUnknown {
-			s.req.misled = true // about what was acknowledged before: a requester that takes no notice of it does no wrong
+			s.req.misled = true // about what was acknowledged before: a requester may ignore it
 			return
 		}
 		s.a.requester.Step(&s.req.state, rqFatal)
@@ -54,8 +54,8 @@ func (s *session) responsePassed(r *trace.Record) {
 	}
 }
 
-// noteFate gives up exactness when an event makes the order or number of deliveries differ from the trace. In a pair of
-// captures the second shows what really passed.
+// noteFate marks deliveries as unknown when an event changes their order or number. In a pair of captures the second
+// shows what really passed.
 func (s *session) noteFate(r *trace.Record) {
 	if r.Event.Departs() {
 		s.disturbed = true
@@ -65,7 +65,7 @@ func (s *session) noteFate(r *trace.Record) {
 	}
 }
 
-// heard is the requester's input for a response from which it learns nothing.
+// heard is the requester's input for a response from which it learns nothing new.
 func (s *session) heard(r *trace.Record) uint8 {
 	q, p := &s.req, s.unwrap(r.PSN)
 	una, kind := p+1, nakNone
@@ -89,8 +89,8 @@ func (s *session) heard(r *trace.Record) uint8 {
 	return learned(kind, una, q.next)
 }
 
-// learnUpTo follows a response that acknowledges everything before una, except READ and atomic requests that are not
-// answered yet: for those it is an implied NAK (IBTA volume 1, 9.7.5.1.2).
+// learnUpTo handles a response that acknowledges everything before una. For unanswered READ and atomic requests among
+// these it is an implied NAK (IBTA volume 1, 9.7.5.1.2).
 func (s *session) learnUpTo(r *trace.Record, una pos, kind nakKind) {
 	q := &s.req
 	if (una > q.next || una == q.next && r.Opcode == packet.Acknowledge && !r.Syndrome.IsAck()) && !s.captured {
@@ -104,7 +104,7 @@ func (s *session) learnUpTo(r *trace.Record, una pos, kind nakKind) {
 	s.learn(r, una, kind)
 }
 
-// learnResponse follows a READ response or atomic ACK, which acknowledges all earlier requests and itself.
+// learnResponse handles a READ response or atomic ACK, which acknowledges itself and all earlier requests.
 func (s *session) learnResponse(r *trace.Record, p pos) {
 	q := &s.req
 	missing, ok := q.spans.missing()
@@ -119,7 +119,7 @@ func (s *session) learnResponse(r *trace.Record, p pos) {
 		s.learn(r, missing, nakImplied)
 	default:
 		if (s.captured || s.fateUnknown) && p > q.una.most().una {
-			// If it is lost after the tap or late, a response that comes first acknowledges what is before it only.
+			// If the response is lost after the tap or late, only what is before it is acknowledged.
 			q.una.push(knowledge{una: p, id: r.ID, timeNS: r.TimeNS})
 		}
 		q.spans.answered()
@@ -127,12 +127,12 @@ func (s *session) learnResponse(r *trace.Record, p pos) {
 	}
 }
 
-// learn adds the state in which everything before una is acknowledged and kind asks for una.
+// learn adds the state in which everything before una is acknowledged and kind requests una.
 func (s *session) learn(r *trace.Record, una pos, kind nakKind) {
 	q := &s.req
 	most := q.una.most()
 	if una < most.una && (kind == nakSequence || kind == nakRNR) {
-		q.contrary = una // the responder takes an acknowledgement back: its fault, and no requester is blamed for obeying
+		q.contrary = una // the responder takes an acknowledgement back: its fault, not that of a requester that obeys
 	}
 	q.refused = q.refused || kind == nakRNR
 	q.exhausted = q.exhausted || kind != nakNone && q.tried >= s.fewest()

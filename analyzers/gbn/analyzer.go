@@ -24,7 +24,7 @@ type Analyzer struct {
 	meta  trace.Meta
 	cfg   Config
 	host  bounds.Delay
-	delay int64 // ns after which what passed towards a host shows in what is seen from it
+	delay int64 // ns after which what passed towards a host shows in the packets from it
 
 	sessions  []*session // by flow of the requests; nil until a packet needs it
 	requester coverage
@@ -42,7 +42,7 @@ type Analyzer struct {
 	unknown    int64                // records with an opcode that RC does not have
 	observer   *observer.Observer   // of a single capture, else nil
 	observed   []analyzers.Observed // by the parts that were joined
-	unclear    map[int]bool         // connections on which more may be lost, or less, than the trace shows
+	unclear    map[int]bool         // connections on which more or fewer packets may be lost than the trace shows
 }
 
 type ruleKey struct {
@@ -79,7 +79,7 @@ func New(meta trace.Meta, cfg Config) *Analyzer {
 // Name implements analyzers.Analyzer.
 func (a *Analyzer) Name() string { return Name }
 
-// Packet implements analyzers.Analyzer. What a record shows of its sender counts before what it brings its receiver.
+// Packet implements analyzers.Analyzer. What a record shows of its sender is handled before its effect on its receiver.
 func (a *Analyzer) Packet(r *trace.Record) {
 	if a.firstID == 0 {
 		a.firstID = r.ID
@@ -122,7 +122,7 @@ func (a *Analyzer) Packet(r *trace.Record) {
 	}
 }
 
-// forged reports whether the injector changed what the receiver of r acts upon.
+// forged reports whether the injector changed a field that the receiver of r acts upon.
 func (a *Analyzer) forged(r *trace.Record) bool {
 	if !r.Event.Forges() || r.Has(trace.Sent) || a.original.ID != r.ID {
 		return false
@@ -135,12 +135,12 @@ func (a *Analyzer) forged(r *trace.Record) bool {
 	return was != is
 }
 
-// unpunctual reports whether the hosts' timers may run late or early by more than a delay on the way: software on
-// machines that may stand still.
+// unpunctual reports whether the hosts' timers may be off by more than a path delay: the hosts are software on machines
+// that may be suspended.
 func (a *Analyzer) unpunctual() bool { return a.cfg.SoftwareHosts }
 
-// whole reports whether the trace certainly holds the connections from their first packet on: mirror sequence numbers
-// count from the opening of the gate, before which nothing was sent.
+// whole reports whether the trace holds the connections from their first packet on: mirror sequence numbers count from
+// when the gate opened, before which nothing was sent.
 func (a *Analyzer) whole() bool { return a.meta.Kind == trace.KindMirror && a.firstID <= 1 }
 
 // session returns the state of the requests on flow.
@@ -153,8 +153,8 @@ func (a *Analyzer) session(flow trace.FlowID) *session {
 	return s
 }
 
-// damaged reports a packet that arrived at the observer with a bad iCRC. A single capture may have been taken behind
-// the injector, and Lumina's copies carry the damage that its injector did.
+// damaged reports a packet with a bad iCRC. A single capture may have been taken after the injector, and Lumina's
+// copies have the damage that its injector did.
 func (a *Analyzer) damaged(r *trace.Record) {
 	if !a.meta.EventsKnown || r.Event != trace.EventNone {
 		return
@@ -164,8 +164,8 @@ func (a *Analyzer) damaged(r *trace.Record) {
 		causeICRC(cause.Sender(r), cause.At(&a.meta, r.TimeNS), r.Opcode))
 }
 
-// stray counts a packet of no known connection. Where the connections are given and the observer is a test's own switch
-// there should be none.
+// stray counts a packet of no known connection. There should be none where the connections are given and the observer
+// is a test's own switch.
 func (a *Analyzer) stray(r *trace.Record) {
 	if r.Has(trace.HasCM) {
 		return
@@ -181,8 +181,8 @@ func (a *Analyzer) stray(r *trace.Record) {
 			r.DestQP))
 }
 
-// report adds a finding about r, which belongs to a connection or to none (0), or only counts it and returns nil when
-// the rule has been reported often enough.
+// report adds a finding about r, which belongs to a connection or to none (0). If the rule was reported often enough it
+// only counts it and returns nil.
 func (a *Analyzer) report(rule Rule, r *trace.Record, connection int) *analyzers.Finding {
 	key := ruleKey{rule, connection}
 	if a.reported[key] >= a.cfg.MaxPerRule {
@@ -205,9 +205,9 @@ func (a *Analyzer) report(rule Rule, r *trace.Record, connection int) *analyzers
 
 var _ analyzers.Reviewer = (*Analyzer)(nil)
 
-// Observer implements analyzers.Reviewer: mirror traces and pairs of captures are observed where somebody seems to
-// break a rule. What is missing at the end is judged there: a run ends after a quiet time, and who analyses captures
-// softens what was not due yet.
+// Observer implements analyzers.Reviewer: an observer follows mirror traces and pairs of captures in which an endpoint
+// seems to break a rule. It judges the end, too: a run ends after a quiet time, and in captures the caller softens what
+// was not due yet.
 func (a *Analyzer) Observer() analyzers.Observer {
 	if a.observer != nil {
 		return nil
@@ -231,7 +231,7 @@ func (a *Analyzer) assumed(l Limits) Limits {
 	return l
 }
 
-// known returns what l says for certain. The instants of software hosts prove nothing.
+// known returns the certain part of l. Times of software hosts prove nothing.
 func (a *Analyzer) known(l Limits) Limits {
 	if l.AtRest = true; a.unpunctual() {
 		l.TimeoutNS = 0
@@ -239,7 +239,7 @@ func (a *Analyzer) known(l Limits) Limits {
 	return l
 }
 
-// knownDelay returns the bound of the host delays, 0 if none is known.
+// knownDelay returns the bound of the host delays, 0 if unknown.
 func (a *Analyzer) knownDelay() int64 {
 	if a.unpunctual() {
 		return 0
@@ -247,7 +247,7 @@ func (a *Analyzer) knownDelay() int64 {
 	return a.cfg.HostDelayNS
 }
 
-// A review observes twice: with what is usually so of hosts, which violations that are taken back must fit, and with
+// A review observes twice: with the usual delays of hosts, which must explain a violation that is removed, and with
 // what is known for certain, which decides about new ones.
 type review struct {
 	a              *Analyzer
@@ -299,7 +299,7 @@ func (a *Analyzer) finishSessions() {
 	}
 }
 
-// observations returns what the observer of a single capture could not explain, in the words of the rules.
+// observations returns what the observer of a single capture could not explain, with clauses and statements.
 func (a *Analyzer) observations() []analyzers.Observed {
 	list := append(a.observed, a.observer.Finish()...)
 	slices.SortStableFunc(list, func(x, y analyzers.Observed) int { return cmp.Compare(x.Connection, y.Connection) })
@@ -321,8 +321,7 @@ func (a *Analyzer) word(list []analyzers.Observed) {
 	}
 }
 
-// Illegal returns how often each transition that is a violation was taken, for tests of the machines: results show them
-// as findings.
+// Illegal returns how often each illegal transition was taken, for tests of the machines.
 func (a *Analyzer) Illegal() map[string]int64 {
 	out := map[string]int64{}
 	a.requester.AddIllegal(out)

@@ -5,7 +5,7 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// A fate is what a request that passed towards the responder amounts to when it arrives, by the responder's state then.
+// A fate is what a responder does with a request that arrives, in its state at that time.
 type fate uint8
 
 const (
@@ -13,12 +13,12 @@ const (
 	fateDuplicate      // before the expected PSN
 	fateAhead          // the first after the expected PSN: a sequence NAK is owed
 	fateDiscarded      // after the expected PSN while the NAK is out
-	// the header of a trimmed request shows that the expected one is missing: a receiver that reacts NAKs it
+	// the header of a trimmed request shows that the expected one is missing: a responder that reacts sends a NAK
 	fateTrimmed
 	fateHeader // the header of a trimmed request that shows nothing new
 )
 
-// An arrival is a request on its way to the responder, or there but not reflected in its responses yet.
+// An arrival is a request that passed towards the responder and that no response has reflected yet.
 type arrival struct {
 	id     uint64
 	timeNS int64
@@ -33,12 +33,12 @@ type arrival struct {
 
 	payload    uint16
 	foreignKey bool            // the remote key is not the sender's
-	heir       bool            // a duplicate that must be answered, as the request that it repeats was not
+	heir       bool            // a duplicate that must be answered, because the request that it repeats was not
 	stray      bool            // it repeats nothing that was asked: see strays
-	got        pos             // of a duplicate: the first of its positions of which no answer was sent since it passed
-	altered    bool            // an atomic that repeats another kind of atomic: dropped, or answered like that
-	outrun     bool            // what was missing may have arrived before the NAK that this arrival is owed could leave
-	flaw       packet.Syndrome // of the NAK that it deserves, 0 if it is valid; expected arrivals only
+	got        pos             // of a duplicate: the first of its positions that was not answered since it passed
+	altered    bool            // an atomic that repeats a different kind of atomic: dropped, or answered like that one
+	outrun     bool            // the missing request may have arrived before the NAK for this arrival could leave
+	flaw       packet.Syndrome // of the NAK that it requires, 0 if it is valid; expected arrivals only
 }
 
 // owesData reports whether a is answered by more than an ACK.
@@ -46,7 +46,7 @@ func (a *arrival) owesData() bool {
 	return a.op == packet.ReadRequest || a.op.Verb() == packet.VerbAtomic
 }
 
-// A receipt is the responder's Go-back-N state after some prefix of what passed towards it.
+// A receipt is the responder's Go-back-N state after a prefix of what passed towards it.
 type receipt struct {
 	expected pos
 	awaiting bool  // a NAK is owed or out: only the expected request counts
@@ -58,14 +58,14 @@ type receipt struct {
 	answersTrims bool
 }
 
-// judge works out the fate of a request at p, or of the header of one, without changing the state.
+// judge returns the fate of a request at p, or of its header, without changing the state.
 func (st *receipt) judge(p pos, header bool) fate {
 	switch {
 	case header && (st.failed || p < st.expected || p > st.expected && st.awaiting):
 		return fateHeader
 	case header:
 		return fateTrimmed
-	// a repetition is answered if the responder turns out to have refused what came before
+	// a repetition is answered if the responder refused an earlier request
 	case st.failed && p >= st.expected:
 		return fateDiscarded
 	case p == st.expected:
@@ -78,7 +78,7 @@ func (st *receipt) judge(p pos, header bool) fate {
 	return fateAhead
 }
 
-// receive moves the state on by arrival a, whose fate has been judged.
+// receive changes the state by arrival a, whose fate is known.
 func (st *receipt) receive(a *arrival) {
 	switch a.fate {
 	case fateExpected:
@@ -109,16 +109,16 @@ func (st *receipt) accept(a *arrival) {
 	}
 }
 
-// arrivals is the observer's interval [least, most] for one responder: the state that its responses prove, the requests
-// that may have arrived since, and the state after all of them. The fates assume that the responder takes what it can;
-// an RNR or fatal NAK shows that it did not, and the fates behind it are judged anew.
+// arrivals is the interval [least, most] of one responder: the state that its responses prove, the requests that may
+// have arrived since, and the state after all of them. The fates assume that the responder accepts what it can. An RNR
+// or fatal NAK shows that it did not; later fates are then computed again.
 type arrivals struct {
 	least, most receipt
 	ring        []arrival // len is a power of two
 	head, len   int
 	pushed      int64 // arrivals ever
 	mtu         int   // 0: not known
-	validates   bool  // every arrival is known and was right when it was sent: an invalid request is the injector's work
+	validates   bool  // every arrival is known and was valid when it was sent: the injector made any invalid one
 	gaps        int   // arrivals with fateAhead
 	duplicates  int   // arrivals with fateDuplicate
 	headers     int   // arrivals with fateTrimmed
@@ -126,12 +126,12 @@ type arrivals struct {
 
 const (
 	arrivalsMin = 4
-	arrivalsMax = 1 << 15 // 1.5 MB; a responder that leaves more unanswered is followed loosely from there on
+	arrivalsMax = 1 << 15 // 1.5 MB; a responder that leaves more unanswered is followed approximately from there on
 )
 
 func (l *arrivals) at(i int) *arrival { return &l.ring[(l.head+i)&(len(l.ring)-1)] }
 
-// push adds a request that passed now and returns it, or nil if there is no room.
+// push adds a request that passed and returns it, or nil if there is no room.
 func (l *arrivals) push(a arrival) *arrival {
 	if l.len == len(l.ring) {
 		if len(l.ring) >= arrivalsMax {
@@ -149,11 +149,11 @@ func (l *arrivals) push(a arrival) *arrival {
 	return slot
 }
 
-// assess works out what a amounts to behind all that arrived before, and moves the most on by it.
+// assess determines the fate of a after all earlier arrivals and advances most by it.
 func (l *arrivals) assess(a *arrival) {
 	a.fate, a.flaw = l.most.judge(a.pos, a.header), 0
 	if l.validates && a.fate == fateDuplicate && a.stray && a.op != packet.ReadRequest {
-		a.fate = fateDiscarded // there is no result of an atomic that was never executed
+		a.fate = fateDiscarded // an atomic that was never executed has no result
 	}
 	if a.fate == fateDuplicate {
 		a.got = max(a.got, a.pos)
@@ -185,7 +185,7 @@ func (l *arrivals) count(f fate, n int) {
 	}
 }
 
-// pop raises the least state by the oldest arrival, which it returns; the arrival is valid until the next push.
+// pop advances the least state by the oldest arrival and returns it; it is valid until the next push.
 func (l *arrivals) pop() *arrival {
 	a := l.at(0)
 	l.least.receive(a)
@@ -195,8 +195,8 @@ func (l *arrivals) pop() *arrival {
 	return a
 }
 
-// popAccepted is pop if the oldest arrival was accepted, is valid and owed no more than an ACK, and nil, with nothing
-// done, if not.
+// popAccepted is pop if the oldest arrival was accepted, is valid and required at most an ACK; otherwise it returns nil
+// and changes nothing.
 func (l *arrivals) popAccepted() *arrival {
 	a := l.at(0)
 	if a.fate != fateExpected || a.flaw != 0 || a.owesData() {
@@ -223,8 +223,8 @@ func (l *arrivals) remove(out func(i int, a *arrival) bool) {
 	l.len = kept
 }
 
-// refuse takes the oldest arrival out as one that the responder did not accept, and judges everything behind it anew.
-// It reports whether the same request has come again by now: that is the next to be accepted or refused.
+// refuse removes the oldest arrival, which the responder did not accept, and computes all later fates again. It reports
+// whether the same request has passed a second time: that is the next to be accepted or refused.
 func (l *arrivals) refuse() (repeated bool) {
 	p := l.at(0).pos
 	l.remove(func(i int, _ *arrival) bool { return i == 0 })
@@ -233,7 +233,7 @@ func (l *arrivals) refuse() (repeated bool) {
 	return l.find(func(a *arrival) bool { return a.pos == p }) >= 0
 }
 
-// rejudge judges all arrivals anew from the least state on.
+// rejudge computes all fates again from the least state on.
 func (l *arrivals) rejudge() {
 	l.most = l.least
 	for i := range l.len {
@@ -248,7 +248,7 @@ func (l *arrivals) rejudge() {
 	}
 }
 
-// repaired marks the gap that arrival i has closed as one whose NAK may not have left yet.
+// repaired marks the gap that arrival i closed as one whose NAK may not have left.
 func (l *arrivals) repaired(i int) {
 	for i--; i >= 0; i-- {
 		if a := l.at(i); a.fate == fateAhead {
@@ -258,8 +258,8 @@ func (l *arrivals) repaired(i int) {
 	}
 }
 
-// completedThrough returns a lower bound of the requests completed through p, which the least state is past: each
-// request behind p takes a PSN at least.
+// completedThrough returns a lower bound of the requests completed through p, which the least state has passed: each
+// later request takes at least one PSN.
 func (l *arrivals) completedThrough(p pos) int64 { return l.least.msn - max(0, l.least.expected-p-1) }
 
 // find returns the index of the oldest arrival that ok accepts, or -1.
@@ -272,7 +272,7 @@ func (l *arrivals) find(ok func(*arrival) bool) int {
 	return -1
 }
 
-// answer notes an answer for p, which all duplicates that have passed may share.
+// answer records an answer for p, which all duplicates that have passed may share.
 func (l *arrivals) answer(p pos) {
 	for i := 0; l.duplicates > 0 && i < l.len; i++ {
 		if a := l.at(i); a.fate == fateDuplicate && a.got == p {
@@ -281,8 +281,7 @@ func (l *arrivals) answer(p pos) {
 	}
 }
 
-// acknowledge notes that r acknowledges what comes before or at p: duplicates of it that have passed are acknowledged,
-// too.
+// acknowledge records that r acknowledges everything up to p, and thereby the duplicates of it that have passed.
 func (l *arrivals) acknowledge(r *trace.Record, p pos) {
 	if r.Opcode == packet.Acknowledge && !r.Syndrome.IsAck() {
 		p--
@@ -294,14 +293,13 @@ func (l *arrivals) acknowledge(r *trace.Record, p pos) {
 	}
 }
 
-// unanswered reports whether a is a duplicate that brings an answer and has not brought one.
+// unanswered reports whether a is a duplicate that requires an answer and has none.
 func (a *arrival) unanswered() bool {
 	return a.fate == fateDuplicate && a.owesData() && a.pos >= 0 && a.got < a.pos+a.psns && !a.stray && !a.altered &&
 		!a.foreignKey
 }
 
-// inherit makes the oldest repetition of the READ or atomic request at p, which is not answered itself, one that must
-// be.
+// inherit makes the oldest repetition of the unanswered READ or atomic request at p one that must be answered.
 func (l *arrivals) inherit(p pos) {
 	if i := l.find(func(a *arrival) bool { return a.fate == fateDuplicate && a.owesData() && a.pos == p }); i >= 0 {
 		l.at(i).heir = true
@@ -321,7 +319,7 @@ func (l *arrivals) gapAt(p pos) bool {
 	return false
 }
 
-// requestPassed extends what may have reached the responder by a request on its way to it.
+// requestPassed adds r to what may have reached the responder.
 func (s *session) requestPassed(r *trace.Record) {
 	if !s.req.started {
 		return
@@ -344,7 +342,7 @@ func (s *session) requestPassed(r *trace.Record) {
 	if s.rsp.state == rsFailed || s.rsp.adrift && !s.rsp.unsettled {
 		return
 	}
-	// Of a plain capture the log holds each request once, at its first transmission: see uncertainFold.
+	// In a plain capture the log holds each request once, at its first transmission: see uncertainFold.
 	header := !s.captured && r.HeaderArrives() && s.trims != trace.TrimIgnored
 	if s.captured && !s.req.fresh || !s.captured && (s.fateUnknown || !r.Delivered() && !header) {
 		return
@@ -366,8 +364,8 @@ func (s *session) requestPassed(r *trace.Record) {
 	}
 }
 
-// strays reports whether a request for n positions from p on, if it is a duplicate, repeats nothing: a READ is not part
-// of the first one there, or there was no atomic. What a responder makes of such a READ is its business.
+// strays reports whether a duplicate request for n positions from p on repeats nothing: a READ that is not part of the
+// first one there, or an atomic where there was none. The standard does not say how a responder handles it.
 func (s *session) strays(op packet.Opcode, p, n pos) bool {
 	if op != packet.ReadRequest && op.Verb() != packet.VerbAtomic || p < 0 {
 		return false
@@ -379,7 +377,7 @@ func (s *session) strays(op packet.Opcode, p, n pos) bool {
 	return ok && carriesPayload(first.first)
 }
 
-// altered reports whether a request at p is an atomic where another kind of atomic was first.
+// altered reports whether a request at p is an atomic of another kind than the first one there.
 func (s *session) altered(op packet.Opcode, p pos) bool {
 	if op.Verb() != packet.VerbAtomic {
 		return false

@@ -8,8 +8,8 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// BenchmarkAnalyzer measures a record at 64 connections: 10-packet WRITEs in turn, one ACK each; with losses every 20th
-// message loses a packet. The target is 60 ns per record without allocation.
+// BenchmarkAnalyzer measures a record at 64 connections: 10-packet WRITEs round-robin, one ACK each; with losses, every
+// 20th message loses a packet. The target is 60 ns per record without allocation.
 func BenchmarkAnalyzer(b *testing.B) {
 	for _, bc := range []struct {
 		name  string
@@ -62,7 +62,7 @@ func benchRecords(n, messages, every int) []trace.Record {
 	return out
 }
 
-// benchMessage is a WRITE of ten packets, of which the fifth may get lost once.
+// benchMessage is a WRITE of ten packets; the fifth may be lost once.
 func benchMessage(c, m int, loss bool) []trace.Record {
 	flow := trace.NewFlowID(c+1, false)
 	send := func(i int) trace.Record {

@@ -9,7 +9,7 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// seeded says which rule (or one of which) has to catch a bug, whatever else it causes.
+// seeded lists the rule, or several of which one must catch a bug.
 var seeded = map[bug]string{
 	bugNakNext:         "gbn.nak-psn",
 	bugNakPrevious:     "gbn.nak-psn",

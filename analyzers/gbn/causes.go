@@ -165,7 +165,7 @@ func causeReadKey(who subject, sent psn, is, want uint32) happened {
 		cause.Hex(want))
 }
 
-// causeReadRestart says in which respect r differs from the rest of a READ.
+// causeReadRestart names the field in which r differs from the rest of a READ.
 func causeReadRestart(who subject, p psn, r *trace.Record, va uint64, length int64, rkey uint32) happened {
 	switch {
 	case r.Opcode != packet.ReadRequest:
@@ -274,7 +274,7 @@ func causeNotEnded(who subject, sent psn, is packet.Opcode) happened {
 		"%v sent the last bytes of the WRITE at psn %v as %v, which does not end it.", who, sent, is)
 }
 
-// causeDMALength says what is wrong with the length of a WRITE of which so many announced bytes are left.
+// causeDMALength names the fault in the length of a WRITE, given the announced bytes that are left.
 func causeDMALength(who subject, p psn, op packet.Opcode, left int64) happened {
 	switch {
 	case left < 0:
@@ -345,7 +345,7 @@ func (s *session) causeIncomplete(rule Rule) happened {
 	return causeNeverAcknowledged(who, open)
 }
 
-// lostForGood returns the first request from position p on that was lost and not retransmitted, nil if none is known.
+// lostForGood returns the first request from position p on that was lost and not retransmitted, or nil.
 func (s *session) lostForGood(p pos) *sent {
 	q := &s.req
 	for ; p < min(q.next, q.lowest); p++ {
@@ -356,7 +356,7 @@ func (s *session) lostForGood(p pos) *sent {
 	return nil
 }
 
-// causeAfterError says that the requester sent p after the NAK that ended the connection.
+// causeAfterError is a request p after the NAK that ended the connection.
 func (s *session) causeAfterError(p pos) happened {
 	return causeRequestAfterError(s.requester(), psnOf(p), s.instant(s.req.fatalNS))
 }

@@ -13,8 +13,8 @@ func TestEveryRuleHasCausesWithSentences(t *testing.T) {
 	causetest.Table(t, gbn.Rules(), gbn.Causes())
 }
 
-// TestEveryCauseIsReportedAsDocumented runs a trace for each cause. What docs/reference/rules.md shows of it is what
-// the analyzer says there.
+// TestEveryCauseIsReportedAsDocumented runs a trace for each cause: docs/reference/rules.md shows what the analyzer
+// reports there.
 func TestEveryCauseIsReportedAsDocumented(t *testing.T) {
 	var all []analyzers.Finding
 	for _, s := range examples {
@@ -32,7 +32,7 @@ var (
 	plain = trace.KindPlain
 )
 
-// examples has the traces of which gbn.Causes shows the sentences, in that order.
+// examples has a trace for each sentence of gbn.Causes, in that order.
 var examples = []scene{
 	// psn-skip, round-gap
 	{traffic: "write*10", trace: `> 1-4; > 6-10; < nak 5; > 5-10; < ack 10`},

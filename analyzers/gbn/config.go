@@ -6,7 +6,7 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// Config is what a test knows about its endpoints beyond the trace. The zero Config judges everything that needs no
+// Config is what a test knows about its endpoints besides the trace. The zero Config judges everything that needs no
 // such knowledge.
 type Config struct {
 	// Default holds for every connection that Connections does not name.
@@ -14,37 +14,36 @@ type Config struct {
 	// Connections overrides Default by 1-based connection.
 	Connections map[int]Limits
 
-	// HostDelayNS bounds the time in nanoseconds that a packet takes between the observer and a host's transport, either
-	// way, queues and the NIC's receive processing included. What passed towards a host more than two such delays before a
-	// packet from it was seen is certainly known to its sender. 0: not measured; package bounds assumes one by kind of
-	// trace.
+	// HostDelayNS bounds the nanoseconds that a packet takes between the observer and a host's transport, either way,
+	// including queues and the NIC's processing. A sender certainly knows what passed towards it more than two such delays
+	// before its packet was seen. 0: not measured; package bounds assumes one by kind of trace.
 	HostDelayNS int64
-	// LinkDelayNS is the longest propagation, one way, of the links between hosts and switch as the testbed is described.
+	// LinkDelayNS is the longest one-way propagation of the links between hosts and switch in the described testbed.
 	LinkDelayNS int64
-	// SoftwareHosts says that the hosts are software stacks, as in virtual machines. An instant of theirs proves nothing
-	// about a timer; and where no delay was measured, their soft interrupts may be held up for as long as behind a
-	// capture.
+	// SoftwareHosts says that the hosts are software stacks, as in virtual machines. The times of their packets prove
+	// nothing about a timer. Where no delay was measured, their soft interrupts may be delayed as long as is assumed of
+	// captures.
 	SoftwareHosts bool
 
-	// MaxPerRule is how many findings of one rule a connection reports in full; the rest are counted. 0: 16.
+	// MaxPerRule is how many findings of one rule a connection reports; the rest are counted. 0: 16.
 	MaxPerRule int
 }
 
 // Limits are the transport settings of one connection's requesters.
 type Limits struct {
-	// TimeoutNS is the local ACK timeout T in nanoseconds (4.096 us · 2^t); 0: not known.
+	// TimeoutNS is the local ACK timeout T in nanoseconds (4.096 us · 2^t); 0: unknown.
 	TimeoutNS int64
 	// Retry is retry_cnt and RNRRetry rnr_retry (whose 7 means infinite).
 	Retry, RNRRetry Limit
-	// MinRNRTimerNS is the least RNR timer in nanoseconds that the responders' queue pairs ask for; 0: not known.
+	// MinRNRTimerNS is the least RNR timer in nanoseconds that the responders' queue pairs require; 0: unknown.
 	MinRNRTimerNS int64
-	// ErrorsExpected says that the test wants the connection to fail: an unfinished message is then no violation.
+	// ErrorsExpected says that the test makes the connection fail: an unfinished message is then not a violation.
 	ErrorsExpected bool
-	// AtRest says that a single capture ends when the connection has come to rest, so that everything owed is missing.
+	// AtRest says that a single capture ends when the connection is at rest: what is owed then is missing.
 	AtRest bool
 }
 
-// A Limit is a bound that may not be known; the zero Limit is not.
+// A Limit is a bound that may be unknown; the zero Limit is unknown.
 type Limit struct {
 	Known bool
 	Max   int
@@ -72,7 +71,7 @@ func (c *Config) limits(connection int) Limits {
 	return c.Default
 }
 
-// observer returns what an observer is to know. Host delays bounds those of connections with a local ACK timeout.
+// observer returns the observer's configuration. hostDelay bounds the delays of a connection by its local ACK timeout.
 func (c *Config) observer(hostDelay func(Limits) int64) observer.Config {
 	o := observer.Config{Default: c.Default.observer(hostDelay)}
 	if len(c.Connections) > 0 {

@@ -7,12 +7,12 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// A responder that answers what it must not leaves its requester to its own devices: whether it takes such a response
-// as it is, drops it, or ends the connection, the standard does not say. So what the requester takes for acknowledged
-// is then one of several positions, and no requester is blamed for any of them.
+// The standard does not say what a requester does with a response that a responder must not send: accept it, drop it,
+// or end the connection. What the requester takes for acknowledged is then one of several positions, and none of them
+// is a fault.
 
-// wrong reports whether a READ response or atomic ACK at p, which has been requested, has not the form of an answer to
-// that request.
+// wrong reports whether a READ response or atomic ACK at p, which was requested, lacks the form of an answer to that
+// request.
 func (s *session) wrong(r *trace.Record, p pos) bool {
 	return !s.captured && s.misfits(r.Opcode, r.PayloadLen, p) // of a capture what was asked before may have been missed
 }
@@ -32,8 +32,8 @@ func (s *session) misfits(op packet.Opcode, payload uint16, p pos) bool {
 	return op.Ends() != (p == sp.last) || p == sp.first && !op.Starts() || s.mtu > 0 && int64(payload) != want
 }
 
-// learnWrong follows a response at p of the wrong form. The requester may drop it, end the connection, take it as it
-// is, or for an implied NAK.
+// learnWrong handles a response of the wrong form at p. The requester may drop it, end the connection, accept it, or
+// take it for an implied NAK.
 func (s *session) learnWrong(r *trace.Record, p pos) {
 	q := &s.req
 	missing, gap := q.spans.missing()
@@ -61,23 +61,22 @@ func (s *session) learnWrong(r *trace.Record, p pos) {
 }
 
 // mayRefuse adds the state of a requester that takes a response of the wrong form at p for an implied NAK: everything
-// before is acknowledged.
+// before p is acknowledged.
 func (q *requester) mayRefuse(r *trace.Record, p pos) {
 	k := knowledge{una: p, id: r.ID, timeNS: r.TimeNS, dubious: true}
 	k.ask(r, nakImplied)
 	q.una.include(k)
 }
 
-// mayFail notes that the connection may end in error over r, unless its requester has sent the request at p by the time
-// r arrives.
+// mayFail records that r may end the connection, unless its requester has sent the request at p by the time r arrives.
 func (q *requester) mayFail(r *trace.Record, p pos) {
 	if p >= q.next {
 		q.fails, q.failsNS, q.failsAt, q.failsOp, q.failsLen = true, r.TimeNS, p, r.Opcode, r.PayloadLen
 	}
 }
 
-// mayHaveFailed reports whether the requester may have ended the connection over a response: it has sent nothing since
-// that must have left after the response had arrived.
+// mayHaveFailed reports whether a response may have ended the connection: the requester has sent nothing since that
+// certainly left after the response had arrived.
 func (s *session) mayHaveFailed() bool {
 	q := &s.req
 	if q.misled || !q.fails || q.lastNS-q.failsNS > s.a.delay {
@@ -86,7 +85,7 @@ func (s *session) mayHaveFailed() bool {
 	return q.failsAt >= q.next || q.failsOp != packet.Acknowledge && s.misfits(q.failsOp, q.failsLen, q.failsAt)
 }
 
-// doubt takes the response at p, the first that is missing, for received, which it may not be.
+// doubt treats the response at p, the first missing one, as received, which may be wrong.
 func (q *requester) doubt(p pos) {
 	q.spans.answered()
 	if q.doubted < 0 || q.una.least().una > q.doubted {
@@ -94,7 +93,7 @@ func (q *requester) doubt(p pos) {
 	}
 }
 
-// askDoubted notes that a response after one that may have been dropped asks for what that one would have brought.
+// askDoubted records that a response after one that may have been dropped requests the data of that one.
 func (q *requester) askDoubted(r *trace.Record, p pos) {
 	i := q.una.search(q.doubted)
 	if i == q.una.len || q.una.at(i).una != q.doubted {
@@ -109,22 +108,22 @@ func (q *requester) askDoubted(r *trace.Record, p pos) {
 	}
 }
 
-// confused reports whether a dropped response may be why a request comes at p: the one at q.doubted, to which the
-// requester then goes back; afterwards it waits for everything from there on once more.
+// confused reports whether a dropped response may explain a request at p: the one at q.doubted, to which the requester
+// goes back. It then waits again for everything from there on.
 func (q *requester) confused(p pos) bool {
 	return q.doubted >= 0 && (p == q.doubted || q.rewound && p > q.doubted && p <= q.next)
 }
 
-// learnUnasked follows a response about what was never sent. Whoever made it up, a requester may ignore it, end the
-// connection, take it for an implied NAK, or for an acknowledgement of all that it has sent when it arrives. By then it
-// may have sent what the response is about: claim is the position that it acknowledges everything before in that case,
-// and kind what it asks for there.
+// learnUnasked handles a response to something that was never sent. A requester may ignore it, end the connection, take
+// it for an implied NAK, or for an acknowledgement of all that it has sent when it arrives. By then it may have sent
+// what the response is about: claim is the position before which the response then acknowledges everything, and kind
+// what it requests there.
 func (s *session) learnUnasked(r *trace.Record, claim pos, kind nakKind) {
 	q := &s.req
 	p := s.unwrap(r.PSN)
 	q.dubious = true
 	q.mayFail(r, p)
-	for i := q.una.len - 1; i >= 0; i-- { // in each state that it may be in when it has received all that passed before
+	for i := q.una.len - 1; i >= 0; i-- { // in each state that it may be in after it received all that passed before
 		k := q.una.at(i)
 		if k.mayAsk(r); !k.dubious {
 			break
@@ -144,8 +143,8 @@ func (s *session) learnUnasked(r *trace.Record, claim pos, kind nakKind) {
 // maxClaims bounds what is remembered of made-up responses.
 const maxClaims = 16
 
-// mayReach adds the state in which everything before una is acknowledged, as far as that can be: a READ or atomic
-// without its answer stops it, and is asked for again.
+// mayReach adds the state in which everything before una is acknowledged, as far as possible: an unanswered READ or
+// atomic stops it, and is requested again.
 func (s *session) mayReach(r *trace.Record, una pos) {
 	q := &s.req
 	missing, gap := q.spans.missing()
@@ -170,8 +169,8 @@ func (k *knowledge) mayAsk(r *trace.Record) {
 	k.askID, k.askNS = r.ID, r.TimeNS
 }
 
-// settleClaims turns claims into states that the requester may be in, now that it is about to send or has sent r, and
-// forgets those that have certainly arrived before.
+// settleClaims turns claims into possible states of the requester, which is about to send or has sent r, and drops
+// those that have certainly arrived before.
 func (s *session) settleClaims(r *trace.Record) {
 	q := &s.req
 	reached := never

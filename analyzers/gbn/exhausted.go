@@ -1,8 +1,8 @@
 package gbn
 
-// exhaustedBy reports whether the requester had to give up in state k, which nothing led out of: it used exactly the
-// retries that one of its limits allows, and each attempt failed for a reason outside the requester. A requester that
-// goes on instead breaks RuleRetryExceeded; one that stops earlier breaks RuleIncomplete.
+// exhaustedBy reports whether the requester had to give up in state k: it used exactly the retries that a limit allows,
+// and each attempt failed for a reason outside the requester. A requester that continues breaks RuleRetryExceeded; one
+// that stops earlier breaks RuleIncomplete.
 func (s *session) exhaustedBy(k *knowledge) (retries int, setting string, ok bool) {
 	q, l := &s.req, &s.limits
 	// the wait that it asks for costs no retry_cnt
@@ -23,11 +23,11 @@ func (s *session) exhaustedBy(k *knowledge) (retries int, setting string, ok boo
 	return 0, "", false
 }
 
-// exactly reports whether n retries, and possibly some of the ambiguous ones, are all that l allows.
+// exactly reports whether n retries, with up to ambiguous more, are all that l allows.
 func (l *Limit) exactly(n, ambiguous int) bool { return l.Known && n <= l.Max && l.Max <= n+ambiguous }
 
 // failed reports whether the request of state k and its retransmissions failed for reasons outside the requester: the
-// injector lost each of them or a response, or the responder's queue pair was in error.
+// injector dropped each of them or its response, or the responder's queue pair was in error.
 func (s *session) failed(k *knowledge, restarts int) bool {
 	q := &s.req
 	lost := q.mute
@@ -37,8 +37,8 @@ func (s *session) failed(k *knowledge, restarts int) bool {
 	return lost > restarts || s.silenced(q.lastNS)
 }
 
-// mayHaveGivenUp reports whether the NACK of state k may have been one more than the retries allow, so that the
-// requester owes nothing (IBTA volume 1, 9.9.2.1.1). Where the limit is not known it may be 0.
+// mayHaveGivenUp reports whether the NACK of state k may have exceeded the retries, so that the requester owes nothing
+// (IBTA volume 1, 9.9.2.1.1). An unknown limit may be 0.
 func (s *session) mayHaveGivenUp(k *knowledge) bool {
 	q, limit, used := &s.req, s.limits.Retry, 0
 	if q.lastNack != 0 && q.lastNS-q.lastNack <= s.a.delay {
@@ -58,7 +58,7 @@ func (s *session) mayHaveGivenUp(k *knowledge) bool {
 		used += q.vague + q.free
 	}
 	if k.nak == nakRNR {
-		used = max(used, int(k.rnrs)-1) // one that comes during the wait for another may cost a retry, too
+		used = max(used, int(k.rnrs)-1) // one that arrives during the wait for another may cost a retry, too
 	}
 	return !limit.Known || used >= limit.Max
 }

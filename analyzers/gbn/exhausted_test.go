@@ -8,7 +8,7 @@ import (
 )
 
 // A requester must give up after retry_cnt retries without progress (IBTA volume 1, 9.9.2.1.1). The finding is a note
-// if the injector took part in each failure. A requester in the same situation that gives up earlier is still to blame.
+// if the injector caused each failure. A requester that gives up earlier in the same situation is still blamed.
 func TestARequesterThatGivesUpAfterExactlyItsRetriesIsNotBlamed(t *testing.T) {
 	limits := gbn.Limits{TimeoutNS: 67_108_864, Retry: gbn.AtMost(2), RNRRetry: gbn.AtMost(2)}
 	cfg := gbn.Config{Default: limits, HostDelayNS: 10_000}
@@ -64,7 +64,7 @@ func TestARequesterThatGivesUpAfterExactlyItsRetriesIsNotBlamed(t *testing.T) {
 	}
 }
 
-// A responder that keeps silent makes its requester give up. Nobody else is to blame for that than the responder.
+// A silent responder makes its requester give up: only the responder is blamed.
 func TestASilentResponderIsBlamedForARequesterThatGaveUp(t *testing.T) {
 	cfg := gbn.Config{Default: gbn.Limits{TimeoutNS: 67_108_864, Retry: gbn.AtMost(2), RNRRetry: gbn.AtMost(7)},
 		HostDelayNS: 10_000}

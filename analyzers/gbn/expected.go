@@ -5,10 +5,9 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// ordinary follows r, a request on flow, if it is what nearly all requests are: a packet of a SEND or WRITE, right in
-// every respect, sent for the first time, in order, to a responder that waits for it, on a connection of which
-// everything is known. It does what requestSent and requestPassed do for such a packet (a test compares the two), and
-// returns false, with nothing done, for any other.
+// ordinary handles r if it is what nearly all requests are: a valid packet of a SEND or WRITE, sent for the first time,
+// in order, to a responder that expects it, on a connection of which everything is known. It does what requestSent and
+// requestPassed do for such a packet (a test compares them). For any other packet it returns false and does nothing.
 func (s *session) ordinary(r *trace.Record) bool {
 	q, p := &s.req, s.req.next
 	if s.slow() ||
@@ -34,7 +33,7 @@ func (s *session) ordinary(r *trace.Record) bool {
 	return true
 }
 
-// slow reports whether anything about the session but its next request is out of the ordinary.
+// slow reports whether the session is in a state that ordinary does not handle.
 func (s *session) slow() bool {
 	q, rsp := &s.req, &s.rsp
 	l := &rsp.log
@@ -44,7 +43,7 @@ func (s *session) slow() bool {
 		l.len == len(l.ring) || l.most.expected != q.next || l.most.awaiting || l.most.failed || !l.most.agrees(&q.message)
 }
 
-// agrees reports whether the responder is in the same place of the same message as its requester.
+// agrees reports whether the responder is at the same place of the same message as its requester.
 func (st *receipt) agrees(m *message) bool {
 	if !m.open || m.unknown {
 		return !m.unknown && st.open == packet.VerbNone
@@ -52,8 +51,7 @@ func (st *receipt) agrees(m *message) bool {
 	return st.open == m.verb && (m.verb != packet.VerbWrite || st.left == m.left)
 }
 
-// followed returns the message after r, a packet of a SEND or WRITE, or false if r is no such packet or wrong in any
-// respect.
+// followed returns the message after r, a packet of a SEND or WRITE, or false if r is a different packet or invalid.
 func (m *message) followed(r *trace.Record, mtu int) (next message, ok bool) {
 	op := r.Opcode
 	verb, starts, ends, n := op.Verb(), op.Starts(), op.Ends(), int(r.PayloadLen)

@@ -12,8 +12,8 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// What is done for an ordinary packet is what is done for any: after every record of a trace, sound or spoiled at
-// random, an analyzer that knows ordinary packets and one that does not have come to the same state.
+// The fast path for ordinary packets changes nothing: after every record of a trace, compliant or damaged at random, an
+// analyzer with and one without it are in the same state.
 func TestOrdinaryPacketsAreFollowedLikeAnyOther(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c := drawConfig(rt)

@@ -7,14 +7,14 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// NewGeneral returns an analyzer that takes no packet for ordinary.
+// NewGeneral returns an analyzer without the fast path for ordinary packets.
 func NewGeneral(meta trace.Meta, cfg Config) *Analyzer {
 	a := New(meta, cfg)
 	a.general = true
 	return a
 }
 
-// Same reports whether two analyzers of one trace know the same, whichever ways they went.
+// Same reports whether two analyzers of one trace are in the same state.
 func Same(a, b *Analyzer) bool {
 	a.general, b.general = false, false
 	return reflect.DeepEqual(a, b)
@@ -23,5 +23,5 @@ func Same(a, b *Analyzer) bool {
 // TakeNothingForOrdinary makes a go on as one of NewGeneral.
 func TakeNothingForOrdinary(a *Analyzer) { a.general = true }
 
-// OwnCauses are those that this package reports itself, without those of its observer.
+// OwnCauses are those of this package, without the observer's.
 func OwnCauses() []cause.Cause { return ownCauses() }

@@ -2,7 +2,7 @@ package gbn
 
 import "candela.dev/candela/analyzers/fsm"
 
-// The machines say what is legal; which input an observation amounts to is worked out by requester.go and responder.go.
+// The machines define what is legal; requester.go and responder.go determine the inputs.
 type (
 	machine  = fsm.Machine[Rule]
 	row      = fsm.Row[Rule]
@@ -11,11 +11,11 @@ type (
 
 const stay = fsm.Stay
 
-// Requester states, as far as packets that have passed the observer can have brought the requester.
+// Requester states, as far as packets that passed the observer can have led to them.
 const (
 	rqIdle      uint8 = iota // nothing outstanding
 	rqSending                // requests outstanding
-	rqNacked                 // a NACK (sequence, RNR or implied) is on its way to it or there, and not answered
+	rqNacked                 // a NACK (sequence, RNR or implied) has passed towards it and is not answered
 	rqResending              // in a round of retransmission
 	rqFailed                 // a fatal NAK has passed towards it
 )
@@ -89,7 +89,7 @@ var requesterMachine = fsm.Declare("requester", requesterStates, requesterInputs
 	{Input: rqImplied, States: []uint8{rqFailed}, To: stay},
 })
 
-// Responder states, as far as requests that have passed the observer can have brought the responder.
+// Responder states, as far as requests that passed the observer can have led to them.
 const (
 	rsReady  uint8 = iota // every request up to the last was in order
 	rsGap                 // a request arrived out of order: a NACK is owed
@@ -106,9 +106,9 @@ const (
 	rsDuplicate                // a PSN before the expected one
 	rsAhead                    // a PSN after the expected one: the first sign of a gap
 	rsDiscarded                // a PSN after the expected one while the NACK is out
-	rsTrimmed                  // the header of a trimmed request shows the expected one to be missing
+	rsTrimmed                  // the header of a trimmed request shows that the expected one is missing
 	rsAck                      // acknowledges more
-	rsAckRepeated              // acknowledges the same again
+	rsAckRepeated              // acknowledges the same PSN again
 	rsReAck                    // answers a duplicate below what was acknowledged
 	rsNack
 	rsRNRNak

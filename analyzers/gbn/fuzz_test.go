@@ -62,8 +62,8 @@ func fuzzRecord(data []byte, id uint64, now int64) trace.Record {
 	return r
 }
 
-// TestMemoryStaysBounded runs a million packets of a connection whose responder never answers, and as many whose
-// requester never shows what it knows.
+// TestMemoryStaysBounded: a million packets of a connection whose responder never answers, and as many whose requester
+// never shows what it knows.
 func TestMemoryStaysBounded(t *testing.T) {
 	meta := trace.CheckedRecords(trace.Meta{Connections: connections(t, 1, 0, false)}, nil).Meta()
 	for name, answered := range map[string]bool{"no answer": false, "an ack for each": true} {

@@ -7,9 +7,8 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// TestTransitionsThatNoModelTakes holds the machines against traces of devices that no seeded fault makes: a second
-// fault on top of the first, or one within the flight time of a NAK. Package orchestrator's tests take the other
-// illegal transitions.
+// TestTransitionsThatNoModelTakes feeds traces of devices that no seeded bug makes: a second fault after the first, or
+// one within the flight time of a NAK. Package orchestrator's tests take the other illegal transitions.
 func TestTransitionsThatNoModelTakes(t *testing.T) {
 	for transition, s := range map[string]scene{
 		"requester: idle + psn-skip -> sending": {traffic: "write*2 write*10", trace: `> 1-2; < ack 2; > 4-12`},
@@ -48,7 +47,7 @@ func TestTransitionsThatNoModelTakes(t *testing.T) {
 	}
 }
 
-// illegal returns how often a scene takes each transition that is a violation.
+// illegal returns how often a scene takes each illegal transition.
 func illegal(t *testing.T, s *scene) map[string]int64 {
 	t.Helper()
 	meta := trace.Meta{Kind: s.kind, Connections: connections(t, 1, s.ipsn, s.midway || s.inferred)}

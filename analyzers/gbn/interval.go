@@ -4,7 +4,7 @@ package gbn
 // pos+1.
 type pos = int64
 
-// A nakKind says what makes a requester go back, beside its timer.
+// A nakKind is what makes a requester go back, besides its timer.
 type nakKind uint8
 
 const (
@@ -14,8 +14,8 @@ const (
 	nakImplied
 )
 
-// A knowledge is one state that responses passed towards the requester can have brought it to: everything before una is
-// acknowledged. If a NACK for una passed too, it is kept until a retransmission answers it.
+// A knowledge is a state that responses that passed may have led the requester to: everything before una is
+// acknowledged. If a NACK for una passed, too, it is kept until a retransmission answers it.
 type knowledge struct {
 	una    pos
 	id     uint64 // of the response that brings it
@@ -27,46 +27,45 @@ type knowledge struct {
 	asks   uint32 // how many NACKs for una passed
 	askID  uint64 // of the latest
 	askNS  int64  // when it passed, or its RNR timer ran out after that
-	// refusals is how many of them are none unless a response of the wrong form was dropped that alone leads out of this
-	// state.
+	// refusals is how many of asks depend on a dropped response of the wrong form.
 	refusals uint32
-	spent    uint32 // how many of them certainly caused a restart each, so that they explain no other
+	spent    uint32 // how many of them certainly caused one restart each, so that they explain no other
 	// answered: una was retransmitted after a NACK passed.
 	answered bool
-	// restores: a NAK brought it that acknowledges something new and shows a response to be missing at once. Whether it
-	// restores the retries before or after it costs one is the requester's business.
+	// restores: a NAK led to it that acknowledges something new and shows a response to be missing. The standard leaves
+	// open whether it restores the retries before or after it costs one.
 	restores bool
-	// dubious: it acknowledges what was never sent, and a requester may as well ignore it.
+	// dubious: it acknowledges what was never sent; a requester may ignore it.
 	dubious bool
-	// answers: it is a READ response or atomic ACK at una-1, which may be the answer to the request there.
+	// answers: a READ response or atomic ACK at una-1, which may answer the request there.
 	answers bool
 	claimed pos // of a claim: the position of the response
 
-	// when the first RNR NAK since the latest restart here passed; one that comes during the wait changes nothing
+	// when the first RNR NAK since the latest restart here passed; one that arrives during the wait changes nothing
 	waitNS int64
 	rnrs   uint32 // how many of the NACKs were RNR NAKs
 	obeyed uint32 // how many restarts here count as obeying those
 }
 
-// A frontier is the observer's interval [least, most] for one requester: the states that it may be in, oldest first.
-// The first is the least that it certainly knows, the last what it knows if everything that passed has arrived. una
-// strictly increases, so a jump back to x is explained by exactly one state or by none.
+// A frontier is the interval [least, most] of one requester: the states that it may be in, oldest first. The first is
+// the least that it certainly knows, the last what it knows if everything that passed has arrived. una strictly
+// increases, so a jump back to x is explained by exactly one state or by none.
 //
-// Choosing the state that explains a jump discards the older ones only. That is the least commitment: whatever later
-// packets prove, the true state at the jump was the chosen one or (with the same una) just after, never an older one.
+// Choosing the state that explains a jump discards only older ones. That is safe: the true state at the jump was the
+// chosen one or, with the same una, a later one, never an older one.
 type frontier struct {
 	ring      []knowledge // len is a power of two
 	head, len int
 
-	// forgotten is the oldest una that was discarded for want of room, not because the requester was known to be past it:
-	// between it and the first state nothing can be told. -1: none.
+	// forgotten is the oldest una that was discarded for lack of room although the requester may not have passed it:
+	// between it and the first state nothing is known. -1: none.
 	forgotten pos
 }
 
 const (
 	frontierMin = 2
-	// frontierMax bounds memory: more states than that are in flight only if a requester shows no sign of what it knows,
-	// which a clean transfer never does; expire bounds them by time then.
+	// frontierMax bounds memory. More states are in flight only if a requester shows no sign of what it knows, as in a
+	// clean transfer; there expire bounds them by time.
 	frontierMax = 4096
 )
 
@@ -98,7 +97,7 @@ func (f *frontier) push(k knowledge) {
 	*f.most() = k
 }
 
-// insert adds a state among the others, in order of una, unless it is there or before them all.
+// insert adds a state in order of una, unless it is there or before all others.
 func (f *frontier) insert(k knowledge) {
 	i := f.search(k.una)
 	if i == 0 || i == f.len || f.at(i).una == k.una {
@@ -112,8 +111,8 @@ func (f *frontier) insert(k knowledge) {
 	*f.at(i) = k
 }
 
-// include adds a state that the requester may be in beside those that are there: in its place, or what k asks for to
-// the state with the same una.
+// include adds a state that the requester may be in besides the others: in order, or as requests of the state with the
+// same una.
 func (f *frontier) include(k knowledge) {
 	i := f.search(k.una)
 	switch {
@@ -159,14 +158,14 @@ func (f *frontier) drop(n int) {
 	f.len -= n
 }
 
-// raise makes state i the least: the requester showed that it is there, or the observer knows for certain.
+// raise makes state i the least: the requester showed it, or time proves it.
 func (f *frontier) raise(i int) {
 	f.drop(i)
 	f.forgotten = -1
 }
 
-// known returns the index of the last state that was certainly reached, given that what passed before knownNS has
-// arrived and only a dubious state may be passed over.
+// known returns the index of the last state that was certainly reached if what passed before knownNS has arrived. Only
+// a dubious state may be skipped.
 func (f *frontier) known(knownNS int64) int {
 	known := 0
 	for i := 1; i < f.len && f.at(i).timeNS < knownNS; i++ {

@@ -39,8 +39,7 @@ func TestARestartTooSoonForAnyTimerMustObeyTheNack(t *testing.T) {
 	})
 }
 
-// A guest whose packet was held for more than half a timeout restarts sooner, as the switch sees it, than its timer
-// runs.
+// If a guest's packet was delayed by more than half a timeout, the switch sees it restart sooner than its timer ran.
 func TestOfSoftwareHostsAnInstantProvesNothingButATime(t *testing.T) {
 	cfg := gbn.Config{Default: gbn.Limits{TimeoutNS: 67_108_864, Retry: gbn.AtMost(1), RNRRetry: gbn.AtMost(1)}}
 	soft := cfg
@@ -58,8 +57,8 @@ func TestOfSoftwareHostsAnInstantProvesNothingButATime(t *testing.T) {
 	}
 }
 
-// Two rounds by timeout, 800 ms after everything before psn 6 was acknowledged. A guest that stood still for longer may
-// not know that; one that answered echoes in the meantime does.
+// Two rounds by timeout, 800 ms after everything before psn 6 was acknowledged. A guest that was suspended for longer
+// may not know that; one that answered echoes in the meantime does.
 func TestWhatASoftwareHostKnowsFollowsFromHowLongItHeldPacketsInThisRun(t *testing.T) {
 	held := func(ns int64) gbn.Config {
 		return gbn.Config{SoftwareHosts: true, HostDelayNS: ns,
@@ -113,7 +112,7 @@ func TestANackOfADuplicateMayNameTheNextPSN(t *testing.T) {
 }
 
 // A pair of captures may begin in the middle of a connection. An MSN that only one number of completed messages
-// explains shows that it does not: from then on its responder's count is known.
+// explains shows that it does not: from then on the responder's count is known.
 func TestACountThatFitsShowsThatAPairBeginsWithItsConnection(t *testing.T) {
 	pair := func(s scene) scene { s.kind, s.inferred = trace.KindPair, true; return s }
 	check(t, map[string]scene{
@@ -147,8 +146,8 @@ func TestAnOlderNackExplainsARestartBeforeANewerOne(t *testing.T) {
 	}
 }
 
-// Which of two copies of a refused request its responder took stays unknown until it has acknowledged everything. From
-// there on its state is known again, and it is judged like any other.
+// It is unknown which of two copies of a refused request the responder accepted until it has acknowledged everything.
+// From then on its state is known, and it is judged like any other.
 func TestAResponderThatHasAcknowledgedEverythingIsJudgedStrictly(t *testing.T) {
 	const copies = "> 1 duplicate sent; > 1 duplicate passed; > 1 duplicate passed; "
 	const refused = copies + "< rnr 1; @ 1ms; > 1; < ack 1; "
@@ -187,7 +186,7 @@ func TestANackForWhatIsKnownToBeAcknowledgedIsNotObeyed(t *testing.T) {
 	check(t, map[string]scene{
 		"known for long": {traffic: "write*10", want: []string{"nak-psn", "resend-acknowledged"}, trace: `
 			> 1-5; > 6 drop; > 7-10; < nak 6; @ 68ms; < nak 3; > 3-10; < ack 10`},
-		// Responses come in order: whoever received the second NAK had received the first.
+		// Responses arrive in order: a requester that received the second NAK had received the first.
 		"the first nak came just before": {traffic: "write*10", want: []string{"nak-psn", "retransmit-first"}, trace: `
 			> 1-5; > 6 drop; > 7-10; < nak 6; < nak 3; > 3-10; < ack 10`},
 	})
@@ -205,9 +204,9 @@ func TestAnRNRNakAsksForItsQueuePairsMinimum(t *testing.T) {
 	})
 }
 
-// A NAK keeps its place behind the READ responses that were asked for before it, and a repetition of the READ makes it
-// wait again. What is missing may have come by then, because the requester misses a response, too. The responder may
-// send the NAK or let it be.
+// A NAK waits for the READ responses that were requested before it, and for those of a repeated READ. The missing
+// request may have arrived by then, because the requester misses a response, too. The responder may or may not send the
+// NAK.
 func TestANakThatTheMissingRequestOutrunsIsNotOwed(t *testing.T) {
 	const readLost = `> 1; > 10 drop; > 11-18; < resp 1 drop; < resp 2-8; > 1; > 10-18; `
 	cfg := gbn.Config{Default: gbn.Limits{TimeoutNS: 67_108_864}}
@@ -231,10 +230,10 @@ func TestANakThatTheMissingRequestOutrunsIsNotOwed(t *testing.T) {
 	})
 }
 
-// Whether an invalid request ended the connection is not known until the NAK says so: an RNR NAK that waits behind READ
-// responses may have refused what came before, so that the invalid one was dropped, and the READ may be answered again
-// meanwhile.
-func TestAnInvalidRequestBehindARefusedOneEndsNothing(t *testing.T) {
+// Whether an invalid request ended the connection is unknown until the NAK shows it: an RNR NAK that waits for READ
+// responses may have refused the request before it. The invalid one was then dropped, and the READ may be answered
+// again meanwhile.
+func TestAnInvalidRequestAfterARefusedOneEndsNothing(t *testing.T) {
 	const invalid = "> 1; < resp 1 drop; < resp 2-3; > 1; > 4; > 5 rewrite sent; > 5 op=WRITE_MIDDLE passed; > 6; < " +
 		"resp 1 drop; < resp 2; > 1; "
 	check(t, map[string]scene{

@@ -13,12 +13,12 @@ type message struct {
 	open    bool
 	unknown bool // the trace began, or has a gap, inside a message
 	verb    packet.Verb
-	left    int64 // bytes that the RETH announced and that have not been sent; of WRITEs
+	left    int64 // bytes that the RETH announced and that have not been sent; WRITEs only
 	judged  bool  // its DMA length was reported wrong
 	id      uint64
 }
 
-// checkMessage judges opcode, lengths and pad of a request that is sent for the first time at p and takes n PSNs.
+// checkMessage judges opcode, lengths and pad of a request at p that is sent for the first time and takes n PSNs.
 func (s *session) checkMessage(r *trace.Record, p, n pos) {
 	m := &s.req.message
 	op := r.Opcode

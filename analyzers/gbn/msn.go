@@ -12,7 +12,7 @@ const msnMask = 1<<24 - 1
 
 // checkMSN judges the MSN of r: the responder has completed at least the requests that the response shows as completed,
 // and at most all that can have arrived (IBTA volume 1, 9.7.7.1). A READ counts from the first of its responses or from
-// the last. Where a capture may begin midway only the least is known.
+// the last. If a capture may begin midway only the lower bound is known.
 func (s *session) checkMSN(r *trace.Record, p pos, atLeast int64) {
 	q := &s.rsp
 	if !r.Has(trace.HasAETH) || s.captured && q.adrift {
@@ -28,7 +28,7 @@ func (s *session) checkMSN(r *trace.Record, p pos, atLeast int64) {
 		}
 	}
 	if !s.captured && p > q.acked-1 && !q.stream.replay {
-		// it counts up; whether an answer given again carries the count of its first time is open
+		// it counts up; a repeated answer may have the count of its first time
 		atLeast = max(atLeast, q.msn)
 	}
 	if s.captured && s.midway {

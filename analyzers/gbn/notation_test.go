@@ -38,7 +38,7 @@ type scene struct {
 	midway   bool     // the connections are inferred, and the trace does not begin with sequence number 1
 	inferred bool     // the connections are inferred
 	want     []string // rules, in order of their packets; notes included
-	complete bool     // somebody vouches for the capture
+	complete bool     // the capture is declared complete
 }
 
 type message struct {

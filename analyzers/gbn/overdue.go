@@ -1,11 +1,11 @@
 package gbn
 
-// A NAK leaves behind the answers to what arrived before the gap, and a READ that is asked for again is answered again
-// before it. Nobody prescribes how long a responder may take for it. So that it was not sent shows only if the gap
-// stayed open until it was overdue, or if what lies behind the gap was answered.
+// A NAK follows the answers to what arrived before the gap, and those to a READ that was repeated before it. The
+// standard does not limit how long a responder may take for these. A NAK is missing only if the gap stayed open until
+// it was overdue, or if requests after the gap were answered.
 
-// nakDelayNS is how long after the gap, or after the last READ response that may be before it, a NAK may leave: as long
-// as the request takes to the host and the NAK back.
+// nakDelayNS is how long after the gap, or after the last READ response before it, a NAK may be seen: the time of the
+// request to the host and of the NAK back.
 func (s *session) nakDelayNS() int64 {
 	t := s.limits.TimeoutNS
 	if t <= 0 {
@@ -14,8 +14,7 @@ func (s *session) nakDelayNS() int64 {
 	return 2*s.a.host.BesideNS(t) + s.a.meta.ClockUncertaintyNS
 }
 
-// followGap notes what arrival a, the newest, means for the gap that it opens or closes; awaiting says whether one was
-// open.
+// followGap handles arrival a, the newest, which may open or close a gap; awaiting says whether one was open.
 func (s *session) followGap(a *arrival, awaiting bool) {
 	q := &s.rsp
 	switch {
@@ -26,8 +25,8 @@ func (s *session) followGap(a *arrival, awaiting bool) {
 	}
 }
 
-// outrunGap marks the newest gap, which has just closed, if its NAK may not have left yet or a READ before it is not
-// answered at all.
+// outrunGap marks the newest gap, which has just closed, if its NAK may not have left yet or a READ before it is
+// unanswered.
 func (l *arrivals) outrunGap(inTime bool) {
 	i := l.len - 1
 	for i >= 0 && l.at(i).fate != fateAhead {
@@ -38,7 +37,7 @@ func (l *arrivals) outrunGap(inTime bool) {
 	}
 }
 
-// owesDataBefore reports whether a READ or atomic request that was accepted before arrival i waits for its answer.
+// owesDataBefore reports whether a READ or atomic request accepted before arrival i is unanswered.
 func (l *arrivals) owesDataBefore(i int) bool {
 	for j := range i {
 		if a := l.at(j); a.fate == fateExpected && a.owesData() {
@@ -48,7 +47,7 @@ func (l *arrivals) owesDataBefore(i int) bool {
 	return false
 }
 
-// holdUp puts off when a NAK is overdue by a READ response at ns, which it may have to follow.
+// holdUp postpones when a NAK is overdue, because of a READ response at ns that it may have to follow.
 func (s *session) holdUp(ns int64) {
 	if q := &s.rsp; ns <= q.overdueNS {
 		q.overdueNS = ns + s.nakDelayNS()

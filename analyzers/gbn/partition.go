@@ -7,9 +7,8 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// checkPartition judges the partition key of a packet by its sender's first one, and notes where it leaves open what
-// the receiver accepts: before the receiver's own packets show its key, either of two keys may be the one that it
-// refuses.
+// checkPartition compares the partition key of a packet with its sender's first one, and records where it is unknown
+// which key the receiver accepts: before the receiver's own packets show its key.
 func (a *Analyzer) checkPartition(r *trace.Record) {
 	if a.partitions.Usual(r) {
 		return
@@ -34,14 +33,14 @@ func (a *Analyzer) checkPartition(r *trace.Record) {
 	}
 }
 
-// mistrust takes both directions of a connection for ones whose deliveries are not known.
+// mistrust marks the deliveries of both directions of a connection as unknown.
 func (a *Analyzer) mistrust(flow trace.FlowID) {
 	a.session(flow).fateUnknown = true
 	a.session(flow.Peer()).fateUnknown = true
 }
 
-// strangers reports whether nothing shows that the responder to the requests on flow accepts their partition: a key
-// other than the default one, and no packet of the responder's. Then its silence is not held against it.
+// strangers reports whether nothing shows that the responder to the requests on flow accepts their partition: the key
+// is not the default, and the responder sent no packet. Its silence is then not a fault.
 func (a *Analyzer) strangers(flow trace.FlowID) bool {
 	key, known := a.partitions.Key(flow)
 	_, confirmed := a.partitions.Key(flow.Peer())

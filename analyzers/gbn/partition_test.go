@@ -18,8 +18,7 @@ type keyed struct {
 	key  uint16
 }
 
-// TestWhoChangesThePartitionKeyIsBlamedAndNobodyElse holds the rule against both sides, and against labs whose
-// partition is not the default one.
+// TestWhoChangesThePartitionKeyIsBlamedAndNobodyElse checks both sides, and labs whose partition is not the default.
 func TestWhoChangesThePartitionKeyIsBlamedAndNobodyElse(t *testing.T) {
 	const lab, other, full = 0x8123, 0x8001, trace.DefaultPKey
 	for name, tt := range map[string]struct {

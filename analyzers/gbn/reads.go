@@ -60,14 +60,14 @@ func (s *session) readResponse(r *trace.Record, p pos) {
 	s.rsp.acked, s.rsp.ackID = max(s.rsp.acked, p), r.ID
 }
 
-// openStream starts the answer to the oldest READ request at p that is not answered, or returns false if there is none.
-// Requests that arrived before it are answered by then, but for READs that it asks for again.
+// openStream starts the answer to the oldest unanswered READ request at p, or returns false if there is none. Earlier
+// requests are answered by then, except READs that it repeats.
 func (s *session) openStream(r *trace.Record, p pos) bool {
 	q := &s.rsp
 	asks := func(a *arrival) bool {
 		return a.op == packet.ReadRequest && a.pos == p && (a.fate == fateExpected || a.fate == fateDuplicate)
 	}
-	// What repeats nothing may be dropped: a request that must be answered goes first.
+	// What repeats nothing may be dropped: a request that must be answered comes first.
 	i := q.log.find(func(a *arrival) bool { return asks(a) && !a.stray })
 	if i < 0 {
 		i = q.log.find(asks)
@@ -106,9 +106,9 @@ func (s *session) openStream(r *trace.Record, p pos) bool {
 	return true
 }
 
-// foldToReplay raises the least state up to the duplicate READ or atomic request that is arrival i, and takes that out.
-// The responder gives up what it still had to answer from the request's PSN on, and answers what lies behind the READ
-// after the replay: so later requests stay, and only repetitions of what the replay answers go.
+// foldToReplay advances the least state to the duplicate READ or atomic request that is arrival i, and removes it. The
+// responder abandons the unsent answers from that PSN on, and answers the requests after the READ after the replay. So
+// later requests stay, and only repetitions of what the replay answers are removed.
 func (s *session) foldToReplay(r *trace.Record, i int) arrival {
 	l := &s.rsp.log
 	replay := *l.at(i)
@@ -123,7 +123,7 @@ func (s *session) foldToReplay(r *trace.Record, i int) arrival {
 	return replay
 }
 
-// cutStream ends an answer before which responses up to p must not be sent.
+// cutStream ends an answer that must be complete before responses up to p.
 func (s *session) cutStream(r *trace.Record, p pos) {
 	t := &s.rsp.stream
 	if !t.active || p < t.next || t.replay && (p <= t.end && r != nil || s.disturbed) {
@@ -141,7 +141,7 @@ func (s *session) cutStream(r *trace.Record, p pos) {
 	say(s.report(s.step(rsReadMissing), r, t.next, t.id), fmt.Sprintf("read-response psn %d", t.next+1), actual, why)
 }
 
-// checkReadResponse judges opcode, length, pad, syndrome and MSN of the response that the stream is at.
+// checkReadResponse judges opcode, length, pad, syndrome and MSN of the next response of the stream.
 func (s *session) checkReadResponse(r *trace.Record, p pos) {
 	t := &s.rsp.stream
 	first, last := p == t.first && !t.kernel, p == t.end

@@ -32,9 +32,9 @@ const (
 	verdictsFile = "testdata/verdicts.txt"
 )
 
-// TestVerdictsAreThoseRecorded judges traces that differ in what they make the analyzer do, and compares with what it
-// said of each before. What is right the oracle decides (analyzers/oracle/comparison); this test shows what a change of
-// the analyzer changes.
+// TestVerdictsAreThoseRecorded judges recorded traces, each of which makes the analyzer do something else, and compares
+// with earlier findings. The oracle decides what is right (analyzers/oracle/comparison); this test shows the effect of
+// a change.
 func TestVerdictsAreThoseRecorded(t *testing.T) {
 	if *update && *draw {
 		drawTraces(t)
@@ -96,8 +96,8 @@ func TestVerdictsAreThoseRecorded(t *testing.T) {
 	}
 }
 
-// disturbed judges a run of correct endpoints of which some records were changed: by events of the injector, by damage,
-// or by what no endpoint sends; in a random view, with random knowledge.
+// disturbed judges a run of correct endpoints in which events of the injector, damage, or impossible packets changed
+// some records; in a random view, with random knowledge.
 func disturbed(t *testing.T, seed uint64) (string, analyzers.Result) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 5))
@@ -191,7 +191,7 @@ func judged(t *testing.T, tr *oracle.Trace, connections *trace.Connections) anal
 	return a.Finish()
 }
 
-// verdict writes the rules with the first letter of their severity and their packets, and a hash of all that was said.
+// verdict returns the rules with the first letter of their severity and their packets, and a hash of all findings.
 func verdict(r analyzers.Result) string {
 	var words []string
 	h := fnv.New32a()
@@ -237,7 +237,7 @@ func readTraces(t *testing.T) []*oracle.Trace {
 	return list
 }
 
-// drawTraces keeps of many random traces those that show a new set of rules, or a new pair of transitions.
+// drawTraces keeps those of many random traces that show a new set of rules or a new pair of transitions.
 func drawTraces(t *testing.T) {
 	t.Helper()
 	const drawn, most = 60_000, 1600

@@ -12,7 +12,7 @@ import (
 
 // A requester is what the observer knows of the sender of requests.
 type requester struct {
-	// What every request asks for stands together.
+	// What every request needs, close together in memory.
 	started  bool
 	state    uint8
 	fresh    bool   // the latest request was sent for the first time
@@ -25,10 +25,10 @@ type requester struct {
 	ended    int64 // messages sent to their end
 	message  message
 	window   window
-	// what responses about what was never sent say of requests that may have been sent by the time they arrive, oldest
-	// first
+	// what responses to requests that were never sent acknowledge or ask for if they are sent by the time the responses
+	// arrive, oldest first
 	claims []knowledge
-	late   []pos // of READ responses and atomic ACKs that were held up behind the observer
+	late   []pos // of READ responses and atomic ACKs that were delayed after the observer
 	una    frontier
 
 	spans spans
@@ -42,30 +42,30 @@ type requester struct {
 	stalledAt pos    // at this position
 	waitingNS int64  // which began
 	stalledNS int64  // and ended at this instant; 0: there was none
-	uncounted uint32 // of the carried, how many may have been counted as retries before the requester learned of progress
+	uncounted uint32 // how many of the carried may have been counted as retries before the requester learned of progress
 	failsNS   int64  // when it passed
-	failsAt   pos    // but not if a request that it fits had been sent there when it arrived
+	failsAt   pos    // unless a request that it fits had been sent there when it arrived
 	failsOp   packet.Opcode
 	failsLen  uint16
 	dubious   bool  // some response was about what was never sent
 	fails     bool  // a response may have ended the connection
 	rewound   bool  // it went back to what was doubted
-	misled    bool  // a response reached it that nobody sent: it may have ended in error over that
+	misled    bool  // it received a response that its peer did not send: it may have ended in error
 	refused   bool  // an RNR NAK has passed
-	exhausted bool  // a NACK passed after as many restarts as the retries allow, or one more restart came
-	doubted   pos   // where a response of the wrong form came that it may have dropped, -1: none
+	exhausted bool  // a NACK passed after as many restarts as the retries allow, or one more restart was seen
+	doubted   pos   // PSN of a response of the wrong form that it may have dropped, -1: none
 	tried     int   // restarts since everything was acknowledged
-	lastNack  int64 // when a NACK passed of which it had perhaps no retry left, 0: none has
+	lastNack  int64 // when a NACK passed for which it may have had no retry left, 0: none has
 	restartAt pos   // where the last restart went
 	restarts  int   // how often in a row, NACKs and timeouts
 	rnrs      int   // how often in a row, after RNR NAKs
 	vague     int   // how often in a row, after an RNR NAK or a timeout
-	free      int   // how often in a row, for a reason that may or may not have cost a retry
+	free      int   // how often in a row, for a reason that may have cost no retry
 	mute      int   // responses that were lost since the latest progress
 	lowest    pos   // the lowest position that was ever retransmitted
 	fatalNS   int64 // when the NAK that ended the connection passed
-	// the latest restart of which the cause is known: where it went, when it was seen, and the earliest instant at which
-	// it can have left the host
+	// the latest restart of known cause: its PSN, when it was seen, and the earliest time at which it can have left the
+	// host
 	timedAt, timedNS, timedFromNS int64
 }
 
@@ -122,7 +122,7 @@ func (s *session) requestSent(r *trace.Record) {
 	}
 }
 
-// start takes the first request seen as the first one sent where the initial PSN is not known.
+// start takes the first request seen as the first one sent if the initial PSN is unknown.
 func (s *session) start(r *trace.Record) {
 	s.req.started = true
 	if s.midway {
@@ -155,8 +155,8 @@ func (q *requester) countIter(op packet.Opcode, p pos) {
 	q.lastData = p
 }
 
-// place finds out what a request at p amounts to: the requester's input. It is here that knowledge is raised: only a
-// jump shows what the requester knows.
+// place returns the requester's input for a request at p. It also raises the least: only a jump shows what the
+// requester knows.
 func (s *session) place(r *trace.Record, p pos) uint8 {
 	q := &s.req
 	if p == q.cur {
@@ -220,7 +220,7 @@ func (s *session) place(r *trace.Record, p pos) uint8 {
 // mostLate bounds the late responses that are kept of a connection.
 const mostLate = 64
 
-// arrivesLate notes that the answer at p was held up behind the observer: it may close a gap when it arrives.
+// arrivesLate records that the answer at p was delayed after the observer: it may close a gap when it arrives.
 func (q *requester) arrivesLate(p pos) {
 	least := q.una.least().una
 	q.late = slices.DeleteFunc(q.late, func(p pos) bool { return p < least })
@@ -229,7 +229,7 @@ func (q *requester) arrivesLate(p pos) {
 	}
 }
 
-// lateUpTo reports whether answers that were held up can have acknowledged everything from una up to p.
+// lateUpTo reports whether delayed answers can have acknowledged everything from una up to p.
 func (q *requester) lateUpTo(una, p pos) bool {
 	for ; una < p; una++ {
 		if !slices.Contains(q.late, una) {
@@ -239,8 +239,8 @@ func (q *requester) lateUpTo(una, p pos) bool {
 	return true
 }
 
-// expire raises the least to what is certainly known by now. Where a response may have been lost or delayed behind the
-// observer that is nothing.
+// expire raises the least to what is certainly known by now: nothing, where a response may have been lost or delayed
+// after the observer.
 func (s *session) expire(r *trace.Record) {
 	if s.captured || s.fateUnknown {
 		return
@@ -251,7 +251,7 @@ func (s *session) expire(r *trace.Record) {
 	}
 }
 
-// answerInPassing notes that a round of retransmission reached a packet that a NACK asks for.
+// answerInPassing records that a round of retransmission reached a packet that a NACK requests.
 func (s *session) answerInPassing(p pos) {
 	q := &s.req
 	if i := q.una.search(p); i < q.una.len && q.una.at(i).una == p {
@@ -283,8 +283,8 @@ func (s *session) restart(r *trace.Record, p pos, i int) uint8 {
 		kind = nakNone
 	}
 	k.answered = true
-	// A timeout may have crossed the NACK, which then asks once more when it arrives. A NACK is spent only if its arrival
-	// is the one thing that explains this restart. Carried NACKs are older than its own and lapse first.
+	// The NACK may arrive after a restart by timeout and then cause another. A NACK is spent only if nothing else explains
+	// this restart. Carried NACKs are older than its own and lapse first.
 	if kind != nakNone && !forward && s.ruledOut(r, p, k) && !s.spendCarried(r) {
 		k.spent++
 	}
@@ -316,8 +316,8 @@ func (s *session) restart(r *trace.Record, p pos, i int) uint8 {
 	return rqRestartTimeout
 }
 
-// obeysNoNack reports whether a restart elsewhere than at the PSN of the NACK that is out comes too soon for a timeout
-// that crossed that NACK, where nothing is known about the requester's settings.
+// obeysNoNack reports whether a restart at another PSN than the NACK's is too soon for a timeout that crossed that
+// NACK, where the requester's settings are unknown.
 func (s *session) obeysNoNack(r *trace.Record, p pos, k *knowledge) bool {
 	if s.limits != (Limits{}) || s.a.unpunctual() || s.req.state != rqNacked || s.req.carried > 0 ||
 		p == s.req.una.most().una {
@@ -326,15 +326,15 @@ func (s *session) obeysNoNack(r *trace.Record, p pos, k *knowledge) bool {
 	return s.sooner(r, p, k, bounds.ShortestTimeoutNS)
 }
 
-// carry keeps the NACKs of the states before i that caused no restart: one may still, of whatever is unacknowledged
-// when the requester gets round to it.
+// carry keeps the NACKs of the states before i that caused no restart. One may still cause one, at whatever is then
+// unacknowledged.
 func (q *requester) carry(i int) {
 	id := q.una.at(i).id
 	for j := range i {
 		k := q.una.at(j)
 		asks := k.asks - k.refusals
 		if asks > 0 && k.askID == id {
-			asks-- // whoever took that response for a NACK did not take it for an acknowledgement
+			asks-- // a response is either a NACK or an acknowledgement to the requester, not both
 		}
 		if asks > k.spent {
 			q.carried += asks - k.spent
@@ -344,7 +344,7 @@ func (q *requester) carry(i int) {
 	}
 }
 
-// spendCarried explains a restart by a carried NACK, or returns false if there is none that can be that late.
+// spendCarried explains a restart by a carried NACK, or returns false if none can be that late.
 func (s *session) spendCarried(r *trace.Record) bool {
 	q := &s.req
 	if q.carried == 0 || r.TimeNS-q.carriedNS > s.a.delay {
@@ -355,7 +355,7 @@ func (s *session) spendCarried(r *trace.Record) bool {
 }
 
 // countRestart bounds the retransmissions of one PSN without progress. A restart that a NACK from before the progress
-// to it may have caused is not counted: progress restored the retries in between. No RNR NAK explains more than one.
+// may have caused is not counted: progress restored the retries in between. An RNR NAK explains at most one.
 func (s *session) countRestart(r *trace.Record, p pos, k *knowledge, kind nakKind) {
 	q := &s.req
 	if p != q.restartAt {
@@ -394,7 +394,7 @@ func (s *session) countRestart(r *trace.Record, p pos, k *knowledge, kind nakKin
 	}
 }
 
-// checkBoth bounds the retransmissions of which some may be timeouts or answers to RNR NAKs.
+// checkBoth bounds retransmissions that may be timeouts or answers to RNR NAKs.
 func (s *session) checkBoth(r *trace.Record, p pos) {
 	q, l := &s.req, &s.limits
 	n, most := q.restarts+q.rnrs+q.vague, l.Retry.Max+l.RNRRetry.Max
@@ -406,9 +406,8 @@ func (s *session) checkBoth(r *trace.Record, p pos) {
 	}
 }
 
-// timerStart returns the earliest instant at which the timer that guards p can have started: IB restarts it with
-// progress and with a retransmission, and starts it with the first packet of an idle requester (IBTA volume 1,
-// 9.7.6.1.3).
+// timerStart returns the earliest time at which the timer that guards p can have started: progress and a retransmission
+// restart it, and the first packet of an idle requester starts it (IBTA volume 1, 9.7.6.1.3).
 func (s *session) timerStart(p pos, k *knowledge) (startNS int64, id uint64, ok bool) {
 	first, ok := s.req.window.get(p)
 	if !ok && k.id != 0 { // inside a READ, whose earlier responses brought k
@@ -417,22 +416,20 @@ func (s *session) timerStart(p pos, k *knowledge) (startNS int64, id uint64, ok 
 	return max(first.firstNS, k.timeNS, s.req.jumpNS), first.id, ok
 }
 
-// tooEarly reports whether a timeout certainly cannot explain that p is retransmitted now:
-// T is known and has not passed.
-// Delays between host and observer may make the span between two packets look shorter than it was: package bounds says
-// by how much.
+// tooEarly reports whether a timeout cannot explain a retransmission of p now: T is known and has not passed. Varying
+// delays between host and observer may make the time between two packets look shorter: package bounds says by how much.
 func (s *session) tooEarly(r *trace.Record, p pos, k *knowledge) bool {
 	return s.sooner(r, p, k, s.limits.TimeoutNS)
 }
 
-// ruledOut reports whether no timeout can be behind it that p is retransmitted now, so that something else must be.
-// Software hosts may hold a packet up for as long as a timer runs: an instant of theirs proves nothing but what the
-// rules about times, which are reported only, say of it.
+// ruledOut reports whether a timeout cannot have caused the retransmission of p now, so that something else did.
+// Software hosts may delay a packet as long as a timer runs: their times prove nothing here, and the rules about times
+// are only reported for them.
 func (s *session) ruledOut(r *trace.Record, p pos, k *knowledge) bool {
 	return !s.a.unpunctual() && s.tooEarly(r, p, k)
 }
 
-// sooner reports whether p is retransmitted before a timer of t can have run out.
+// sooner reports whether p is retransmitted before a timer of t can have expired.
 func (s *session) sooner(r *trace.Record, p pos, k *knowledge, t int64) bool {
 	if t <= 0 || s.fateUnknown || s.captured {
 		return false
@@ -448,12 +445,12 @@ func (s *session) sooner(r *trace.Record, p pos, k *knowledge, t int64) bool {
 	}
 	if stalled && s.req.stalledNS != 0 && p > s.req.stalledAt && r.TimeNS-s.req.waitingNS >= t-slack &&
 		r.TimeNS-s.req.stalledNS <= s.a.delay+bounds.SlowestReactionNS {
-		return false // the timer may have run out before the progress to p was known
+		return false // the timer may have expired before the progress to p was known
 	}
 	return ok && r.TimeNS-start < t-slack
 }
 
-// noteStall remembers how long the requester may have waited for the progress that r brings.
+// noteStall keeps how long the requester may have waited for the progress that r brings.
 func (s *session) noteStall(r *trace.Record) {
 	q := &s.req
 	most := q.una.most()
@@ -483,7 +480,7 @@ func (s *session) checkTimeout(r *trace.Record, p pos, k *knowledge) {
 		s.misplaced(RuleRetransmitFirst, r, p) // no timeout crossed the NACK
 		return
 	}
-	if certain && s.req.fatalID != 0 { // nothing but that NAK can be behind it
+	if certain && s.req.fatalID != 0 { // only that NAK can have caused it
 		say(s.report(RuleAfterError, r, p, s.req.fatalID), "nothing after the NAK that ends the connection",
 			s.request(r.Opcode, p), s.causeAfterError(p))
 		return
@@ -495,22 +492,22 @@ func (s *session) checkTimeout(r *trace.Record, p pos, k *knowledge) {
 		causeTimeoutEarly(s.requester(), psnOf(p), duration(r.TimeNS-start), duration(s.limits.TimeoutNS)))
 }
 
-// checkRNRTimer judges the instant of a restart after an RNR NAK. Delays only lengthen what the observer sees of the
-// timer, but a local ACK timeout may have crossed the RNR NAK: only where T is known can that be ruled out.
+// checkRNRTimer judges the time of a restart after an RNR NAK. Delays only lengthen the observed wait. A local ACK
+// timeout may have crossed the RNR NAK, which can be excluded only if T is known.
 func (s *session) checkRNRTimer(r *trace.Record, p pos, k *knowledge) {
 	waited := r.TimeNS - k.nakNS
 	if k.waitNS != 0 {
 		waited = r.TimeNS - k.waitNS
 	}
 	otherNack := k.asks > k.spent || s.req.carried > 0
-	// Nothing but the RNR NAK has acknowledged what is before: the requester has received it.
+	// Only the RNR NAK acknowledged what is before: the requester has received it.
 	known := k.id == k.nakID && k.asks == 1 && !k.dubious && s.req.carried == 0 && !s.captured && !s.fateUnknown &&
 		!s.disturbed
 	if waited < k.rnrNS && !known && (otherNack || !s.tooEarly(r, p, k)) {
-		return // something else made it restart; the RNR NAK may still be on its way, and its wait to come
+		return // something else caused the restart; the RNR NAK may still be in flight, and its wait ahead
 	}
 	if k.waitNS = 0; k.obeyed < k.rnrs {
-		// another RNR NAK was on its way when the wait for the first was over: it makes the requester wait anew
+		// another RNR NAK was in flight when the wait for the first ended: the wait starts again
 		k.waitNS = k.nakNS
 	}
 	if waited >= k.rnrNS {
@@ -522,7 +519,7 @@ func (s *session) checkRNRTimer(r *trace.Record, p pos, k *knowledge) {
 		causeRNREarly(s.requester(), psnOf(p), duration(waited), duration(k.rnrNS)))
 }
 
-// misplaced reports a request at a PSN at which it must not be.
+// misplaced reports a request at a wrong PSN.
 func (s *session) misplaced(rule Rule, r *trace.Record, p pos) {
 	q := &s.req
 	actual, who := s.request(r.Opcode, p), s.requester()
@@ -571,7 +568,7 @@ func (s *session) sentFirst(r *trace.Record, p, n pos) {
 	q.window.put(p, q.una.most().una, r)
 }
 
-// captureGap notes that the requester sent, or left out, something that the capture does not show.
+// captureGap records that the requester sent, or left out, something that the capture does not show.
 func (s *session) captureGap(r *trace.Record, p pos) {
 	q := &s.req
 	if p > q.next {
@@ -627,8 +624,7 @@ func (s *session) finishRequester() {
 		return
 	}
 	rule := RuleIncomplete
-	// Without a known timer a requester may wait for ever where a response is missing, but not where a NAK asks for the
-	// rest.
+	// Without a known timer a requester may wait for ever for a missing response, but not after a NAK.
 	if most.nak != nakNone && (most.nak != nakImplied || s.limits.TimeoutNS > 0 || !s.limits.AtRest) && !most.answered &&
 		q.state == rqNacked {
 		rule = RuleNakUnanswered
@@ -657,7 +653,7 @@ func (s *session) finishRequester() {
 	}
 	switch {
 	case f != nil && q.fatalID != 0 && s.a.meta.Kind == trace.KindPair:
-		// an application may have asked for what its peer must refuse: captures do not show the keys
+		// an application may have requested what its peer must refuse: captures do not show the keys
 		f.Doubt(analyzers.Warning, "")
 	case f == nil || !s.captured:
 	case most.id == 0, s.a.meta.EventsKnown:

@@ -11,8 +11,8 @@ import (
 // A responder is what the observer knows of the receiver of requests.
 type responder struct {
 	state uint8
-	// adrift: what the responder has received can no longer be told exactly; it is judged by uncertain.go only. If it is
-	// unsettled which of several copies the responder took, that ends when it has acknowledged everything: see settle.
+	// adrift: it is no longer known exactly what the responder has received; only uncertain.go judges it. unsettled: it is
+	// unknown which of several copies the responder accepted, until it has acknowledged everything: see settle.
 	adrift, unsettled bool
 	forged            bool // a request that its requester did not send so has passed
 
@@ -23,23 +23,22 @@ type responder struct {
 	nakID   uint64
 	msn     int64  // the highest that a response had
 	counts  int    // responses whose MSN was right
-	counted bool   // one of them could have had no other MSN: the trace begins with the connection
+	counted bool   // only one MSN was possible for one of them: the trace begins with the connection
 	fatalID uint64 // of the NAK that ended the connection
 	earned  bool   // an invalid request deserved that NAK
 	// performed is the latest READ or atomic that was accepted, -1: none.
 	performed pos
 	spoke     int64 // how many requests had passed at its latest response
-	due       pos   // the highest position that asked for an acknowledgement and was accepted for certain
+	due       pos   // the highest position that requested an acknowledgement and was certainly accepted
 	dueID     uint64
 	dueNS     int64 // when it passed
 
-	// late: the injector held a request back, and it arrived behind later ones; or gave one another PSN, and it arrived
-	// before others.
+	// late: the injector delayed a request, which arrived after later ones, or gave one another PSN, and it arrived before
+	// others.
 	late bool
 	// overdueNS is when the responder must have sent the NAK of the open gap.
 	overdueNS int64
-	// skipped: it answered what lies behind that gap, so that it has not waited for what is missing, nor for the NAK's
-	// time to come.
+	// skipped: it answered requests after that gap, so it waited neither for the missing request nor to send the NAK.
 	skipped bool
 
 	stream    stream
@@ -97,21 +96,21 @@ func (s *session) responseSent(r *trace.Record) {
 	}
 }
 
-// answerAfterError reports a response behind a fatal NAK.
+// answerAfterError reports a response after a fatal NAK.
 func (s *session) answerAfterError(r *trace.Record, p pos) {
 	say(s.report(RuleAfterError, r, p, s.rsp.fatalID), "nothing after the NAK that ends the connection", response(r, p),
 		causeResponseAfterError(s.responder(), reply{r, p}))
 }
 
-// beganBefore reports whether a response tells that the connection is older than the trace, so that what its responder
-// had received when the trace began is not known. Only responses until the first acceptable one are asked.
+// beganBefore reports whether a response shows that the connection is older than the trace, so that what its responder
+// had received before is unknown. Only responses up to the first acceptable one matter.
 func (s *session) beganBefore(r *trace.Record, p pos) bool {
 	q := &s.rsp
 	if q.spoke > 0 {
 		return false
 	}
 	if p < 0 || r.Has(trace.HasAETH) {
-		// A responder that is wrong about what arrived still counts no more requests than were sent.
+		// Even a responder that accepts too much counts no more requests than were sent.
 		return p < 0 || int64(r.MSN) > s.req.ended
 	}
 	return p >= q.log.most.expected && q.log.gaps == 0
@@ -165,7 +164,7 @@ func (s *session) ackBeyond(r *trace.Record, p pos) {
 	s.actsOnLost(f, first, p)
 }
 
-// actsOnLost notes in f if the responder acts on requests that were lost, those from one position to another.
+// actsOnLost records in f that the responder acts on lost requests, those in a range of positions.
 func (s *session) actsOnLost(f *analyzers.Finding, from, to pos) {
 	if f == nil || to-from > windowMin {
 		return
@@ -182,8 +181,8 @@ func (s *session) actsOnLost(f *analyzers.Finding, from, to pos) {
 	}
 }
 
-// foldThrough raises the least state until the request at p is accepted in it. What was owed before then and was not
-// sent is missing: responses keep the order of their requests (IBTA volume 1, 9.7.5.1.1).
+// foldThrough advances the least state until the request at p is accepted. Responses due before that and not sent are
+// missing: responses are in the order of their requests (IBTA volume 1, 9.7.5.1.1).
 func (s *session) foldThrough(r *trace.Record, p pos) {
 	s.cutStream(r, p)
 	q := &s.rsp
@@ -196,7 +195,8 @@ func (s *session) foldThrough(r *trace.Record, p pos) {
 	}
 }
 
-// fold raises the least state by one arrival and reports what it is owed, r being the response that shows its arrival.
+// fold advances the least state by one arrival and reports what it still required; r is the response that shows its
+// arrival.
 func (s *session) fold(r *trace.Record) {
 	q := &s.rsp
 	expected := q.log.least.expected
@@ -219,9 +219,9 @@ func (s *session) fold(r *trace.Record) {
 	}
 }
 
-// nakMissing reports that the NAK for expected, owed since a, never came. What was missing may have arrived before
-// the NAK for it could leave the responder, because it was only late or was retransmitted for another reason: a NAK
-// names the expected PSN (IBTA volume 1, 9.7.5.2), so the responder need not ask for it any more.
+// nakMissing reports that the NAK for expected, required since a, was never sent. The missing request may have arrived
+// before the NAK could leave, because it was only late or was retransmitted for another reason: a NAK names the
+// expected PSN (IBTA volume 1, 9.7.5.2), so it is then no longer required.
 func (s *session) nakMissing(r *trace.Record, expected pos, a *arrival) {
 	if s.rsp.late || a.outrun || r == nil && s.silenced(a.timeNS) {
 		return
@@ -258,7 +258,7 @@ func (s *session) readMissing(r *trace.Record, a *arrival) {
 }
 
 // superseded reports whether a repeated READ or atomic request at or before p may have arrived: the responder may then
-// give up what it still had to answer, and answer the repeated requests instead.
+// abandon unsent answers and answer the repeated requests instead.
 func (s *session) superseded(p pos) bool {
 	l := &s.rsp.log
 	return l.duplicates > 0 && l.find(func(a *arrival) bool {
@@ -266,8 +266,8 @@ func (s *session) superseded(p pos) bool {
 	}) >= 0
 }
 
-// reAck judges an acknowledgement below what was acknowledged: it needs a duplicate, each of which is answered once.
-// Everything before the duplicate has been processed then; the oldest that will do commits least.
+// reAck judges an acknowledgement of an older PSN: it needs a duplicate, each of which is answered once. Everything
+// before the duplicate has been processed then; the oldest possible duplicate is chosen.
 func (s *session) reAck(r *trace.Record, p pos) {
 	q := &s.rsp
 	i := -1
@@ -315,8 +315,7 @@ func (s *session) sequenceNak(r *trace.Record, p pos) {
 	q.nak, q.nakID = gap, r.ID
 }
 
-// foldToGap raises the least state up to the oldest arrival that is owed a NAK and returns the PSN that is expected
-// there.
+// foldToGap advances the least state to the oldest arrival that requires a NAK and returns the PSN expected there.
 func (s *session) foldToGap(r *trace.Record) pos {
 	q := &s.rsp
 	for !q.log.showsGap(q.log.at(0)) {
@@ -350,7 +349,7 @@ func (s *session) nakWithoutGap(r *trace.Record, p pos) {
 	say(s.report(s.step(input), r, p, support), expected, response(r, p), why)
 }
 
-// foldTo raises the least state up to the oldest arrival at which p is expected, or returns false if there is none.
+// foldTo advances the least state to the oldest arrival at which p is expected, or returns false if there is none.
 func (s *session) foldTo(r *trace.Record, p pos) bool {
 	q := &s.rsp
 	i := q.log.find(func(a *arrival) bool { return a.fate == fateExpected && a.pos == p })
@@ -370,13 +369,14 @@ func (s *session) checkRNRField(r *trace.Record, p pos) {
 	}
 }
 
-// rnrNak judges an RNR NAK: the responder could not take the request at p, and takes nothing else until it comes again.
+// rnrNak judges an RNR NAK: the responder could not accept the request at p, and accepts nothing else before it is
+// retransmitted.
 func (s *session) rnrNak(r *trace.Record, p pos) {
 	q := &s.rsp
 	if sp, ok := s.req.spans.covering(p); p > q.acked && p < q.log.least.expected &&
 		(!ok || sp.first == p || s.disturbed) {
-		// The request was refused before a repeated READ came, whose answer went first: responses keep the order of their
-		// PSNs.
+		// The request was refused before a repeated READ arrived. The answer to that was sent first: responses are in the
+		// order of their PSNs.
 		s.step(rsRNRNak)
 		q.adrift, q.unsettled = true, true
 		q.acked, q.ackID = max(q.acked, p-1), r.ID
@@ -390,7 +390,7 @@ func (s *session) rnrNak(r *trace.Record, p pos) {
 	}
 	s.step(rsRNRNak)
 	if repeated := q.log.refuse(); repeated && s.disturbed {
-		// a repetition, or a copy that the injector made: whether that is refused, too, is not known
+		// a repetition, or a copy that the injector made: it is unknown whether that is refused, too
 		q.adrift, q.unsettled = true, true
 	} else if q.log.gaps > 0 {
 		q.overdueNS, q.skipped = r.TimeNS+s.nakDelayNS(), false
@@ -403,7 +403,7 @@ func (s *session) rnrNak(r *trace.Record, p pos) {
 func (s *session) fatalNak(r *trace.Record, p pos) {
 	q := &s.rsp
 	if t := &q.stream; t.active && p == t.next {
-		// It fails while it answers a READ: the NAK takes the place of the next response.
+		// It fails while it answers a READ: the NAK replaces the next response.
 		if !t.replay {
 			s.checkMSN(r, p, q.log.least.msn)
 		}
@@ -419,8 +419,8 @@ func (s *session) fatalNak(r *trace.Record, p pos) {
 	q.fatalID = r.ID
 }
 
-// refusesDuplicate folds up to a repeated READ at p that a fatal NAK may answer, because the memory is gone or the
-// repetition is none: or to what comes from before the connection.
+// refusesDuplicate folds up to a repeated READ at p that a fatal NAK may answer, because the memory is gone or the READ
+// is not a repetition; or up to a request from before the connection.
 func (s *session) refusesDuplicate(r *trace.Record, p pos) bool {
 	q := &s.rsp
 	i := q.log.find(func(a *arrival) bool {
@@ -432,8 +432,7 @@ func (s *session) refusesDuplicate(r *trace.Record, p pos) bool {
 	return i >= 0
 }
 
-// finishResponder judges what the responder still owes at the end, and reports whether it owes something that explains
-// requests left unacknowledged.
+// finishResponder judges what the responder owes at the end, and reports whether that explains unacknowledged requests.
 func (s *session) finishResponder() bool {
 	q := &s.rsp
 	if !s.exact() || q.state == rsFailed {
@@ -453,8 +452,8 @@ func (s *session) finishResponder() bool {
 	return len(s.a.findings) > before
 }
 
-// duplicateMissed reports the oldest arrival if it is a duplicate that the requester still needs an answer to and after
-// which the responder sent nothing any more.
+// duplicateMissed reports the oldest arrival if it is a duplicate that the requester needs an answer to and after which
+// the responder sent nothing.
 func (s *session) duplicateMissed() {
 	q := &s.rsp
 	a := q.log.at(0)
@@ -464,10 +463,10 @@ func (s *session) duplicateMissed() {
 		return
 	}
 	if a.stray || a.owesData() && a.foreignKey {
-		return // a repeated request that may not read is dropped in silence: the first one was answered
+		return // a repeated request that may not read is dropped silently: the first one was answered
 	}
 	if a.op.Verb() == packet.VerbAtomic && (q.performed > a.pos || a.altered) {
-		return // its result may be gone: a responder need not keep more than the latest (IBTA volume 1, 9.4.5)
+		return // its result may be gone: a responder need keep only the latest (IBTA volume 1, 9.4.5)
 	}
 	rule, expected := RuleAckMissing, fmt.Sprintf("ack psn %d or later for the duplicate", a.pos+1)
 	why := causeNoAckOfDuplicate(s.responder(), psnOf(a.pos), s.instant(a.timeNS))

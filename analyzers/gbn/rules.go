@@ -2,7 +2,7 @@ package gbn
 
 import "candela.dev/candela/analyzers"
 
-// A Rule is the stable identifier of one thing that the analyzer checks. Identifiers are never reused or renamed.
+// A Rule identifies a check of the analyzer. Identifiers are never reused or renamed.
 type Rule string
 
 // Rules about the requester.

@@ -48,7 +48,7 @@ func openCapture(t *testing.T, path string) (*trace.Checked, error) {
 	return c, err
 }
 
-// kernelFindings are the rules that a capture is expected to name, none of them a violation.
+// kernelFindings are the rules that findings about a capture are expected to name. None of the findings is a violation.
 func kernelFindings(name, view string) []string {
 	var want []string
 	if view == "after" && strings.HasSuffix(name, "drop5") || view == "after" && name == "read-drop5resp" {

@@ -8,27 +8,27 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// A session is one direction of requests on a connection: the requester that sends them and the responder that answers.
+// A session is one direction of requests on a connection: its requester and its responder.
 type session struct {
 	a      *Analyzer
 	flow   trace.FlowID // of the requests
 	limits Limits
 	ipsn   packet.PSN
 	mtu    int // 0: not known yet
-	// mtuShown: the MTU is given, or a packet that must be full has shown it; an inferred one may be a guess.
+	// mtuShown: the MTU is given, or a packet that must be full has shown it; an inferred one may be wrong.
 	mtuShown bool
 
-	// captured: packets may be missing from the trace, and losses behind the tap are not in it (a plain capture).
+	// captured: the trace may lack packets and does not show losses after the tap (a plain capture).
 	captured bool
 	// midway: the trace may begin in the middle of the connection.
 	midway bool
-	// lossBefore and lossBehind: a capture has shown requests to be lost before or behind its tap.
-	lossBefore, lossBehind bool
-	// fateUnknown: the order or number of deliveries is not what the trace shows, because an event delayed, reordered,
+	// lossBefore and lossAfter: a capture has shown that requests were lost before or after its tap.
+	lossBefore, lossAfter bool
+	// fateUnknown: the order or number of deliveries may differ from the trace, because an event delayed, reordered,
 	// duplicated or rewrote a packet, or because too much was in flight to keep.
 	fateUnknown bool
-	// disturbed: an event has delayed, reordered, doubled or rewritten a packet, and hosts do what they never do else.
-	// What this package expects beyond the choices of the standard it does not expect then.
+	// disturbed: an event has delayed, reordered, duplicated or rewritten a packet, and hosts may behave unusually. Only
+	// what the standard requires is then judged.
 	disturbed bool
 	// trims: what the responder does with the headers of trimmed requests.
 	trims trace.TrimReaction
@@ -47,7 +47,7 @@ func newSession(a *Analyzer, flow trace.FlowID) *session {
 		midway:   !a.meta.Connections.Certain(flow) && !a.whole(),
 		trims:    a.meta.TrimReactions.Receiver(flow),
 	}
-	// A mirror trace that may begin midway says as little about what its endpoints knew before as a capture does.
+	// A mirror trace that may begin midway shows as little of what its endpoints knew before as a capture does.
 	s.captured = s.captured || s.midway && a.meta.Kind == trace.KindMirror
 	if conn, ok := a.meta.Connections.Get(flow); ok {
 		s.mtu = conn.MTU
@@ -66,20 +66,20 @@ func newSession(a *Analyzer, flow trace.FlowID) *session {
 // exact reports whether every delivery to the responder and its order are known.
 func (s *session) exact() bool { return !s.captured && !s.fateUnknown && !s.rsp.adrift }
 
-// seesAll reports whether the trace holds every request that was sent. A capture whose tap missed no frame does if
-// requests are lost behind it; it is assumed that there is one place in a path where packets are lost.
+// seesAll reports whether the trace holds every request that was sent. A complete capture does if requests are lost
+// after it: a path is assumed to lose packets at one place only.
 func (s *session) seesAll() bool {
-	return !s.captured || s.lossBehind && !s.lossBefore && !s.a.meta.EventsKnown && !s.a.meta.MayMiss
+	return !s.captured || s.lossAfter && !s.lossBefore && !s.a.meta.EventsKnown && !s.a.meta.MayMiss
 }
 
-// unwrap returns the position of psn: of all that it may stand for, the one nearest to the newest request.
+// unwrap returns the position of psn that is nearest to the newest request.
 func (s *session) unwrap(psn packet.PSN) pos {
 	return s.req.next + int64(psn.Sub(packet.NewPSN(int64(s.ipsn)+s.req.next)))
 }
 
 func (s *session) psn(p pos) packet.PSN { return packet.NewPSN(int64(s.ipsn) + p) }
 
-// psns returns how many PSNs a request takes: a READ one for each of its responses, everything else one.
+// psns returns how many PSNs a request takes: a READ one for each response, everything else one.
 func (s *session) psns(r *trace.Record) int64 {
 	if r.Opcode != packet.ReadRequest || s.mtu <= 0 {
 		return 1
@@ -87,8 +87,8 @@ func (s *session) psns(r *trace.Record) int64 {
 	return max(1, (int64(r.DMALen)+int64(s.mtu)-1)/int64(s.mtu))
 }
 
-// report adds a finding about r, or only counts it when the rule has been reported often enough; then it returns nil.
-// The caller adds what was expected and seen.
+// report adds a finding about r, for which the caller adds what was expected and seen. If the rule has been reported
+// often enough it only counts it and returns nil.
 func (s *session) report(rule Rule, r *trace.Record, p pos, support ...uint64) *analyzers.Finding {
 	f := s.a.report(rule, r, s.flow.Connection())
 	if f == nil {
@@ -119,7 +119,7 @@ func (s *session) request(op packet.Opcode, p pos) string {
 	return fmt.Sprintf("data psn %d iter %d", p+1, s.req.iter)
 }
 
-// retransmission names the request at p as it should have been sent instead of the packet at hand.
+// retransmission names the request at p that should have been sent instead.
 func (s *session) retransmission(p pos) string {
 	if sp, ok := s.req.spans.covering(p); ok && !sp.atomic {
 		return fmt.Sprintf("read-request psn %d", p+1)

@@ -5,10 +5,10 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// settle ends the doubt which of several copies of a request the responder took. A response that acknowledges
-// everything that was ever sent leaves one state that it can be in, whichever way it got there: all was received in
-// order, and what is still on its way to it is a duplicate. Answers to READs and atomics that it may still owe, or be
-// in the middle of, keep the doubt alive, as does what its requester did not send so.
+// settle ends the uncertainty which of several copies of a request the responder accepted. A response that acknowledges
+// everything ever sent leaves one possible state: all was received in order, and what is still in flight to it is a
+// duplicate. The uncertainty remains while READs and atomics are unanswered or partly answered, and where the injector
+// changed a request.
 func (s *session) settle(r *trace.Record, p pos) {
 	q := &s.rsp
 	if !q.unsettled || s.captured || s.fateUnknown || q.forged || q.state == rsFailed {
@@ -39,13 +39,13 @@ func (s *session) completes(r *trace.Record, p pos) bool {
 	return r.Syndrome.IsAck()
 }
 
-// answered takes out the oldest READ or atomic request whose answer ends at p.
+// answered removes the oldest READ or atomic request whose answer ends at p.
 func (l *arrivals) answered(p pos) {
 	at := l.find(func(a *arrival) bool { return a.owesData() && a.pos+a.psns-1 == p })
 	l.remove(func(i int, _ *arrival) bool { return i == at })
 }
 
-// restart begins anew where everything before expected has been received, and judges all arrivals by that.
+// restart sets the state to one that has received everything before expected, and computes all fates again.
 func (l *arrivals) restart(expected pos, completed int64, m *message) {
 	l.least = receipt{expected: expected, msn: completed, answersTrims: l.least.answersTrims}
 	if m.open {

@@ -1,9 +1,8 @@
 package gbn
 
 // silenced reports whether the responder may have been in error since fromNS. A queue pair is requester and responder
-// in one: when its own requests ended in error, because it ran out of retries, was refused or got a response that made
-// no sense, it answers nothing any more (IBTA volume 1,
-// 9.9.2.4). What it sent last shows that it was not in error before.
+// in one: when its own requests failed, because its retries were exhausted, a NAK refused one or a response was
+// malformed, it answers nothing more (IBTA volume 1, 9.9.2.4). Its last packet shows that it was not in error before.
 func (s *session) silenced(fromNS int64) bool {
 	if s.a.strangers(s.flow) {
 		return true
@@ -29,14 +28,13 @@ func (s *session) silenced(fromNS int64) bool {
 	return q.exhausted || unfinished && q.tried >= peer.fewest()
 }
 
-// endedByPeer reports whether the queue pair of the requester has refused a request of the other host, and is in error
-// for that.
+// endedByPeer reports whether the requester's queue pair is in error because it refused a request of the other host.
 func (s *session) endedByPeer() bool {
 	peer := s.a.sessions[s.flow.Peer()]
 	return peer != nil && peer.rsp.fatalID != 0
 }
 
-// fewest returns how many restarts the requester may take at least until it gives up; none if that is not known.
+// fewest returns the least number of restarts before the requester may give up; none if unknown.
 func (s *session) fewest() int {
 	l := &s.limits
 	switch rnr := l.RNRRetry.Known && l.RNRRetry.Max < infiniteRNRRetry && s.req.refused; {

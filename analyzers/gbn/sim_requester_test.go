@@ -16,7 +16,7 @@ type simRequester struct {
 	pausedUntil    int64 // RNR
 	timer          int   // generation
 	pumping        bool
-	implied        int64 // missing response that was asked for again
+	implied        int64 // missing response that was requested again
 	gaveUp         bool
 }
 
@@ -119,7 +119,7 @@ func (a *simRequester) sendOne() {
 	a.next = max(a.next, a.cur)
 }
 
-// build makes the request at rel and says how many PSNs it takes.
+// build makes the request at rel and returns how many PSNs it takes.
 func (a *simRequester) build(rel int64) (simPacket, int64) {
 	m := a.s.messageAt(rel)
 	p := simPacket{rel: rel}
@@ -237,7 +237,7 @@ func (a *simRequester) receive(p simPacket) {
 		if p.Syndrome.IsRNR() {
 			a.pausedUntil = a.s.nowNS + packet.RNRTimer(p.Syndrome.TimerCode())
 			a.pending = 1
-			a.timer++ // runs again from the restart on
+			a.timer++ // starts again at the restart
 			a.wake()
 			return
 		}

@@ -5,7 +5,7 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// simResponder answers. Responses leave through a queue in the order of their requests.
+// simResponder answers requests. Responses leave through a queue in the order of their requests.
 type simResponder struct {
 	s        *simulation
 	expected int64

@@ -8,9 +8,9 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// The simulation below is a second, independent reading of the protocol: an RC requester and responder written for this
-// test, joined by links of random delay through an observer that loses packets. Whatever such endpoints do is right by
-// construction, so the analyzer must be silent; with one of the bugs below it must not.
+// The simulation below is a second, independent implementation of the protocol: an RC requester and responder written
+// for this test, joined by links of random delay through an observer that loses packets. What such endpoints do is
+// correct by construction, so the analyzer must report nothing; with one of the bugs below it must.
 
 type bug string
 
@@ -165,7 +165,7 @@ func (s *simulation) pop() simEvent {
 	return e
 }
 
-// link carries a packet over link n, FIFO, and calls arrive at its end.
+// link carries a packet over link n in FIFO order and calls arrive at its end.
 func (s *simulation) link(n int, arrive func()) {
 	at := s.nowNS + s.rng.Int64N(s.cfg.delayNS+1)
 	at = max(at, s.links[n]+1)

@@ -2,20 +2,20 @@ package gbn
 
 import "candela.dev/candela/trace"
 
-// punctual reports whether the hosts' delays are measured and every delivery to the requester is known, so that
-// instants prove what it had received.
+// punctual reports whether the hosts' delays are measured and every delivery to the requester is known, so that times
+// prove what it had received.
 func (s *session) punctual() bool {
 	return s.a.cfg.HostDelayNS > 0 && !s.captured && !s.fateUnknown && !s.disturbed && !s.a.unpunctual()
 }
 
-// refusedSurely reports whether the requester had received the RNR NAK of state k when it sent r: it waits for that and
-// no longer for the timer.
+// refusedSurely reports whether the requester had received the RNR NAK of state k when it sent r: it then waits for the
+// RNR timer, not the ACK timer.
 func (s *session) refusedSurely(r *trace.Record, k *knowledge) bool {
 	return s.punctual() && k.nak == nakRNR && !k.dubious && r.TimeNS-k.nakNS > s.a.delay
 }
 
-// noteTimed remembers the earliest instant of a restart that only the timer explains. The next one comes T after that
-// at the earliest, however long either took to the observer.
+// noteTimed keeps the earliest time of a restart that only the timer explains. The next one is at least T later,
+// whatever the delays to the observer.
 func (s *session) noteTimed(r *trace.Record, p pos, k *knowledge) {
 	q, t := &s.req, s.limits.TimeoutNS
 	start, _, ok := s.timerStart(p, k)
@@ -30,7 +30,7 @@ func (s *session) noteTimed(r *trace.Record, p pos, k *knowledge) {
 	q.timedAt, q.timedNS, q.timedFromNS = p, r.TimeNS, max(r.TimeNS-s.a.cfg.HostDelayNS, since+t)
 }
 
-// noteNacked remembers the same of a restart that only one sequence NAK explains.
+// noteNacked does the same for a restart that only one sequence NAK explains.
 func (s *session) noteNacked(r *trace.Record, p pos, k *knowledge, forward bool) {
 	q := &s.req
 	if forward || !s.punctual() || k.asks != 1 || q.carried > 0 || k.dubious || !s.ruledOut(r, p, k) {

@@ -7,9 +7,9 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// uncertain is the responder's state where deliveries are not known exactly: a plain capture, which does not show
-// losses behind the tap, or events that delay, reorder or duplicate. Only what holds whatever was delivered is judged
-// then.
+// uncertain is the responder's state where deliveries are not known exactly: in a plain capture, which does not show
+// losses after the tap, and after events that delay, reorder or duplicate. Only what holds whatever was delivered is
+// judged.
 type uncertain struct {
 	read   pos // of the next READ response
 	passed pos // the highest request that passed
@@ -51,8 +51,8 @@ func (s *session) uncertainResponse(r *trace.Record, p pos) {
 	}
 }
 
-// uncertainFold raises the least state to where the request at p is accepted, and judges the MSN. Of a plain capture
-// the arrivals are all requests in the order of their first transmission: what the responder accepts sooner or later.
+// uncertainFold advances the least state to where the request at p is accepted, and judges the MSN. In a plain capture
+// the arrivals are all requests in the order of their first transmission: what the responder eventually accepts.
 func (s *session) uncertainFold(r *trace.Record, p, atLeast pos) {
 	q := &s.rsp
 	if q.adrift || !s.captured {
@@ -68,7 +68,7 @@ func (s *session) uncertainAck(r *trace.Record, p pos) {
 	q := &s.rsp
 	switch {
 	case p >= s.req.next && (s.midway || s.captured):
-		return // requests before the trace may have gone further; of what a capture lacks the observer decides
+		return // requests before the trace may have gone further; the observer decides about what a capture lacks
 	case p >= s.req.next:
 		say(s.report(s.step(rsAckBeyond), r, p), fmt.Sprintf("ack psn %d at most", s.req.next), response(r, p),
 			causeNeverSent(s.responder(), reply{r, p}, psnOf(s.req.next)))
@@ -110,10 +110,10 @@ func (s *session) uncertainNak(r *trace.Record, p pos) {
 		return
 	}
 	s.step(rsNack)
-	// Everything was seen in order and nothing twice, and yet p is missing: it was lost behind the tap. After the first
-	// retransmission that is no longer certain: what was discarded behind a gap or an RNR NAK has been seen, too.
+	// Everything was seen in order and once, yet p is missing: it was lost after the tap. That is certain only before the
+	// first retransmission: the requests discarded after a gap or an RNR NAK have been seen, too.
 	if _, seen := s.req.window.get(p); seen && s.captured && s.req.lowest == never {
-		s.lossBehind = true
+		s.lossAfter = true
 	}
 	q.nak, q.nakID = p, r.ID
 	q.acked, q.ackID = max(q.acked, p-1), r.ID
@@ -133,7 +133,7 @@ func (s *session) uncertainRNR(r *trace.Record, p pos) {
 	s.uncertainFold(r, p-1, 0)
 }
 
-// uncertainRead judges a READ response by the request that its PSN belongs to.
+// uncertainRead judges a READ response by the request at its PSN.
 func (s *session) uncertainRead(r *trace.Record, p pos) {
 	q, l := &s.rsp, &s.rsp.uncertain
 	sp, ok := s.req.spans.covering(p)
@@ -148,9 +148,9 @@ func (s *session) uncertainRead(r *trace.Record, p pos) {
 	starts := p == sp.first || retransmitted && later.opcode == packet.ReadRequest
 	switch {
 	case s.midway && s.a.meta.EventsKnown:
-		// Any request may be a repetition of one from before the trace, and any response still answer that one.
+		// Any request may repeat one from before the trace, and any response may answer that one.
 	case starts && p != l.read && !r.Opcode.Starts() && sp.restarts == 1 && sp.high >= p:
-		// The original answer was past p, and nothing but p was asked for again: this must be a replay.
+		// The original answer was past p, and only p was requested again: this must be a replay.
 		say(s.report(s.step(rsReplayKernel), r, p, later.id), "READ_RESPONSE_FIRST or READ_RESPONSE_ONLY", r.Opcode.String(),
 			causeReplayOpcode(s.responder(), psnOf(p), r.Opcode))
 	case p != l.read && !starts && s.captured: // elsewhere responses are all there, but not all were followed

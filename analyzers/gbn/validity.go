@@ -10,9 +10,9 @@ import (
 // maxDMALength is the longest message in bytes (IBTA volume 1, 9.7.2).
 const maxDMALength = 1 << 31
 
-// validate returns the syndrome of the NAK that an expected request deserves, 0 if it is valid as far as the observer
-// can tell (IBTA volume 1, 9.7.4.1: opcode sequence, then lengths, then the right to the memory). Whether a SEND fits
-// its buffer, or one READ more its responder's resources, does not show.
+// validate returns the syndrome of the NAK that an expected request requires, 0 if it is valid as far as the trace
+// shows (IBTA volume 1, 9.7.4.1: opcode sequence, lengths, access rights). The trace does not show whether a SEND fits
+// its buffer or a READ exceeds the responder's resources.
 func (st *receipt) validate(a *arrival, mtu int) packet.Syndrome {
 	verb := a.op.Verb()
 	open := st.open != packet.VerbNone
@@ -31,7 +31,7 @@ func (st *receipt) validate(a *arrival, mtu int) packet.Syndrome {
 	return 0
 }
 
-// fits reports whether the payload is as long as its place in the message demands.
+// fits reports whether the payload has the length that its place in the message requires.
 func fits(a *arrival, mtu int) bool {
 	n := int(a.payload)
 	switch {
@@ -61,8 +61,8 @@ func (l *arrivals) invalid() int {
 	return l.find(func(a *arrival) bool { return a.flaw != 0 })
 }
 
-// executed reports a response that shows an invalid request to have been executed, or returns false if r shows no such
-// thing.
+// executed reports a response that shows that an invalid request was executed. It returns false if r does not show
+// that.
 func (s *session) executed(r *trace.Record, p pos) bool {
 	q := &s.rsp
 	i := q.log.invalid()
@@ -72,7 +72,7 @@ func (s *session) executed(r *trace.Record, p pos) bool {
 	a := *q.log.at(i)
 	say(s.report(s.step(rsFatalMissing), r, a.pos, a.id), nakFor(&a), response(r, p),
 		causeExecuted(s.responder(), reply{r, p}, psnOf(a.pos), a.op))
-	// From here on nobody knows what the queue pair is up to: one finding is enough.
+	// From here on the state of the queue pair is unknown: one finding is enough.
 	q.adrift = true
 	return true
 }
@@ -82,8 +82,7 @@ func nakFor(a *arrival) string {
 	return fmt.Sprintf("%v psn %d: %v is invalid", a.flaw, a.pos+1, a.op)
 }
 
-// fatalMissing reports an invalid request that was never answered. A queue pair that is in error for another reason is
-// silent.
+// fatalMissing reports an invalid request that was never answered. A queue pair in error for another reason is silent.
 func (s *session) fatalMissing(a *arrival) {
 	if peer := s.a.sessions[s.flow.Peer()]; peer != nil &&
 		(peer.req.fatalID != 0 || peer.rsp.fatalID != 0 || peer.req.una.most().una < peer.req.next) {
@@ -93,9 +92,9 @@ func (s *session) fatalMissing(a *arrival) {
 		causeNotRefused(s.responder(), psnOf(a.pos), a.op))
 }
 
-// checkNakCode judges the code of the NAK r that ends the connection at request a. Without a flaw in the trace the
-// responder may still have had its reasons; only in the middle of a WRITE, whose beginning it accepted, there are none
-// for an invalid request.
+// checkNakCode judges the code of the NAK r that ends the connection at request a. Where the trace shows no flaw the
+// responder may have had other reasons, except for "invalid request" in the middle of a WRITE whose beginning it
+// accepted.
 func (s *session) checkNakCode(r *trace.Record, p pos, a *arrival) {
 	s.rsp.earned = a.flaw != 0
 	switch {

@@ -200,8 +200,8 @@ func TestPlainCapturesStillShowSomeViolations(t *testing.T) {
 	})
 }
 
-// TestTheObserverDecidesWhatASingleCaptureShows: what was received and sent before an ACK is not judged by this package
-// there.
+// TestTheObserverDecidesWhatASingleCaptureShows: this package does not judge there what was received and sent before an
+// ACK.
 func TestTheObserverDecidesWhatASingleCaptureShows(t *testing.T) {
 	for name, s := range map[string]scene{
 		"an ack before three requests were sent": {traffic: "write*10", want: []string{"gbn.ack-beyond"}, trace: `

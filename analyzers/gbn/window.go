@@ -5,7 +5,7 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// A sent is what the observer remembers of one request: enough to recognise it when it is retransmitted.
+// A sent is what the observer keeps of one request, to recognise its retransmission.
 type sent struct {
 	pos     pos
 	va      uint64
@@ -22,15 +22,15 @@ type sent struct {
 	damaged bool  // every transmission had a wrong iCRC: its contents are not known
 }
 
-// A window remembers the latest requests by position. It holds at least everything that is in flight, up to windowMax
-// packets; older ones are overwritten and then simply not compared.
+// A window keeps the latest requests by position, at least everything in flight up to windowMax packets; older ones are
+// overwritten and not compared.
 type window struct {
 	ring []sent // len is a power of two
 }
 
 const (
-	// windowStart is the length at first, so that a connection that carries next to nothing takes little memory. Up to
-	// windowMin a window grows rather than forget a request.
+	// windowStart is the initial length: an idle connection takes little memory. Up to windowMin a window grows rather
+	// than forget a request.
 	windowStart = 4
 	windowMin   = 32
 	windowMax   = 1 << 14
@@ -44,7 +44,7 @@ func (w *window) get(p pos) (*sent, bool) {
 	return s, s.known && s.pos == p
 }
 
-// put remembers r as the last transmission of p. The requests from oldest on are wanted, too.
+// put keeps r as the last transmission of p. The requests from oldest on are needed, too.
 func (w *window) put(p, oldest pos, r *trace.Record) {
 	for p-oldest >= int64(len(w.ring)) && len(w.ring) < windowMax {
 		w.grow()
@@ -91,12 +91,12 @@ type span struct {
 	length      uint32
 	rkey        uint32
 	atomic      bool
-	restarts    int // how often a part of it was asked for again
+	restarts    int // how often a part of it was requested again
 	high        pos // highest response seen, in a plain capture
 }
 
-// spans keeps READ and atomic requests in order of position, from the oldest that the requester may still ask for again
-// to the newest. The first missing response is at next, in span number open.
+// spans keeps READ and atomic requests in order of position, from the oldest that the requester may request again to
+// the newest. The first missing response is at next, in span number open.
 type spans struct {
 	ring      []span // len is a power of two
 	head, len int
@@ -107,7 +107,7 @@ type spans struct {
 const (
 	spansMin = 4
 	spansMax = 4096
-	// spansKept is how many answered requests are remembered for what repeats them although it need not.
+	// spansKept is how many answered requests are kept, for requests that repeat them unnecessarily.
 	spansKept = 4
 )
 
@@ -147,7 +147,7 @@ func (q *spans) pop() {
 	}
 }
 
-// forget discards answered spans that end before p, but for some that a duplicate may still repeat.
+// forget discards answered spans that end before p, except some that a duplicate may repeat.
 func (q *spans) forget(p pos) {
 	for q.open > spansKept && q.at(0).last < p {
 		q.pop()

@@ -9,35 +9,33 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// Config is what the analyzer must know beside the packets.
+// Config is what the analyzer must know besides the packets.
 type Config struct {
-	// InitialWindow is how many packets a connection may send unasked; 0: unknown, and nobody is blamed for sending
-	// unasked.
-	InitialWindow int
-	// PullGap is the time between a host's PULLs, at the least and, while it owes any, at the most; 0: pacing is not
+	// InitialWindow is how many packets a connection may send before a PULL; 0: unknown, sending without a PULL is not
 	// judged.
+	InitialWindow int
+	// PullGap is the time between a host's PULLs: at least, and at most while it owes any; 0: pacing is not judged.
 	PullGap clock.Duration
 	RTO     clock.Duration // of the hosts; 0: they have none
-	// RoundTrip bounds how long after a packet has passed towards a host the host's reaction passes: both ways of its link
-	// and whatever waits at its NIC. Default 50 us.
+	// RoundTrip bounds the time from a packet that passed towards a host to the host's reaction: both ways of its link and
+	// the queue at its NIC. Default 50 us.
 	RoundTrip clock.Duration
-	// Answer bounds how long after a data packet its ACK or NACK passes; default RoundTrip and 500 us, for thousands of
-	// headers at once.
+	// Answer bounds the time from a data packet to its ACK or NACK; default RoundTrip + 500 us, for thousands of headers
+	// at once.
 	Answer clock.Duration
 	// Transit bounds how long a data packet may be inside the network; default 10 ms.
 	Transit clock.Duration
-	// Burst is how much earlier or later than its turn a PULL may leave: a frame that holds it up; default 8 PullGap.
+	// Burst is how much early or late a PULL may leave because a frame delays it; default 8 PullGap.
 	Burst clock.Duration
-	// Occupies returns how long a frame of so many bytes keeps a host's link busy; nil: a full packet takes PullGap,
-	// others their share of it.
+	// Occupies returns how long a frame of that many bytes occupies a host's link; nil: a full packet takes PullGap,
+	// others in proportion.
 	Occupies func(bytes int) clock.Duration
-	// Paused says that flow control may silence hosts: then nobody is blamed for not sending, nor for when an RTO runs
-	// out.
+	// Paused says that flow control may pause hosts: then neither missing packets nor the time of an RTO are judged.
 	Paused bool
-	// Number gives findings the number of the connection that goes from one host to another; 0: none. Without it
-	// connections are numbered in the order of first sight.
+	// Number returns the number of the connection from one host to another; 0: none. Without it connections are numbered
+	// in the order of their first packets.
 	Number func(from, to, id uint32) int
-	// Drained says that nothing was left to happen when the observation ended: then everything still owed is missing.
+	// Drained says that nothing was in flight when the observation ended: everything still owed is missing.
 	Drained bool
 }
 
@@ -56,8 +54,8 @@ func (c *Config) complete() {
 	}
 }
 
-// Analyzer judges the hosts and the network between the taps. Feed it every observation in order of time, then Finish.
-// Memory follows what is in flight and the number of connections.
+// Analyzer judges the hosts and the network between the taps. Feed it every observation in order of time, then call
+// Finish. Memory is bounded by what is in flight and the number of connections.
 type Analyzer struct {
 	cfg    Config
 	report *analyzers.Reporter
@@ -124,7 +122,7 @@ func (a *Analyzer) Observe(t *trace.Tap) {
 	}
 }
 
-// advance lets time pass: what must have happened by now and has not is missing.
+// advance moves time on: what must have happened by now and has not is missing.
 func (a *Analyzer) advance(now clock.Time) {
 	a.now = now
 	for a.transits.len() > 0 && a.transits.front().at.Add(a.cfg.Transit) < now {
@@ -139,8 +137,8 @@ func (a *Analyzer) advance(now clock.Time) {
 	}
 }
 
-// Outage says that a switch which was out of service lost a data packet, whole or trimmed: its loss is not the
-// network's fault.
+// Outage says that a switch that was out of service lost a data packet, whole or trimmed: the loss is not the network's
+// fault.
 func (a *Analyzer) Outage(t *trace.Tap) {
 	if t.NDP.Kind != ndp.Data {
 		return
@@ -157,7 +155,7 @@ func (a *Analyzer) Outage(t *trace.Tap) {
 	}
 }
 
-// Drain says that nothing is left to happen, like Config.Drained, when that is known only now.
+// Drain is Config.Drained for callers that know it only at the end.
 func (a *Analyzer) Drain() { a.cfg.Drained = true }
 
 // Finish returns the results.
@@ -209,7 +207,7 @@ func (a *Analyzer) hostOf(id uint32) *host {
 	return h
 }
 
-// blame reports a finding about packet seq of c; seq < 0: none in particular.
+// blame reports a finding about packet seq of c; seq < 0: no particular packet.
 func (a *Analyzer) blame(why cause.Cause, c *connection, seq int64, number uint64, expected, actual string) {
 	if !a.report.Wants(why.Rule, c.number) {
 		return

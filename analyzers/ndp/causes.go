@@ -25,7 +25,7 @@ func (a *Analyzer) rx(c *connection) who {
 	return who{cause.End{Role: "Receiver", Connection: c.number, Host: c.to}, a.now}
 }
 
-// count writes a number of packets, of a packet or of a PULL.
+// count is a number of packets, of a packet or of a PULL.
 func count[T ~int | ~uint32 | ~uint64](n T) cause.Count { return cause.Count(n) }
 
 func packets[T ~int | ~uint32](n T) cause.Counted { return cause.Counted{N: int64(n), Noun: "packet"} }
@@ -187,7 +187,7 @@ func causePullUnfair(w who, last uint64, other *connection) cause.Cause {
 		count(last), w.at(), count(other.number), count(other.from))
 }
 
-// Causes lists an example of each cause: what the tests of this package make the analyzer report.
+// Causes lists an example of each cause.
 func Causes() []cause.Cause {
 	const us, gap = clock.Time(clock.Microsecond), clock.Microsecond
 	tx := func(at clock.Time) who { return who{cause.End{Role: "Sender", Connection: 1, Host: 1}, at} }

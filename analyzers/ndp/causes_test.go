@@ -13,7 +13,7 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// book has what the tests of this package make the analyzer report: each cause, as documented.
+// book keeps what the tests of this package make the analyzer report.
 var book = causetest.NewBook(ndp.Causes())
 
 func TestMain(m *testing.M) { os.Exit(book.Main(m)) }
@@ -22,10 +22,10 @@ func TestEveryRuleHasCausesWithSentences(t *testing.T) {
 	causetest.Table(t, ndp.Rules(), ndp.Causes())
 }
 
-// A script is what host 1 sends to host 0 and host 0 answers, as "us what data/counter" separated by semicolons. send,
+// A script is what host 1 sends to host 0 and host 0 answers: "us what data/counter", separated by semicolons. send,
 // whole, header and back are data: sent, delivered whole or trimmed, and its returned header. ack, nack and pull leave
-// host 0, and heard-ack, heard-nack and heard-pull reach host 1. The counter of data is that of its latest transmission
-// unless it is given. Connection 2 has its name in front: "2:send".
+// host 0; heard-ack, heard-nack and heard-pull reach host 1. The default counter of data is that of its latest
+// transmission. Connection 2 has a prefix: "2:send".
 type script string
 
 func (s script) run(t *testing.T, c ndp.Config) (rules []string) {
@@ -141,7 +141,7 @@ func TestScriptsBreakTheRulesThatTheyAreMadeFor(t *testing.T) {
 	}
 }
 
-// many returns the lines of n packets of a connection that arrive from an instant on and are acknowledged.
+// many returns the lines of n packets of a connection that arrive from us on and are acknowledged.
 func many(name string, n int, us float64) (s script) {
 	for i := range n {
 		for _, what := range []string{"send", "whole", "ack"} {

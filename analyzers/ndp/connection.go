@@ -18,14 +18,14 @@ type connection struct {
 	base, next uint32
 	last       uint32 // number of packets in all, once known; 0: unknown
 
-	// The sender, as what passed towards it can have left it. Links are FIFOs, so these are exact at any point of that
-	// order.
+	// The sender's state as far as what passed towards it determines it. Links are FIFO, so it is exact at any point of
+	// that order.
 	transmissions uint32
 	pulled        uint32 // highest PULL counter
 	pulledAt      clock.Time
 	heard         uint32     // ACKs and NACKs
 	firstHeard    uint32     // of the first window: answered or returned
-	atOnce        uint32     // returned headers that may be answered at once
+	atOnce        uint32     // returned headers that may be answered without a PULL
 	timeouts      uint32     // RTOs that may have run out
 	active        clock.Time // latest change: what a sender waits for begins there
 	missing       fifo[missing]
@@ -33,7 +33,7 @@ type connection struct {
 	// The receiver.
 	delivered  uint32 // data packets that passed towards it, whole or trimmed
 	certain    uint32 // those of them that it must know of
-	learned    uint32 // those of them that came no later than one that it has answered
+	learned    uint32 // those of them that arrived no later than one that it has answered
 	counter    uint32 // highest PULL counter it sent
 	forgiven   uint32 // PULLs that were reported missing
 	settled    uint32 // deliveries that need no PULL any more: counter, and what was forgiven
@@ -61,7 +61,7 @@ type packet struct {
 	headerSeen, headerAnswered uint16
 	order                      uint64 // of its latest delivery among those of its receiver
 	expired                    bool   // its RTO is counted
-	crossed                    bool   // its latest transmission may not be the one that the answer before it asked for
+	crossed                    bool   // its latest transmission may not be a reaction to the answer before it
 }
 
 type missing struct {
@@ -93,7 +93,7 @@ func (c *connection) push() *packet {
 	return p
 }
 
-// forget moves base over packets that nothing more can be said about: acknowledged longer than a round trip ago,
+// forget moves base past packets about which nothing more can be judged: acknowledged longer than a round trip ago,
 // nothing owed.
 func (c *connection) forget(now clock.Time, roundTrip clock.Duration) {
 	for c.base < c.next {
@@ -107,7 +107,7 @@ func (c *connection) forget(now clock.Time, roundTrip clock.Duration) {
 	c.inOrder = max(c.inOrder, c.base)
 }
 
-// first is the size of the first window: what is known of it.
+// first returns the size of the first window, as far as known.
 func (c *connection) first(window int) uint32 {
 	w := uint32(window)
 	if c.last > 0 {

@@ -10,7 +10,7 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// Whether the host knew of the second NACK when it retransmitted cannot be seen within a round trip.
+// Within a round trip it is unknown whether the host had the second NACK when it retransmitted.
 func TestAnAnswerThatCrossesARetransmissionAllowsExactlyOneMore(t *testing.T) {
 	for _, c := range []struct {
 		name      string

@@ -2,7 +2,7 @@ package ndp
 
 import "candela.dev/candela/analyzers/fsm"
 
-// The machines say what is legal; which input an observation amounts to is worked out by sender.go and receiver.go.
+// The machines define what is legal; sender.go and receiver.go determine the inputs.
 type (
 	machine  = fsm.Machine[Rule]
 	row      = fsm.Row[Rule]
@@ -11,11 +11,11 @@ type (
 
 const stay = fsm.Stay
 
-// States of a packet at its sender, as far as what has passed towards it can have brought it.
+// States of a packet at its sender, as far as what has passed towards it can have led to them.
 const (
 	txUnsent uint8 = iota
 	txSent
-	txNacked   // trimmed, and the sender told so
+	txNacked   // trimmed, and a NACK passed towards the sender
 	txReturned // its header passed on the way back
 	txAcked
 )
@@ -27,7 +27,7 @@ const (
 	inNew               uint8 = iota // sent for the first time
 	inRetransmit                     // retransmitted, before the RTO has run out
 	inRetransmitLate                 // retransmitted, after it
-	inRetransmitCrossed              // retransmitted when an ACK has passed that the sender may not have yet
+	inRetransmitCrossed              // retransmitted after an ACK passed that the sender may not have received
 	inAck
 	inNack
 	inReturn
@@ -35,8 +35,8 @@ const (
 
 var senderInputs = []string{"new", "again", "again-after-rto", "again-crossing-ack", "ack", "nack", "return"}
 
-// senderMachine is one packet as its sender has to treat it (specification, section 5). A NACK or a return allows one
-// retransmission, the RTO allows one, an ACK allows none.
+// senderMachine is one packet at its sender (specification, section 5). A NACK or a return allows one retransmission,
+// the RTO allows one, an ACK allows none.
 var senderMachine = fsm.Declare("sender", senderStates, senderInputs, []row{
 	{Input: inNew, To: txSent, Rule: RuleSeqSkip},
 	{Input: inNew, States: []uint8{txUnsent}, To: txSent},
@@ -56,7 +56,7 @@ var senderMachine = fsm.Declare("sender", senderStates, senderInputs, []row{
 	{Input: inReturn, States: []uint8{txUnsent, txAcked, txNacked}, To: stay},
 })
 
-// States of a packet at its receiver, as far as its answers prove it.
+// States of a packet at its receiver, as far as its answers prove them.
 const (
 	rxMissing uint8 = iota
 	rxHeader        // a header was delivered: a NACK is owed
@@ -71,7 +71,7 @@ var receiverStates = []string{"missing", "header", "whole", "nacked", "acked"}
 const (
 	inHeader uint8 = iota
 	inWhole
-	inAcks          // an ACK, and a whole packet is unanswered (or a header of one that came whole before)
+	inAcks          // an ACK while a whole packet is unanswered (or a header of one that arrived whole before)
 	inAcksRepeated  // an ACK, and every delivery is answered
 	inNacks         // a NACK, and a header is unanswered
 	inNacksRepeated // a NACK, and every header is answered
@@ -79,7 +79,7 @@ const (
 
 var receiverInputs = []string{"header", "whole", "ack", "ack-again", "nack", "nack-again"}
 
-// receiverMachine is one packet as its receiver has to answer it (specification, section 5).
+// receiverMachine is one packet at its receiver (specification, section 5).
 var receiverMachine = fsm.Declare("receiver", receiverStates, receiverInputs, []row{
 	{Input: inHeader, To: rxHeader},
 	{Input: inHeader, States: []uint8{rxWhole, rxAcked}, To: stay}, // late: it is here already

@@ -200,7 +200,7 @@ func TestSoundHostsAreNeverBlamed(t *testing.T) {
 }
 
 func TestASwitchThatLosesHeadersIsBlamedAndNoHostIs(t *testing.T) {
-	// Nine windows of a hundred packets meet a queue of four and room for two headers: most are lost.
+	// Nine windows of a hundred packets arrive at a queue of four with room for two headers: most are lost.
 	crowd := scenario{hosts: 10, queue: 4, headers: 2, weight: 1, window: 100, delay: clock.Microsecond,
 		rto: 5 * clock.Millisecond, seed: 1}
 	for from := 1; from < crowd.hosts; from++ {
@@ -221,7 +221,7 @@ func TestASwitchThatLosesHeadersIsBlamedAndNoHostIs(t *testing.T) {
 	})
 }
 
-// drawScenario draws hosts that are sound, in any traffic.
+// drawScenario draws compliant hosts with any traffic.
 func drawScenario(rt *rapid.T) scenario {
 	s := scenario{
 		hosts: rapid.IntRange(2, 10).Draw(rt, "hosts"), queue: rapid.IntRange(2, 20).Draw(rt, "queue"),

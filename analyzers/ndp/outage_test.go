@@ -9,7 +9,7 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// Of packets that reach nobody, those that a stopped switch lost are not blamed, and all others are.
+// Packets that a stopped switch lost are not blamed on the network; all other lost packets are.
 func TestOnlyLossesOutsideAnOutageAreBlamed(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -8,7 +8,7 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// host is the receiving side of one: its PULLs, of all connections together.
+// host is the receiving side of a host: the PULLs of all its connections.
 type host struct {
 	id    uint32
 	sent  clock.Time // its latest packet
@@ -19,7 +19,7 @@ type host struct {
 	deliveries fifo[*connection] // that came after the latest one it has answered
 	learned    uint64            // deliveries that are in it no more
 
-	owed      uint32     // PULLs that it must know to owe
+	owed      uint32     // PULLs that it certainly knows to owe
 	deadline  clock.Time // of the next one; Never while it owes none
 	pace      uint16     // of its latest PULLs, whether each followed at line rate
 	answers   answers    // since its latest PULL
@@ -27,9 +27,9 @@ type host struct {
 	storming  bool
 	stormFrom clock.Time
 	stormTurn uint64     // pulls at its end
-	calm      clock.Time // from when on PULLs are judged again
+	calm      clock.Time // time from which PULLs are judged again
 
-	// Connections that are owed a PULL, the one that has waited longest first.
+	// Connections that are owed a PULL; the one that has waited longest comes first.
 	front, back *connection
 }
 
@@ -64,12 +64,12 @@ func (a *Analyzer) pull(c *connection, t *trace.Tap) {
 	}
 }
 
-// storm reports whether PULLs can't be judged by their times: answers to a storm of headers keep the NIC busy, PULLs
-// queue up behind them and catch up afterwards, for no longer than the storm took.
+// storm reports whether the times of PULLs cannot be judged: answers to many headers occupy the NIC, PULLs queue after
+// them and catch up afterwards, for at most as long as the storm.
 func (a *Analyzer) storm(h *host, now clock.Time) bool {
 	elapsed := now.Sub(h.last)
 	busy := h.answers.busy
-	if a.cfg.Occupies == nil { // a full packet takes a gap, so answers keep the NIC busy for their share of one
+	if a.cfg.Occupies == nil { // a full packet takes a gap, so answers occupy the NIC in proportion
 		busy = clock.Duration(int64(a.cfg.PullGap) * h.answers.bytes / int64(max(h.largest, 1)))
 	}
 	switch {
@@ -113,8 +113,8 @@ func (a *Analyzer) pullCounter(c *connection, t *trace.Tap) {
 	}
 }
 
-// pullLead is how many PULLs may leave before the answers to the packets that they stand for. Both go the same way in
-// order, so that what a host has answered tells what it had got, however far from it the tap is.
+// pullLead is how many PULLs may leave before the answers to their packets. Both take the same path in order, so a
+// host's answers show what it had received, however far away the tap is.
 const pullLead = 4
 
 // delivered notes the place of a delivery among all of the host.
@@ -123,7 +123,7 @@ func (h *host) delivered(c *connection) uint64 {
 	return h.learned + uint64(h.deliveries.len())
 }
 
-// learn notes that the host has got what came up to the place of a delivery.
+// learn records that the host has received everything up to a delivery.
 func (h *host) learn(order uint64) {
 	for h.learned < order {
 		h.deliveries.pop().learned++
@@ -131,7 +131,7 @@ func (h *host) learn(order uint64) {
 	}
 }
 
-// pacedFast is a leaky bucket: PULLs leave a gap apart, early only as far as one before was held up.
+// pacedFast is a leaky bucket: PULLs leave a gap apart, earlier only to make up for a delay.
 func (a *Analyzer) pacedFast(h *host, c *connection, t *trace.Tap) {
 	if t.Time < h.turn.Add(-a.cfg.Burst) {
 		a.blame(causePullFast(a.rx(c), h, a.cfg.PullGap), c, -1, t.Number,
@@ -142,7 +142,7 @@ func (a *Analyzer) pacedFast(h *host, c *connection, t *trace.Tap) {
 	h.turn = max(h.turn, t.Time).Add(tolerance(a.cfg.PullGap))
 }
 
-// pacedSlowly is its mirror image: while the host owes PULLs, they come a gap apart, late only by a burst altogether.
+// pacedSlowly is the reverse: while the host owes PULLs they leave a gap apart, late by at most a burst in all.
 func (a *Analyzer) pacedSlowly(h *host, c *connection, t *trace.Tap) {
 	gap := a.cfg.PullGap + a.cfg.PullGap/50
 	h.pace <<= 1
@@ -159,8 +159,7 @@ func (a *Analyzer) pacedSlowly(h *host, c *connection, t *trace.Tap) {
 	h.deadline = min(h.deadline, t.Time.Add(a.cfg.Burst)).Add(gap)
 }
 
-// overdue reports PULLs that come late. A host that has just shown that it can keep the pace lacks credits: it forgot
-// them.
+// overdue reports late PULLs. A host that has just kept the pace lacks credits instead: it lost them.
 func (a *Analyzer) overdue(h *host, c *connection, t *trace.Tap) {
 	if t.Time.Sub(h.last) <= a.cfg.Burst && !atPace(h.pace) {
 		a.blame(causePullSlow(a.rx(c), h, a.cfg.PullGap), c, -1, t.Number,
@@ -180,7 +179,7 @@ func atPace(history uint16) bool {
 	return n >= 4
 }
 
-// forgotten reports the connections of h that PULLs are missing for, and writes the PULLs off.
+// forgotten reports the connections of h that lack PULLs, and stops waiting for these.
 func (a *Analyzer) forgotten(h *host, number uint64) {
 	for h.front != nil {
 		c := h.front
@@ -192,8 +191,8 @@ func (a *Analyzer) forgotten(h *host, number uint64) {
 	}
 }
 
-// inTurn checks that nobody waits while another is served again and again. How often one is, not how many are, tells:
-// a connection may have to wait until each of the others has had its turn, however many they are.
+// inTurn checks that no connection waits while another is served repeatedly. It counts how often one is served, not how
+// many are: a connection may have to wait until each of the others was served once.
 func (a *Analyzer) inTurn(h *host, c *connection, t *trace.Tap) {
 	oldest := c.served[0]
 	copy(c.served[:], c.served[1:])
@@ -202,7 +201,7 @@ func (a *Analyzer) inTurn(h *host, c *connection, t *trace.Tap) {
 	if head == nil || head == c {
 		return
 	}
-	// PULLs that wait for the NIC may have been decided before the wait began.
+	// PULLs that wait for the NIC may have been scheduled before the wait began.
 	began := max(head.turn, h.stormTurn) + uint64(a.cfg.RoundTrip/a.cfg.PullGap)
 	if oldest > began {
 		a.blame(causePullUnfair(a.rx(head), h.pulls-max(head.turn, h.stormTurn), c), head, -1, t.Number,
@@ -230,7 +229,7 @@ func (a *Analyzer) ripen(d delivery, now clock.Time) {
 	}
 }
 
-// settle notes that the first upTo deliveries of c are PULLed for, or written off.
+// settle records that the first upTo deliveries of c were PULLed for, or are no longer expected to be.
 func (a *Analyzer) settle(c *connection, upTo uint32) {
 	h := c.host
 	if c.waiting {
@@ -252,7 +251,7 @@ func (a *Analyzer) settle(c *connection, upTo uint32) {
 	}
 }
 
-// finish takes a connection out of the account: all of the flow has passed towards the receiver, which pulls no more.
+// finish removes a connection: all of the flow has passed towards the receiver, which sends no more PULLs.
 func (a *Analyzer) finish(c *connection) {
 	c.complete = true
 	if c.waiting {

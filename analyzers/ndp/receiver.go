@@ -25,7 +25,7 @@ type delivery struct {
 	c  *connection
 }
 
-// lost reports a transmission that has reached nobody, if that is so.
+// lost reports a transmission that reached no host, if so.
 func (a *Analyzer) lost(t transit) {
 	f, ok := a.inFlight[t.key]
 	if !ok {
@@ -40,7 +40,7 @@ func (a *Analyzer) lost(t transit) {
 		fmt.Sprintf("data %d, sent at %v, reaches neither", f.header.Seq, f.at))
 }
 
-// arrived takes a data packet that passes towards a host: whole or trimmed to the receiver, returned to the sender.
+// arrived handles a data packet that passes towards a host: whole or trimmed to the receiver, returned to the sender.
 func (a *Analyzer) arrived(t *trace.Tap) {
 	from, to := t.Src, t.Dst
 	if t.Returned() {
@@ -74,7 +74,7 @@ func (a *Analyzer) arrived(t *trace.Tap) {
 	a.deliver(c, t)
 }
 
-// landed matches a data packet with its transmission. A packet that was not seen entering can't be judged.
+// landed matches a data packet with its transmission. A packet that was not seen entering is not judged.
 func (a *Analyzer) landed(c *connection, t *trace.Tap) bool {
 	key := flightKey{c, t.NDP.Counter}
 	f, ok := a.inFlight[key]
@@ -124,7 +124,7 @@ func (a *Analyzer) deliver(c *connection, t *trace.Tap) {
 	}
 }
 
-// unanswered reports a delivery that got no answer in time, if that is so.
+// unanswered reports a delivery that was not answered in time, if so.
 func (a *Analyzer) unanswered(d pendingAnswer) {
 	if !d.c.holds(d.seq) {
 		return
@@ -232,7 +232,7 @@ func (a *Analyzer) nack(c *connection, t *trace.Tap) {
 	}
 }
 
-// straggler takes an answer for a packet that is settled: a late copy of it may have arrived.
+// straggler handles an answer for a packet that is settled: a late copy of it may have arrived.
 func (a *Analyzer) straggler(c *connection, t *trace.Tap, why cause.Cause, kind string) {
 	if c.stragglers > 0 {
 		c.stragglers--

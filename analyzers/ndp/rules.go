@@ -5,7 +5,7 @@ import "candela.dev/candela/analyzers"
 // Name is the analyzer's.
 const Name = "ndp"
 
-// A Rule is the stable identifier of one thing that the analyzer checks. Identifiers are never reused or renamed.
+// A Rule identifies a check of the analyzer. Identifiers are never reused or renamed.
 type Rule string
 
 // Rules about the network.

@@ -8,7 +8,7 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// tolerance is taken off times that a host measures with its own clock: 2 %.
+// tolerance subtracts 2 %, for the clock of a host.
 func tolerance(d clock.Duration) clock.Duration { return d - d/50 }
 
 type transit struct {
@@ -43,8 +43,8 @@ func (a *Analyzer) sent(t *trace.Tap) {
 	a.hostOf(c.from).sent = t.Time
 }
 
-// unspent blames a sender that has been silent while it could send: its link was free, the last packet has never been
-// sent, and there were fewer transmissions than the first window and PULLs allow. What an RTO lets go now shows it.
+// unspent reports a sender that was silent although it could send: its link was free, the last packet was never sent,
+// and the first window and PULLs allowed more transmissions. A transmission that an RTO releases now shows it.
 func (a *Analyzer) unspent(c *connection, t *trace.Tap) {
 	if a.cfg.InitialWindow == 0 || a.cfg.Paused || c.late || c.last > 0 || c.next < uint32(a.cfg.InitialWindow) {
 		return
@@ -94,7 +94,7 @@ func (a *Analyzer) transmission(c *connection, t *trace.Tap) bool {
 	return true
 }
 
-// retransmission returns which kind of repetition a transmission of p at now is.
+// retransmission returns the kind of a retransmission of p at now.
 func (a *Analyzer) retransmission(p *packet, now clock.Time) uint8 {
 	switch {
 	case p.tx == txAcked && p.answered.Add(a.cfg.RoundTrip) >= now, p.tx == txSent && p.crossed:
@@ -128,7 +128,7 @@ func (a *Analyzer) newPacket(c *connection, t *trace.Tap) bool {
 	return skipped
 }
 
-// newBeforeMissing blames a sender that sends new data while it must know of a packet to be retransmitted.
+// newBeforeMissing reports new data from a sender that certainly knows of a packet to be retransmitted.
 func (a *Analyzer) newBeforeMissing(c *connection, t *trace.Tap) {
 	for c.missing.len() > 0 {
 		m := *c.missing.front()
@@ -152,8 +152,8 @@ func (a *Analyzer) newBeforeMissing(c *connection, t *trace.Tap) {
 	}
 }
 
-// credit checks that a transmission is covered: by the first window, a PULL, a return that may be answered at once, or
-// an RTO. before is the state that the packet was in.
+// credit checks that a transmission was allowed: by the first window, a PULL, a return that may be answered without a
+// PULL, or an RTO. before is the state of the packet before it.
 func (a *Analyzer) credit(c *connection, t *trace.Tap, broken bool, before uint8) {
 	if a.cfg.InitialWindow == 0 || c.late {
 		return
@@ -193,8 +193,8 @@ func (a *Analyzer) expire(c *connection, now clock.Time) {
 	}
 }
 
-// lapse counts the RTO of the latest transmission of p once, if it may have run out by then: each lets one packet go,
-// also when several of one connection run out together, and also when an answer comes before the packet goes.
+// lapse counts the RTO of the latest transmission of p once, if it may have expired: each allows one packet, also when
+// several of a connection expire together, and when an answer arrives before the packet is sent.
 func (a *Analyzer) lapse(c *connection, p *packet, by clock.Time) {
 	if a.cfg.RTO > 0 && p.tx == txSent && !p.expired && p.sent.Add(tolerance(a.cfg.RTO)) <= by {
 		p.expired = true
@@ -203,8 +203,8 @@ func (a *Analyzer) lapse(c *connection, p *packet, by clock.Time) {
 }
 
 // crossed reports whether the latest NACK or returned header of p may reach the sender only after a retransmission at
-// now, which the RTO or an earlier answer explains, one that crossed the transmission before included: then the latest
-// answer allows another one.
+// now that the RTO or an earlier answer explains (also one that crossed the transmission before). The latest answer
+// then allows another retransmission.
 func (a *Analyzer) crossed(p *packet, now clock.Time) bool {
 	if p.tx != txNacked && p.tx != txReturned {
 		return false
@@ -241,7 +241,7 @@ func (a *Analyzer) count(c *connection, now clock.Time) {
 	c.firstHeard++
 }
 
-// tell steps the machine of a packet of which news passes towards the sender.
+// tell steps the machine of a packet when an answer passes towards its sender.
 func (a *Analyzer) tell(c *connection, t *trace.Tap, seq uint32, input uint8) {
 	if !c.holds(seq) {
 		return
@@ -262,7 +262,7 @@ func (a *Analyzer) tell(c *connection, t *trace.Tap, seq uint32, input uint8) {
 	}
 }
 
-// cameBack takes a header on its way back to the sender of data.
+// cameBack handles a header that returns to the sender of the data.
 func (a *Analyzer) cameBack(c *connection, t *trace.Tap) {
 	c.firstHeard++
 	expects := int64(c.first(a.cfg.InitialWindow))-int64(c.firstHeard) > 1 || int32(c.heard-c.pulled) > 0

@@ -10,10 +10,10 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// results remembers what the latest atomics of one stream of requests brought back, by place.
+// results keeps the results of the latest atomics of one stream of requests, by place.
 type results [keptResults]result
 
-// keptResults is more than the atomics that a requester may have outstanding on any NIC known: an older one is not
+// keptResults is more than the atomics that a requester of any known NIC may have outstanding: an older one is not
 // repeated.
 const keptResults = 128
 
@@ -24,9 +24,8 @@ type result struct {
 	id    uint64 // of the record
 }
 
-// atomic compares the answer to a repeated atomic with the first one. Both are the responder's own words, whatever the
-// injector does to them behind the observer; and a place in the stream stands for one atomic, however often its request
-// reached the responder.
+// atomic compares the answer to a repeated atomic with the first one. The responder sent both, whatever the injector
+// does to them after the observer; and a place in the stream is one atomic, however often its request arrived.
 func (a *Analyzer) atomic(r *trace.Record, step *rounds.Step) {
 	value, ok := r.Original()
 	if !ok || !r.Has(trace.Sent) || r.ICRC == packet.ICRCInvalid {

@@ -50,7 +50,7 @@ func TestTheFirstResultIsKnownWhateverItsRecordAndPlace(t *testing.T) {
 	}
 }
 
-// answered is a trace of one atomic that is asked for three times, with its answers.
+// answered is a trace of one atomic that is requested three times, with its answers.
 func answered(t *testing.T, values [3]uint64, change func(answer int, r *trace.Record)) []string {
 	t.Helper()
 	meta := tracetest.Meta(tracetest.Connections(1, false))

@@ -38,7 +38,7 @@ func BenchmarkPacket(b *testing.B) {
 	i := 0
 	for b.Loop() {
 		a.Packet(&records[i])
-		if i++; i == len(records) { // not again with the same analyzer: all would be retransmissions
+		if i++; i == len(records) { // a second pass of the same analyzer would see retransmissions only
 			i, a = 0, retrans.New(meta, retrans.Config{Default: simulated})
 		}
 	}

@@ -6,13 +6,12 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// Calibration measures the way from the switch to each host and back in a run without events. It is an Analyzer of its
-// own.
+// Calibration measures the round trip from the switch to each host in a run without events. It is an Analyzer.
 //
-// On the responder's side that is the time from a request that asks for an acknowledgement to its ACK or first
-// response. On the requester's side it is the time from the response that acknowledges everything outstanding to the
-// next request, which needs traffic with tx-depth 1. Both contain the host's shortest processing time, so that a
-// corrected latency is what the host takes beyond answering at once.
+// For the responder it is the time from a request that asks for an acknowledgement to its ACK or first response. For
+// the requester it is the time from the response that acknowledges everything outstanding to the next request, which
+// needs traffic with tx-depth 1. Both contain the host's shortest processing time, so a corrected latency is what a
+// host takes beyond its fastest answer.
 type Calibration struct {
 	streams []calibrated
 	sides   [2][]*analyzers.Distribution // by side and connection, 0 being all
@@ -90,7 +89,7 @@ func (c *Calibration) response(s *calibrated, flow trace.FlowID, r *trace.Record
 	}
 }
 
-// record adds a round trip; in a reverse stream the responder of the connection asks and the requester answers.
+// record adds a round trip; in a reverse stream the connection's responder sends the requests.
 func (c *Calibration) record(side int, flow trace.FlowID, ns int64) {
 	if flow.Reverse() {
 		side = 1 - side

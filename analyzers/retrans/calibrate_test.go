@@ -9,7 +9,7 @@ import (
 	"candela.dev/candela/analyzers/tracetest"
 )
 
-// TestCalibrationMeasuresWholeRoundTripsOnly gives it what is no round trip, or only half of one.
+// TestCalibrationMeasuresWholeRoundTripsOnly feeds packets that are not round trips, or only half of one.
 func TestCalibrationMeasuresWholeRoundTripsOnly(t *testing.T) {
 	type trips map[string][]int64
 	const requester, responder = "retrans.half-rtt.requester", "retrans.half-rtt.responder"

@@ -56,7 +56,7 @@ func causeNakSilence(who subject, sent psn, after duration) cause.Cause {
 		"%v retransmitted psn %v only %v after the NAK, when its timer was due.", who, sent, after)
 }
 
-// Causes lists an example of each cause: what the tests of this package make the analyzer report.
+// Causes lists an example of each cause.
 func Causes() []cause.Cause {
 	requester, responder := cause.Requester(0), cause.Responder(0)
 	const us = 1000

@@ -52,7 +52,7 @@ func (a *Analyzer) judge(r *trace.Record, step *rounds.Step) {
 }
 
 // expiredBefore reports whether the timer may have expired just before the progress that a NAK, or an acknowledgement
-// before it, brought.
+// before it, made.
 func (a *Analyzer) expiredBefore(step *rounds.Step, p Params) bool {
 	if p.TimeoutExponent == 0 || step.ProgressNS == rounds.Never ||
 		step.CauseNS-step.ProgressNS > bounds.SlowestReactionNS {
@@ -61,9 +61,9 @@ func (a *Analyzer) expiredBefore(step *rounds.Step, p Params) bool {
 	return max(step.QuietNS, step.StallNS)+a.jitterNS(p) >= p.timeoutNS()
 }
 
-// counted returns how many retries a restart without progress must be. The first may be due to a timeout of just before
-// the progress that came with a NAK: a requester that has its restart still to come then counts its retries anew, and
-// obeys the NAK with it.
+// counted returns the least number of retries that a restart without progress counts. The first may be a timeout just
+// before the progress that came with a NAK: a requester whose restart is still due then resets its retries and obeys
+// the NAK with the same restart.
 func (a *Analyzer) counted(step *rounds.Step) int {
 	if a.reloaded[step.Flow] {
 		return step.Retries - 1
@@ -71,7 +71,7 @@ func (a *Analyzer) counted(step *rounds.Step) int {
 	return step.Retries
 }
 
-// timerStart returns the earliest instant, as seen here, at which the timer behind a restart may have been started.
+// timerStart returns the earliest observed time at which the timer of a restart may have been started.
 func (a *Analyzer) timerStart(step *rounds.Step, p Params) int64 {
 	if step.TimerNS == rounds.Never {
 		return step.ProgressNS
@@ -80,7 +80,7 @@ func (a *Analyzer) timerStart(step *rounds.Step, p Params) int64 {
 }
 
 // mayBeOlder reports whether the timer may have expired before the progress that made step.Place the oldest reached the
-// sender: the retransmission that it caused then starts at that place, but the timer had been running for longer.
+// sender: the retransmission then starts at that place, but the timer ran for longer.
 func (a *Analyzer) mayBeOlder(r *trace.Record, step *rounds.Step, p Params) bool {
 	delay := a.hostDelayNS(p)
 	recent := step.ProgressNS != rounds.Never && r.TimeNS-step.ProgressNS <= 2*delay+bounds.SlowestReactionNS
@@ -128,8 +128,8 @@ func (a *Analyzer) allowance(step *rounds.Step, start int64, p Params) string {
 	return fmt.Sprintf(" (%s granted for jitter between host and switch)", micros(a.jitterNS(p)))
 }
 
-// judgeRNR checks the wait after an RNR NAK. A restart that came too early for it may answer an older NAK; or it may be
-// a timeout that crossed the NAK, if time enough for one had passed.
+// judgeRNR checks the wait after an RNR NAK. A restart that is too early may answer an older NAK, or be a timeout that
+// crossed the NAK if there was time for one.
 func (a *Analyzer) judgeRNR(r *trace.Record, step *rounds.Step, p Params) {
 	waited := r.TimeNS - step.CauseNS
 	if waited >= step.RNRTimerNS || step.Carried {
@@ -152,7 +152,7 @@ func (a *Analyzer) judgeRNR(r *trace.Record, step *rounds.Step, p Params) {
 	})
 }
 
-// mayBeTimeout reports whether a local ACK timer of known length could have caused a restart whatever else passed.
+// mayBeTimeout reports whether a local ACK timer of known length could have caused a restart, whatever else passed.
 func (a *Analyzer) mayBeTimeout(r *trace.Record, step *rounds.Step, p Params) bool {
 	t := p.timeoutNS()
 	start := a.timerStart(step, p)

@@ -19,11 +19,11 @@ import (
 const (
 	knownT = 65_536     // of known
 	slowT  = 67_108_864 // of slow
-	// noProgress stands for the zero value of ProgressNS in these tables, where 0 is an instant.
+	// noProgress is the zero value of ProgressNS in these tables, where 0 is a time.
 	noProgress = rounds.Never
 )
 
-// follow gives hand-made steps of restarts on connection 2 to a new analyzer. Bounds are judged to the nanosecond.
+// follow feeds hand-made restarts on connection 2 to a new analyzer. Bounds are judged to the nanosecond.
 func follow(cfg retrans.Config, steps []restart) []analyzers.Finding {
 	meta := tracetest.Meta(tracetest.Connections(2, false))
 	a := retrans.New(meta, cfg)
@@ -42,7 +42,7 @@ type restart struct {
 	step rounds.Step
 }
 
-// TestBoundsOfTheTimer judges restarts at each bound and one nanosecond beside it.
+// TestBoundsOfTheTimer judges restarts at each bound and one nanosecond off.
 func TestBoundsOfTheTimer(t *testing.T) {
 	exact := retrans.Config{Default: known, HostDelayNS: 1, JitterNS: 1}
 	patient := retrans.Config{Default: slow, HostDelayNS: 1000, JitterNS: 1000}
@@ -151,7 +151,7 @@ func TestBoundsOfRNRAndOfRetries(t *testing.T) {
 	off := with(func(p *retrans.Params) { p.TimeoutExponent = 0 })
 	adaptive := with(func(p *retrans.Params) { p.Adaptive = true })
 	unknown := with(func(p *retrans.Params) { p.Known = false })
-	// An RNR NAK passed at 1000 and asked for 10000 ns; the timer may have been started at 500.
+	// An RNR NAK passed at 1000 with a wait of 10000 ns; the timer may have been started at 500.
 	rnr := func(change func(s *rounds.Step)) rounds.Step {
 		s := rounds.Step{
 			Cause: rounds.RNR, CauseNS: 1000, RNRTimerNS: 10_000, ProgressNS: noProgress, TimerNS: 501, ActivityNS: noProgress,
@@ -163,7 +163,7 @@ func TestBoundsOfRNRAndOfRetries(t *testing.T) {
 		return s
 	}
 	certain := func(s *rounds.Step) { s.Certain = true }
-	// Long, so that a restart at any instant of the table is too early for it.
+	// Long, so that every restart in the table is too early for it.
 	long := func(s *rounds.Step) { s.RNRTimerNS = 1_000_000 }
 	both := func(list ...func(s *rounds.Step)) func(s *rounds.Step) {
 		return func(s *rounds.Step) {
@@ -230,8 +230,8 @@ func TestBoundsOfRNRAndOfRetries(t *testing.T) {
 	}
 }
 
-// TestARestartThatMayHaveBeenATimeoutBeforeTheProgressCountsOneLess judges the third retry after a first by a NAK,
-// where two are allowed.
+// TestARestartThatMayHaveBeenATimeoutBeforeTheProgressCountsOneLess judges the third retry where two are allowed and
+// the first was caused by a NAK.
 func TestARestartThatMayHaveBeenATimeoutBeforeTheProgressCountsOneLess(t *testing.T) {
 	exact := retrans.Config{Default: known, HostDelayNS: 1, JitterNS: 1, NakSilenceNS: 1 << 40}
 	off := exact

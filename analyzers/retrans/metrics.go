@@ -17,12 +17,12 @@ const (
 	rnrDelay
 	generationCorrected
 	reactionCorrected
-	expiry     // of the local ACK timer, whatever was lost; its values count the restarts without progress up to it
+	expiry     // of the local ACK timer, whatever was lost; its values count the restarts without progress so far
 	firstRetry // retry 1; the others follow
 )
 
 const (
-	maxRetryIndex = 15 // retries beyond share one metric: no NIC that keeps to a retry count has as many
+	maxRetryIndex = 15 // further retries share one metric: no NIC that respects a retry count has that many
 	kinds         = int(firstRetry) + maxRetryIndex
 )
 
@@ -71,7 +71,7 @@ func (k kind) String() string {
 	}
 }
 
-// metrics are all distributions: by connection, 0 being all together, and kind. Those without values do not exist.
+// metrics are all distributions, by connection (0: all together) and kind; nil without values.
 type metrics [][kinds]*analyzers.Distribution
 
 func newMetrics(connections int) metrics {

@@ -1,20 +1,19 @@
-// Package retrans measures how fast losses are repaired (Lumina, figure 5-5) and checks the rules of timers and retry
-// counts, and that repeated atomics bring back what they did the first time.
+// Package retrans measures how fast losses are repaired (Lumina, figure 5-5), checks the rules of timers and retry
+// counts, and checks that repeated atomics return their first result.
 //
-// All instants are those of the observer at the switch. NACK generation is t(NACK) − t(first delivered out-of-order
+// All times are those of the observer at the switch. NACK generation is t(NACK) − t(first delivered out-of-order
 // packet); NACK reaction is t(retransmitted packet) − t(NACK delivered); retransmission latency is t(retransmitted) −
-// t(lost packet). For READ the repeated request plays the NACK. A packet lost behind an earlier loss has no NACK of its
-// own and is repaired by the round that the earlier one's NACK started. A timeout is measured on the first lost packet
-// of its round, from its latest transmission to its retransmission, also per retry of that packet. Timers that expire
-// without a loss to repair, because a wrong NAK has made the requester forget it, are counted only.
+// t(lost packet). For a READ the repeated request is the NACK. A packet lost after an earlier loss has no NACK and is
+// repaired by the round of the earlier one. A timeout is measured on the first lost packet of its round, from its
+// latest transmission to its retransmission, also per retry of that packet. Timers that expire without a loss to
+// repair, because of a wrong NAK, are only counted.
 //
-// Generation and reaction contain the way from the switch to the host and back. Given that way's duration from a
-// calibration run ([Calibrate]), corrected values are reported beside the raw ones under names that end in
-// ".corrected".
+// Generation and reaction contain the round trip from the switch to the host. If a calibration run ([Calibrate])
+// measured it, corrected values are reported, too, under names that end in ".corrected".
 //
-// A finding convicts only if no reception instants at the hosts explain the trace: what a response that passed at t
-// causes happens after t, but what a sender did before a packet passed may have been any time before. Where a bound
-// rests on a packet of the sender, its path may have become faster meanwhile by [Config].JitterNS.
+// A finding is a violation only if no times of reception at the hosts explain the trace: what a response that passed at
+// t causes happens after t, but a sender may have acted any time before its packet passed. Where a bound depends on a
+// packet of the sender, its path may have become faster meanwhile by [Config].JitterNS.
 package retrans
 
 import (
@@ -31,7 +30,7 @@ import (
 // Name is the analyzer's name in configurations, metrics and rule ids.
 const Name = "retrans"
 
-// Config is what a test knows about its endpoints beyond the trace. The zero Config measures and judges what needs no
+// Config is what a test knows about its endpoints besides the trace. The zero Config measures and judges what needs no
 // such knowledge.
 type Config struct {
 	// Default holds for every connection that Connections does not name.
@@ -44,26 +43,26 @@ type Config struct {
 	// HostDelayNS bounds the delay between a host and the switch, either way, in nanoseconds. 0: package bounds assumes
 	// one.
 	HostDelayNS int64
-	// LinkDelayNS is the longest propagation, one way, of the links between hosts and switch as the testbed is described.
-	// A bound that is assumed is at least twice that: a test may set a T below the round trip on purpose.
+	// LinkDelayNS is the longest one-way propagation of the links between hosts and switch in the described testbed. An
+	// assumed bound is at least twice that: a test may set T below the round trip on purpose.
 	LinkDelayNS int64
 	// JitterNS bounds how much that delay changes. 0: HostDelayNS.
 	JitterNS int64
 
-	// AckSilenceNS and NakSilenceNS are how long the silence of a responder, or that of a requester after a NAK, lasts at
-	// least that is reported. 0: half and three quarters of the local ACK timeout.
+	// AckSilenceNS and NakSilenceNS are the shortest silence of a responder, and of a requester after a NAK, that is
+	// reported. 0: half and three quarters of the local ACK timeout.
 	AckSilenceNS, NakSilenceNS int64
 }
 
 // Params are the transport settings of one connection.
 type Params struct {
-	// Known says that the rest is: without it neither timeouts nor retries are judged.
+	// Known says that the other fields are known: without them neither timeouts nor retries are judged.
 	Known bool
 	// TimeoutExponent is t of the local ACK timeout T = 4.096 us · 2^t. 0: the timer is off.
 	TimeoutExponent uint8
 	// RetryCount is retry_cnt, RNRRetry is rnr_retry, whose 7 means no limit.
 	RetryCount, RNRRetry uint8
-	// Adaptive says that the NIC chooses its timeouts and retries itself; what breaks the rules is then only noted.
+	// Adaptive says that the NIC chooses its timeouts and retries: breaches are then notes.
 	Adaptive bool
 }
 
@@ -100,7 +99,7 @@ type Analyzer struct {
 
 	reloaded []bool     // by flow of the requests: the first restart since the last progress may not count as a retry
 	results  []*results // of atomics, by flow of the requests; nil until there is one
-	inferred bool       // nobody says where connections begin
+	inferred bool       // the beginnings of connections are unknown
 
 	arrivals bool    // what arrives is known, so that silence can be judged
 	owed     []owed  // by flow of the requests
@@ -202,8 +201,8 @@ func (a *Analyzer) response(r *trace.Record, step *rounds.Step) {
 	a.repaired(r, step, first && step.Cause == rounds.Implied)
 }
 
-// repaired measures a packet that is retransmitted; asked means that it is the one that a NACK asked for, so that it
-// was lost even if the observer could not see that.
+// repaired measures a packet that is retransmitted. With asked a NACK requested it: it was lost even if the observer
+// could not see that.
 func (a *Analyzer) repaired(r *trace.Record, step *rounds.Step, asked bool) {
 	if !step.Prev.Known {
 		return

@@ -33,7 +33,7 @@ func analyse(t *testing.T, meta trace.Meta, cfg retrans.Config, text string) *an
 	return doc
 }
 
-// agreesAlone holds what an analyzer finds with a tracker that it shares against what it finds with its own.
+// agreesAlone compares the findings of an analyzer with a shared tracker and with its own.
 func agreesAlone(t *testing.T, shared *analyzers.Analysis, checked *trace.Checked, cfg retrans.Config) {
 	t.Helper()
 	a := retrans.New(checked.Meta(), cfg)
@@ -307,7 +307,7 @@ func TestMeasures(t *testing.T) {
 }
 
 func TestMeasuresPlainCapture(t *testing.T) {
-	// The tap sits before the injector: the loss of 2 does not show.
+	// The tap is before the injector: the loss of 2 is not visible.
 	meta := trace.Meta{Kind: trace.KindPlain, Connections: tracetest.Connections(1, false)}
 	doc := analyse(t, meta, retrans.Config{}, `
 		0 > first 1

@@ -12,9 +12,8 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// A lost acknowledgement and one that was never sent look alike to a requester: its timer repairs both. An observer who
-// knows what arrived can tell them apart. Slow answers break no rule, so what is reported here are warnings, with the
-// time.
+// A requester cannot distinguish a lost acknowledgement from one that was never sent: its timer repairs both. An
+// observer that knows what arrived can. Slow answers break no rule, so these are warnings, with the time.
 
 // owed is the oldest request of a stream that arrived in order, asks for an acknowledgement and has none.
 type owed struct {
@@ -40,7 +39,7 @@ type silent struct {
 // maxSilent bounds the cases that wait for the end of a trace, of all connections.
 const maxSilent = 1 << 12
 
-// listen follows who owes an acknowledgement. It needs to know what arrives.
+// listen keeps who owes an acknowledgement. It needs to know what arrives.
 func (a *Analyzer) listen(r *trace.Record, step *rounds.Step) {
 	o := &a.owed[step.Flow]
 	if r.Opcode.IsResponse() {
@@ -62,8 +61,8 @@ func (a *Analyzer) listen(r *trace.Record, step *rounds.Step) {
 	switch verb := r.Opcode.Verb(); {
 	case verb != packet.VerbSend && verb != packet.VerbWrite && !demands:
 	case step.Is(rounds.Duplicate):
-		// Any packet that the timer's round repeats can bring the acknowledgement, before the round reaches the request that
-		// asked for it.
+		// Any packet of the timer's round can cause the acknowledgement, before the round reaches the request that asked for
+		// it.
 		if o.active && step.Place <= o.place && step.Cause == rounds.Timeout && o.repeatNS == 0 {
 			o.repeatNS, o.repeatID = r.TimeNS, r.ID
 		}
@@ -91,8 +90,8 @@ func (a *Analyzer) acknowledged(r *trace.Record, step *rounds.Step, o *owed) {
 	o.place, o.ns, o.id, o.repeatNS = o.lastPlace, o.lastNS, o.lastID, 0
 }
 
-// silenceNS returns how long a responder's silence must last to be reported: as set, or half of the local ACK timeout
-// beyond what the links take.
+// silenceNS returns the shortest silence of a responder that is reported: the setting, or half of the local ACK timeout
+// plus the links' delay.
 func (a *Analyzer) silenceNS(p Params) int64 {
 	if a.cfg.AckSilenceNS > 0 {
 		return a.cfg.AckSilenceNS
@@ -104,8 +103,8 @@ func (a *Analyzer) silenceNS(p Params) int64 {
 	return bounds.TimeoutNS(t)/2 + 2*a.cfg.LinkDelayNS
 }
 
-// silences reports acknowledgements that came only with a retransmission. What this responder took for others is no
-// silence.
+// silences reports acknowledgements that came only after a retransmission and later than this responder's usual
+// answers.
 func (a *Analyzer) silences() {
 	for i := range a.silent {
 		s := &a.silent[i]
@@ -126,7 +125,7 @@ func (a *Analyzer) silences() {
 	}
 }
 
-// heeded judges how a requester reacts to a NAK: at once, or when its timer would have repaired the loss anyway.
+// heeded judges how a requester reacts to a NAK: immediately, or only when its timer expires.
 func (a *Analyzer) heeded(r *trace.Record, step *rounds.Step) {
 	p := a.params[step.Flow.Connection()-1]
 	since, t := r.TimeNS-step.CauseNS, p.timeoutNS()
@@ -149,7 +148,7 @@ func (a *Analyzer) heeded(r *trace.Record, step *rounds.Step) {
 	})
 }
 
-// hosts numbers the hosts, and returns that of each flow's sender and room for a time of each.
+// hosts numbers the hosts. It returns the host of each flow's sender, and a time for each host.
 func hosts(meta trace.Meta) (flows []int32, times []int64) {
 	number := map[netip.Addr]int32{}
 	for _, c := range meta.Connections.All() {

@@ -25,7 +25,7 @@ func run(sc tracetest.Scenario, cfg retrans.Config) (analyzers.Result, tracetest
 	return a.Finish(), truth, records
 }
 
-// drawScenario draws endpoints with up to 10 ms of delay on each side, constant or not, and any share of losses.
+// drawScenario draws endpoints with delays of up to 10 ms on each side, constant or not, and any share of losses.
 func drawScenario(t *rapid.T) tracetest.Scenario {
 	sc := tracetest.Scenario{
 		Seed:        rapid.Uint64().Draw(t, "seed"),
@@ -85,8 +85,8 @@ func TestLatenciesAreTrueUpToTheRoundTrip(t *testing.T) {
 	})
 }
 
-// compare checks that each measured value is the true one plus at most the round trip between switch and host and what
-// waiting in the host's queue takes.
+// compare checks that each measured value is the true one plus at most the round trip between switch and host and the
+// wait in the host's queue.
 func compare(t *rapid.T, result analyzers.Result, name string, truth []int64, roundTrip int64) {
 	const queue = 1_000 // a few packets that leave or arrive just before
 	for _, m := range result.Metrics {

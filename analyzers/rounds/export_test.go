@@ -6,7 +6,7 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// NewGeneral returns a tracker that takes no request for ordinary.
+// NewGeneral returns a tracker without the fast path.
 func NewGeneral(meta trace.Meta) *Tracker {
 	t := New(meta)
 	t.general = true

@@ -13,7 +13,7 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// Requests in order are followed the short way; every step and all that is remembered is that of the general one.
+// The fast path for requests in order changes neither steps nor state.
 func TestRequestsInOrderAreFollowedLikeAnyOther(t *testing.T) {
 	connections, short := twoConnections(t), 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -57,7 +57,7 @@ func twoConnections(t *testing.T) *trace.Connections {
 	return c
 }
 
-// drawnRecord returns a record that mostly follows the one before on its connection.
+// drawnRecord returns a record that usually follows the one before on its connection.
 func drawnRecord(t *rapid.T, next *[2]packet.PSN) trace.Record {
 	connection := rapid.IntRange(0, 1).Draw(t, "connection")
 	r := trace.Record{Flow: trace.NewFlowID(connection+1, false), Flags: trace.Sent | trace.Passed, PayloadLen: 1024,

@@ -1,13 +1,13 @@
 package rounds
 
-// read is an outstanding request that is answered by more than an ACK: a READ or an atomic. Responses first…end−1 are
-// due; next is the first that has not been delivered.
+// read is an outstanding READ or atomic request. Responses [first, end) are due; next is the first that was not
+// delivered.
 type read struct {
 	next, end int64
 }
 
-// readQueue holds outstanding reads in request order. RC allows few (at most 255 in CM's 8-bit fields); a trace that
-// has more loses the oldest.
+// readQueue holds outstanding reads in request order. RC allows few (at most 255 in CM's 8-bit fields); beyond that the
+// oldest is dropped.
 type readQueue struct {
 	list []read
 	head int
@@ -37,7 +37,7 @@ func (q *readQueue) first() *read {
 	return &q.list[q.head]
 }
 
-// limit returns acked, cut off at the first response that is still due: nothing acknowledges past it.
+// limit returns acked, but at most the first response that is due: nothing acknowledges past it.
 func (q *readQueue) limit(acked int64) int64 {
 	if r := q.first(); r != nil {
 		return min(acked, r.next)
@@ -45,7 +45,7 @@ func (q *readQueue) limit(acked int64) int64 {
 	return acked
 }
 
-// deliver takes a response for place off the queue if it is the next one due.
+// deliver removes a response for place from the queue if it is the next one due.
 func (q *readQueue) deliver(place int64) bool {
 	r := q.first()
 	if r == nil || place != r.next {

@@ -20,7 +20,7 @@ func (s *stream) response(r *trace.Record, step *Step) {
 	}
 }
 
-// answer follows a response on its way from the responder, which proves what the responder had received.
+// answer handles a response, which proves what the responder had received.
 func (s *stream) answer(r *trace.Record, step *Step) {
 	place := step.Place
 	switch {
@@ -45,8 +45,8 @@ func (s *stream) answer(r *trace.Record, step *Step) {
 	}
 }
 
-// answersGap looks for the packet that a sequence NAK complains about. If the observer could not see the loss, it is
-// the packet behind the missing one.
+// answersGap finds the packet that a sequence NAK requests. If the loss was not visible, it is the packet after the
+// missing one.
 func (s *stream) answersGap(step *Step) {
 	switch {
 	case s.gapOpen && s.gapNS != Never && step.Place == s.want:
@@ -60,7 +60,7 @@ func (s *stream) answersGap(step *Step) {
 	}
 }
 
-// reject notes that the responder waits for place: later requests are dropped silently until it comes.
+// reject records that the responder waits for place: later requests are dropped silently until it arrives.
 func (s *stream) reject(place int64) {
 	if place <= s.want {
 		s.want = place
@@ -69,7 +69,7 @@ func (s *stream) reject(place int64) {
 	}
 }
 
-// reply follows a READ response or an atomic ACK on its way from the responder.
+// reply handles a READ response or an atomic ACK.
 func (s *stream) reply(r *trace.Record, step *Step) {
 	place := step.Place
 	prev := s.replies.get(place)
@@ -132,7 +132,7 @@ func (s *stream) learn(r *trace.Record, step *Step) {
 	}
 }
 
-// rnrTimer returns how long an RNR NAK asks to wait, 0 for other syndromes.
+// rnrTimer returns the wait in an RNR NAK, 0 for other syndromes.
 func rnrTimer(s packet.Syndrome) int64 {
 	if !s.IsRNR() {
 		return 0
@@ -140,13 +140,13 @@ func rnrTimer(s packet.Syndrome) int64 {
 	return packet.RNRTimer(s.TimerCode())
 }
 
-// skipped notes a response for place that passes over a READ or atomic response still due: an implied NAK.
+// skipped handles a response for place while an earlier READ or atomic response is due: an implied NAK.
 func (s *stream) skipped(r *trace.Record, step *Step, place int64) {
 	due := s.reads.first()
 	if due == nil || place < due.next {
 		return
 	}
-	if place >= s.high { // made up, but of what the sender may have sent by the time it arrives
+	if place >= s.high { // of a request that was not sent yet, but may be by the time the response arrives
 		s.carried++
 		s.carriedNS, s.owedNS = r.TimeNS, r.TimeNS+StallWindowNS
 		return
@@ -201,7 +201,7 @@ func (s *stream) acknowledge(una, ns int64, step *Step) {
 	}
 }
 
-// forgetNaks drops what can no longer ask for a restart inside the window.
+// forgetNaks drops what can no longer cause a restart inside the window.
 func (s *stream) forgetNaks() {
 	kept := 0
 	for i := range s.nNaks {

@@ -1,11 +1,11 @@
-// Package rounds tells, record by record, what an observer at the switch can know about retransmission on a reliable
-// connection: which packets are repeated, what made the sender start over (a NAK, an implied NAK, an RNR NAK or the
-// local ACK timer) and when that cause passed the observer. It judges nothing; the analyzers that measure latencies and
+// Package rounds derives, record by record, what an observer at the switch can know about retransmission on a reliable
+// connection: which packets are repeated, what made the sender go back (a NAK, an implied NAK, an RNR NAK or the local
+// ACK timer) and when that cause passed the observer. It judges nothing; the analyzers that measure latencies and
 // expected counters share it.
 //
-// The observer sits between the two hosts, so a packet seen towards a host reaches it at some later unknown instant.
-// Causes are therefore attributed by content (a jump back to PSN p after a NAK for p passed), and [Step.Certain] says
-// whether any other cause could explain the same packets.
+// The observer is between the two hosts, so a packet seen towards a host reaches it at some later, unknown time. Causes
+// are therefore attributed by content (a jump back to PSN p after a NAK for p passed), and [Step.Certain] says that no
+// other cause explains the same packets.
 package rounds
 
 import (
@@ -51,32 +51,32 @@ type Marks uint16
 const (
 	Retransmitted Marks = 1 << iota // sent before: a retransmitted request or a replayed response
 	Restart                         // the sender of requests jumped back to this packet
-	// the first lost packet to be repaired in its round, or the restart itself if no loss is known
+	// the first lost packet that its round repairs, or the restart itself if no loss is known
 	Repair
-	// delivered with earlier packets missing, the first such since the receiver was last in order
+	// delivered while earlier packets are missing, the first since the receiver was last in order
 	GapOpened
 	OutOfOrder // delivered with earlier packets missing
-	// with OutOfOrder: the packet is an ACK that passes over a missing READ or atomic response
+	// with OutOfOrder: the packet is an ACK that skips a missing READ or atomic response
 	ByAck
 	Duplicate   // a request delivered although the responder is already past it
 	AnswersGap  // a sequence NAK for the gap that opened at CauseNS
 	FirstReplay // the response that the repeated request seen at CauseNS asked for
-	// Unsure: an RNR NAK that crossed a repetition of what it refuses; or a request that may have been received before
-	// although it is not marked Duplicate.
+	// Unsure: an RNR NAK that crossed a repetition of the request that it refuses; or a request that may have been
+	// received before although it is not marked Duplicate.
 	Unsure
 	Progress // a delivered response that acknowledges something new
-	// TrimmedNext: the header of a trimmed request that the responder, or READ response that the requester, waits for;
+	// TrimmedNext: the header of a trimmed request (or READ response) that the responder (or requester) waits for.
 	// TrimmedAhead: of a later one, the first since the receiver was last in order.
 	TrimmedNext
 	TrimmedAhead
-	ByTrim // with a Restart by Implied: the header of a trimmed READ response asked for it, or may have
+	ByTrim // with a Restart by Implied: the header of a trimmed READ response may have caused it
 )
 
-// Never stands for an instant that is not known: it is before every other.
+// Never is an unknown time: it is before every other.
 const Never = math.MinInt64
 
-// StallWindowNS is how long progress is remembered for Step.StallNS: longer than a packet takes from the observer to a
-// host and its consequence back.
+// StallWindowNS is how long progress is kept for Step.StallNS: longer than a packet takes from the observer to a host
+// and its effect back.
 const StallWindowNS = bounds.ReactionNS
 
 // Transmission is an earlier transmission of a packet.
@@ -89,7 +89,7 @@ type Transmission struct {
 	timer bool // it (re)started the local ACK timer for certain
 }
 
-// Step is what one record means for the stream of requests that it belongs to.
+// Step is the meaning of one record for its stream of requests.
 type Step struct {
 	Flow  trace.FlowID // of the requests; the record may be a response on the peer flow
 	Place int64        // relative PSN, 1-based, unwrapped
@@ -100,27 +100,26 @@ type Step struct {
 	Prev    Transmission // the packet's previous transmission, if Retransmitted
 	Certain bool         // with Restart: no other cause explains it, but see DoubtNS
 
-	// With Restart: when the oldest outstanding packet became the oldest, as proven by a response that the sender must
-	// have had (ProgressNS), and when the sender was last seen to start its timer (TimerNS, subject to the jitter of the
-	// path from sender to observer). ActivityNS is the latest instant that anything of this stream passed before. Never if
-	// not known.
+	// With Restart: when the oldest outstanding packet became the oldest, proven by a response that the sender had
+	// received (ProgressNS); when the sender was last seen to start its timer (TimerNS, subject to the jitter of the path
+	// from the sender); and when anything of this stream last passed (ActivityNS). Never if unknown.
 	ProgressNS, TimerNS, ActivityNS int64
-	// QuietNS, with Restart or Progress, is how long the local ACK timer may have been running at most: what is shorter
-	// than a timeout was none.
+	// QuietNS, with Restart or Progress, is the longest time that the local ACK timer may have run: a restart after less
+	// than a timeout was not caused by it.
 	QuietNS int64
-	// DoubtNS, with a Restart by Timeout, is the QuietNS of an earlier restart here that a NAK explains. If that one may
-	// have been a timeout, this one may be the answer to the NAK.
+	// DoubtNS, with a Restart by Timeout, is the QuietNS of an earlier restart here that a NAK explains. If the earlier
+	// one was a timeout, this one may be the answer to the NAK.
 	DoubtNS int64
-	// StallNS, with Restart, is the longest QuietNS of the progress seen lately, for at least StallWindowNS. A timer that
-	// expired before that progress reached the sender may be behind the restart.
+	// StallNS, with Restart, is the longest QuietNS of recent progress, for at least StallWindowNS. A timer that expired
+	// before that progress reached the sender may have caused the restart.
 	StallNS int64
-	// RNRTimerNS is how long the RNR NAK behind a Restart asks to wait.
+	// RNRTimerNS is the wait in the RNR NAK that caused a Restart.
 	RNRTimerNS int64
-	// Retries counts restarts since the last progress, this one included; those that an RNR NAK caused are in RNRRetries.
+	// Retries counts restarts since the last progress, this one included; RNRRetries counts those that an RNR NAK caused.
 	Retries, RNRRetries int
-	// Carried says that a NAK from before the latest progress may be behind a Restart; it is not counted then.
+	// Carried says that a NAK from before the latest progress may have caused a Restart; it is not counted then.
 	Carried bool
-	// OutOfWindow says that a Restart went behind what responses had acknowledged, so that they were still on their way.
+	// OutOfWindow says that a Restart went back before what responses had acknowledged: these were still in flight.
 	OutOfWindow bool
 }
 
@@ -134,7 +133,7 @@ type Tracker struct {
 	strict  bool      // the trace starts with the connections
 	step    Step
 	inOrder Step // of requests in order: nothing in it but flow and place
-	general bool // takes no request for ordinary, for tests
+	general bool // without the fast path, for tests
 }
 
 // New returns a tracker for the connections of meta.
@@ -144,7 +143,7 @@ func New(meta trace.Meta) *Tracker {
 	return t
 }
 
-// begin makes the stream of a flow of which nothing has been seen.
+// begin returns the stream of a flow of which nothing was seen.
 func (t *Tracker) begin(flow trace.FlowID) *stream {
 	s := &stream{
 		mtu:            int64(max(t.meta.Connections.All()[flow/2].MTU, 1)),
@@ -158,8 +157,8 @@ func (t *Tracker) begin(flow trace.FlowID) *stream {
 	return s
 }
 
-// Packet follows r and returns what it means, or nil for packets outside every stream: CNPs, other services and packets
-// of no known connection. The Step is valid until the next call.
+// Packet returns the step of r, or nil for packets outside every stream: CNPs, other services and packets of no known
+// connection. The Step is valid until the next call.
 func (t *Tracker) Packet(r *trace.Record) *Step {
 	request := r.Opcode.IsRequest()
 	flow := r.Flow
@@ -189,7 +188,7 @@ func (t *Tracker) Packet(r *trace.Record) *Step {
 	return &t.step
 }
 
-// Lost reports whether the injector lost or damaged the latest transmission of a request, or it is not known.
+// Lost reports whether the injector lost or damaged the latest transmission of a request, or that is unknown.
 func (t *Tracker) Lost(flow trace.FlowID, place int64) bool {
 	if flow < 0 || int(flow) >= len(t.streams) {
 		return true

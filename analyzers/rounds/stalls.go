@@ -1,6 +1,6 @@
 package rounds
 
-// stalls is the longest of recent waits for progress: the maximum over the present and the previous window.
+// stalls is the longest recent wait for progress: the maximum over the present and the previous window.
 type stalls struct {
 	windowNS          int64 // start of the present window
 	present, previous int64

@@ -5,7 +5,7 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// stream is one side's requests on one connection, what it knows of them, and what answers them.
+// stream is the requests of one side of a connection and their responses.
 type stream struct {
 	mtu     int64
 	near    int64 // place of the latest packet …
@@ -31,24 +31,23 @@ type stream struct {
 	stalls stalls
 	naks   [maxNaks]nak
 	nNaks  int
-	// pending counts what asked for a restart that has not been seen: the sender may have moved on before it restarted.
+	// pending counts causes of restarts that were not seen: the sender may have progressed before it restarted.
 	pending   int
 	pendingNS int64 // when the latest of it was incurred
-	owedNS    int64 // until when such a restart may still come although everything was acknowledged in the meantime
-	// carried is what was pending before the latest progress: a restart that it causes goes to where the sender is by
+	owedNS    int64 // until when such a restart may be seen although everything was acknowledged meanwhile
+	// carried is what was pending before the latest progress: its restart goes to the oldest unacknowledged packet by
 	// then, and was counted before the progress restored the retries.
 	carried   int
 	carriedNS int64
-	// unspent is a NAK whose place a restart went to that an older one may have caused: the NAK may cause another one
-	// there.
+	// unspent is a NAK to whose place a restart went that an older NAK may have caused: it may cause another one there.
 	unspent struct{ place, ns int64 }
-	// doubtful is the place of a NAK, sent or implied, whose restart a timeout might also explain, had the timer been
-	// running for quiet: the NAK may then cause another restart there.
+	// doubtful is the place of a NAK, sent or implied, whose restart a timeout may also explain if the timer ran for
+	// quiet: the NAK may then cause another restart there.
 	doubtful, quiet int64
 
 	// The responder.
 	want int64 // next request it accepts
-	// unsure: an RNR NAK crossed a repetition of the request that it refuses, so that want may be too low.
+	// unsure: an RNR NAK crossed a repetition of the request that it refuses, so want may be too low.
 	unsure        bool
 	highDuplicate int64
 	lossKnown     bool  // the observer sees every loss
@@ -70,8 +69,8 @@ type stream struct {
 	}
 	gapOpen bool
 
-	// Trimmed headers: what their receivers make of them, and when the latest of a READ response passed that may still
-	// cause a repeated READ request.
+	// Trimmed headers: how their receivers react, and when the latest of a READ response passed that may still cause a
+	// repeated READ request.
 	responderTrims, requesterTrims trace.TrimReaction
 	trimNS                         int64
 	trimmed                        bool
@@ -88,7 +87,7 @@ type nak struct {
 // place unwraps psn next to the latest packet of the stream.
 func (s *stream) place(psn packet.PSN) int64 { return s.near + int64(psn.Sub(s.nearPSN)) }
 
-// lost reports whether the receiver does not get the packet. Without known events only a bad iCRC tells.
+// lost reports whether the receiver does not get the packet. Without known events only a bad iCRC shows it.
 func lost(r *trace.Record) bool {
 	return r.Lost() || r.ICRC == packet.ICRCInvalid
 }
@@ -106,9 +105,9 @@ func (s *stream) span(r *trace.Record) int64 {
 	return max(1, (int64(r.DMALen)+s.mtu-1)/s.mtu)
 }
 
-// ordinary follows r if it is what nearly all requests are: a packet of a SEND or WRITE, sent for the first time, in
-// order, to a responder that waits for it and gets it. It does what request does for such a packet (a test compares the
-// two), and returns false, with nothing done, for any other.
+// ordinary handles r if it is what nearly all requests are: a packet of a SEND or WRITE, sent for the first time, in
+// order, to a responder that expects and gets it. It does what request does for such a packet (a test compares them).
+// For any other packet it returns false and does nothing.
 func (s *stream) ordinary(r *trace.Record) bool {
 	if !s.started || r.Event != trace.EventNone ||
 		r.Flags&(trace.Sent|trace.Passed|trace.ForeignPKey) != trace.Sent|trace.Passed ||
@@ -196,8 +195,8 @@ func (s *stream) count(prev Transmission, lostNow bool) {
 	}
 }
 
-// repair marks the first retransmission of a round that makes up for a loss. A repeated READ whose request was not lost
-// makes up for lost responses; their replay is the repair.
+// repair marks the first retransmission of a round that repairs a loss. A repeated READ whose request was not lost
+// repairs lost responses: their replay is the repair.
 func (s *stream) repair(r *trace.Record, step *Step) {
 	blind := s.lost == 0 && step.Is(Restart) && !(readLike(r.Opcode) && s.replies.get(step.Place).Known)
 	if !s.repaired && (step.Prev.Lost || blind) {
@@ -309,7 +308,7 @@ func (s *stream) doubt(step *Step) {
 	}
 }
 
-// timerStart returns lower bounds for the instant at which the timer that now expired for place was started.
+// timerStart returns lower bounds for the start of the timer that now expired for place.
 func (s *stream) timerStart(place int64, prev Transmission) (progress, timer int64) {
 	progress, timer = Never, Never
 	if place == s.una {

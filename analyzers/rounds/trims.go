@@ -5,8 +5,8 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// receiveHeader follows a trimmed request to the responder. One that reacts has noticed the gap then, so that no later
-// packet opens it.
+// receiveHeader handles a trimmed request. A responder that reacts has then noticed the gap, so later packets do not
+// open it.
 func (s *stream) receiveHeader(step *Step) {
 	if s.unsure {
 		step.Marks |= Unsure
@@ -41,8 +41,8 @@ func (s *stream) learnHeader(r *trace.Record, step *Step) {
 	s.pending++ // the requester may have moved on before it restarts
 }
 
-// byTrim reports whether a trimmed READ response may be behind the restart at r: if nothing is known about the
-// requester, one that comes before any timer can have expired.
+// byTrim reports whether a trimmed READ response may have caused the restart at r. If nothing is known about the
+// requester, the restart must be before any timer can have expired.
 func (s *stream) byTrim(r *trace.Record) bool {
 	return s.trimmed && readLike(r.Opcode) &&
 		(s.requesterTrims == trace.TrimAnswered || r.TimeNS-s.trimNS < bounds.ShortestTimeoutNS)

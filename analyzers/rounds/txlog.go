@@ -3,27 +3,27 @@ package rounds
 // txEntry is the latest transmission of one packet.
 type txEntry struct {
 	ns    int64
-	psn   uint32 // low bits of the place plus one, to tell a stale entry; 0: empty
+	psn   uint32 // low bits of the place plus one, to recognise stale entries; 0: empty
 	tries uint8
 	lost  bool
 	timer bool
 }
 
-// txLog remembers the latest transmission of each packet that may be retransmitted: a ring indexed by place, which
-// grows with what is in flight up to maxInFlight. Older packets are forgotten; they get no latencies.
+// txLog keeps the latest transmission of each packet that may be retransmitted: a ring indexed by place, which grows
+// with what is in flight up to maxInFlight. Older packets are dropped and get no latencies.
 type txLog struct {
 	ring []txEntry
 	puts int
 }
 
 const (
-	// fewInFlight is the length of a ring at first, so that a connection that carries next to nothing takes little memory.
-	// Up to minInFlight a ring grows rather than forget a packet.
+	// fewInFlight is the initial length of a ring: an idle connection takes little memory. Up to minInFlight a ring grows
+	// rather than drop a packet.
 	fewInFlight = 4
 	minInFlight = 64
 	maxInFlight = 1 << 16
-	// placesPerPut bounds the ring by the packets seen, so that a few wild PSNs on each of many connections of a hostile
-	// trace cannot take much memory. A READ request takes as many places as it has response packets.
+	// placesPerPut bounds the ring by the packets seen, so that a few arbitrary PSNs on each of many connections cannot
+	// take much memory. A READ request takes as many places as response packets.
 	placesPerPut = 1024
 )
 
@@ -44,7 +44,7 @@ func (l *txLog) put(place, oldest int64, e txEntry) {
 	*slot = e
 }
 
-// grow makes room for n places. Entries keep their place modulo the new size, which their tag tells.
+// grow makes room for n places. Entries keep their place modulo the new size, which their tag identifies.
 func (l *txLog) grow(n int64) {
 	size := max(fewInFlight, 2*len(l.ring))
 	for int64(size) < n && size < min(maxInFlight, l.puts*placesPerPut) {

@@ -142,7 +142,7 @@ func causeShrinks(w who, before, edge int64) cause.Cause {
 		place(before), place(edge), w.at())
 }
 
-// Causes lists an example of each cause: what the tests of this package make the analyzer report.
+// Causes lists an example of each cause.
 func Causes() []cause.Cause {
 	const us, ms = clock.Microsecond, clock.Millisecond
 	tx := func(at clock.Duration) who {

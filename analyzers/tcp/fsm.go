@@ -2,19 +2,18 @@ package tcp
 
 import "candela.dev/candela/analyzers/fsm"
 
-// The machines say what is legal; which input an observation amounts to is worked out by sender.go and receiver.go.
-// Connections are established before they are seen and never closed, and no receiver closes its window: there is no
-// handshake, close or persist here.
+// The machines define what is legal; sender.go and receiver.go determine the inputs. Connections are established before
+// they are seen and never closed, and no receiver closes its window: there is no handshake, close or persist.
 type machine = fsm.Machine[string]
 
-// States of a sender, as far as what has reached it can have brought it.
+// States of a sender, as far as what has reached it can have led to them.
 const (
 	txUnused    uint8 = iota // nothing was sent
 	txSlowStart              // the window is below the threshold
 	txAvoidance              // the greatest window that it can have has reached the greatest threshold
 	txRecovery               // fast recovery
 	txLoss                   // after a timeout, until all that was outstanding then is acknowledged
-	txUnsure                 // it may be in either of them, and nobody can tell
+	txUnsure                 // it may be in either of them
 )
 
 var senderStates = []string{"unused", "slow-start", "avoidance", "recovery", "loss", "unsure"}
@@ -24,13 +23,13 @@ const (
 	txNew uint8 = iota // the next bytes
 	// retransmitted: three later segments were SACKed, or three later transmissions delivered
 	txRetransmitLost
-	// retransmitted once in a recovery: something behind it is SACKed (RFC 6675, NextSeg 3 and 4)
+	// retransmitted once in a recovery: a later segment is SACKed (RFC 6675, NextSeg 3 and 4)
 	txRetransmitRescue
 	txRetransmitAll // retransmitted: it was outstanding when a timer ran out, or may have
 	txTimeout       // the first segment retransmitted when the timer had run out
 	txMayExpire     // the timer may have run out, and nothing of it was seen
 	txMayLose       // a retransmission may be taken for lost, and need not
-	// three later segments of one that was sent once were SACKed, and it may be in no recovery
+	// three segments after one that was sent once were SACKed, and it may not be in recovery
 	txLosses
 	txAck      // some more is acknowledged
 	txAckGrown // some more, and the window reaches the threshold
@@ -60,7 +59,7 @@ var senderInputs = []string{
 var senderMachine = fsm.Declare("sender", senderStates, senderInputs, []fsm.Row[string]{
 	{Input: txNew, To: fsm.Stay},
 	{Input: txNew, States: []uint8{txUnused}, To: txSlowStart},
-	// What a recovery took for lost and had no room for goes after its end, too.
+	// What a recovery took for lost and could not send is sent after its end.
 	{Input: txRetransmitLost, To: fsm.Stay},
 	{Input: txRetransmitRescue, To: fsm.Stay, Rule: ruleEarly},
 	{Input: txRetransmitRescue, States: []uint8{txRecovery, txLoss, txUnsure}, To: fsm.Stay},
@@ -95,7 +94,7 @@ var senderMachine = fsm.Declare("sender", senderStates, senderInputs, []fsm.Row[
 const (
 	rxEven  uint8 = iota // all that has arrived is in order and acknowledged
 	rxOwing              // something that is in order is not acknowledged
-	rxGap                // something has arrived behind a gap
+	rxGap                // something has arrived after a gap
 )
 
 var receiverStates = []string{"even", "owing", "gap"}
@@ -103,8 +102,8 @@ var receiverStates = []string{"even", "owing", "gap"}
 // Inputs of a receiver: what arrives, and what it says.
 const (
 	rxNext    uint8 = iota // the next bytes in order, and no gap is left
-	rxNextGap              // the next bytes, and there is a gap behind them
-	rxAhead                // bytes behind a gap
+	rxNextGap              // the next bytes, while there is a gap after them
+	rxAhead                // bytes after a gap
 	rxOld                  // nothing new
 	rxAck                  // all that is in order is acknowledged
 	rxAckPart              // less than that

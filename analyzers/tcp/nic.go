@@ -25,8 +25,8 @@ func (a *Analyzer) nic(host uint32) *nic {
 	return n
 }
 
-// Leaves says that a packet of whatever protocol is leaving a host's NIC, which takes that long for it. Said before
-// Observe, it keeps a host from being blamed for a timer that ran while a packet waited behind others at the NIC.
+// Leaves says that a packet of any protocol is leaving a host's NIC and for how long. Called before Observe, it shows
+// that a timer ran while a packet waited for others at the NIC.
 func (a *Analyzer) Leaves(host uint32, now clock.Time, takes clock.Duration) {
 	n := a.nic(host)
 	if now.Sub(n.at) > max(n.took, takes)+a.cfg.Hold && n.silenced < n.at {
@@ -35,11 +35,11 @@ func (a *Analyzer) Leaves(host uint32, now clock.Time, takes clock.Duration) {
 	n.at, n.took, n.longest = now, takes, max(n.longest, takes)
 }
 
-// Silenced says that flow control may have kept a host from sending from the packet on that left it last until now.
-// Said before Leaves, it makes a packet that then goes one that has waited since before.
+// Silenced says that flow control may have paused a host since its last packet. Called before Leaves, it shows that a
+// packet that leaves now has waited.
 func (a *Analyzer) Silenced(host uint32, now clock.Time) { a.nic(host).silenced = now }
 
-// decided returns when a host may have decided at the earliest to send what is seen to leave it now.
+// decided returns the earliest time at which a host may have decided to send what leaves it now.
 func (a *Analyzer) decided(host uint32) clock.Time {
 	at := a.now
 	if n := a.nics[host]; n != nil {
@@ -48,8 +48,7 @@ func (a *Analyzer) decided(host uint32) clock.Time {
 	return at.Add(-a.cfg.Hold)
 }
 
-// waiting returns from when on a host's delay counts that began at an instant: flow control may have kept it from
-// acting.
+// waiting returns when a host's delay starts to count: flow control may have kept it from acting.
 func (a *Analyzer) waiting(host uint32, from clock.Time) clock.Time {
 	if n := a.nics[host]; n != nil {
 		return max(from, n.silenced)
@@ -68,8 +67,8 @@ func (a *Analyzer) watched(host uint32) clock.Time {
 // transports is how many protocols may take turns at a NIC.
 const transports = 4
 
-// served returns the latest instant of which everything has left that waited at a host's NIC: when the NIC was idle
-// last or, as connections take turns, when all of them had one since.
+// served returns the latest time of which all packets that waited at a host's NIC have left: when the NIC was last idle
+// or, as connections are served in turn, when all of them were served since.
 func (a *Analyzer) served(host uint32) clock.Time {
 	now, n := a.watched(host), a.nics[host]
 	if n == nil || now.Sub(n.at) > n.took+a.cfg.Hold {

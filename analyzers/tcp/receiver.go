@@ -11,17 +11,17 @@ import (
 // span is a range of the stream, end excluded.
 type span struct{ start, end int64 }
 
-// receiver is what one end has received, and what it said of it.
+// receiver is what one end has received and announced.
 type receiver struct {
 	rx           uint8      // state of receiverMachine
 	have         int64      // in order
-	beyond       []span     // behind a gap, sorted, apart from each other
+	beyond       []span     // after a gap, sorted and disjoint
 	acknowledged int64      // highest acknowledgement
-	edge         int64      // highest end of its window that it told
+	edge         int64      // highest end of its window that it announced
 	since        clock.Time // when the oldest byte arrived that is in order and not acknowledged
-	ahead        clock.Time // when the oldest segment arrived that is behind a gap and not answered
+	ahead        clock.Time // when the oldest unanswered segment after a gap arrived
 	owes         bool       // there is one
-	gap          clock.Time // from when on something has been behind a gap
+	gap          clock.Time // since when there is a gap
 }
 
 // known reports whether any data has arrived.

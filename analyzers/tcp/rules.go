@@ -1,16 +1,16 @@
 // Package tcp judges TCP hosts by the packets that taps at their NICs saw: what a sender may retransmit and when, how
-// much it may have on its way, and whether a receiver's acknowledgements are true. It knows the RFCs and nothing of any
+// much it may have in flight, and whether a receiver's acknowledgements are true. It applies the RFCs and assumes no
 // implementation.
 //
-// At a NIC it is known what a host had been told when it sent a packet, but for Config.Hold. Congestion windows are not
-// on the wire: the analyzer keeps the greatest window that the rules allow for what was acknowledged and lost so far,
-// and blames only what is beyond it. Whether a timer ran out is not on the wire either: wherever one may have, all that
-// was outstanding may be retransmitted.
+// At a NIC it is known what a host had received when it sent a packet, except for Config.Hold. Congestion windows are
+// not in the packets: the analyzer keeps the greatest window that the rules allow for what was acknowledged and lost so
+// far, and reports only what exceeds it. Timeouts are not in the packets either: after a possible timeout all that was
+// outstanding may be retransmitted.
 //
-// When a host decided to send what leaves its NIC is known no better: it may have waited behind others. So a timer is
-// known by the interval in which it was started. It begins no earlier than the NIC's latest pause and the latest new
-// acknowledgement; and a timer that is started by a timeout begins no earlier than that timeout can have come, however
-// long the NIC has been busy. What this leaves open is said by tcp.timer-unjudged.
+// A packet may have waited at its NIC, so when a host decided to send it is known only as an interval. So is the start
+// of a timer: it starts no earlier than the NIC's latest pause and the latest new acknowledgement, and a timer started
+// by a timeout no earlier than that timeout can have come, however long the NIC has been busy. What cannot be decided
+// is reported as tcp.timer-unjudged.
 package tcp
 
 import "candela.dev/candela/analyzers"

@@ -16,7 +16,7 @@ type segment struct {
 	sacked   bool
 	sackedAt clock.Time // when it was SACKed first
 	lost     bool       // it may be taken for lost, and was not retransmitted since
-	unsure   bool       // nobody can tell whether it was
+	unsure   bool       // it is unknown whether it was
 	flying   bool
 }
 
@@ -26,7 +26,7 @@ type transmission struct {
 	ordinal uint64
 }
 
-// sender is what one end has sent, what it was told, and the greatest window that the rules leave it.
+// sender is what one end has sent and received, and the greatest window that the rules allow it.
 type sender struct {
 	state     uint8 // of senderMachine
 	una, next int64
@@ -39,14 +39,14 @@ type sender struct {
 	retransmitted []transmission
 	top           int64  // end of the highest segment that was SACKed
 	judged        int64  // everything below that is not SACKed may be taken for lost
-	amnesty       int64  // everything below may be retransmitted once: a timeout may have come since it was
+	amnesty       int64  // everything below may be retransmitted once: a timeout may have come since it was sent
 	pardon        uint64 // transmissions before that
 
 	window
 	over    int64      // where a recovery, or what follows a timeout, ends at the earliest
 	recover int64      // and at the latest
 	turned  clock.Time // when one began last
-	unsure  int        // segments of which nobody can tell whether they were taken for lost
+	unsure  int        // segments of which it is unknown whether they were taken for lost
 	entered uint64     // transmissions before a recovery
 	rescued bool       // its one rescue is used up
 	force   bool       // one retransmission may go whatever is on its way
@@ -57,11 +57,11 @@ type sender struct {
 	timeouts  int        // since then
 	repeats   int        // retransmissions of the first segment since then
 	doublings int        // of the timer, at most: retransmissions of first segments that a timeout may have caused
-	doubled   uint64     // ordinal of the latest of them: a sample of what was sent later ends the backoff (RFC 6298, 5)
-	unseen    bool       // one of those may have been by a timeout that was not seen as one
+	doubled   uint64     // ordinal of the latest of them: a sample of a later transmission ends the backoff (RFC 6298, 5)
+	unseen    bool       // one of those may have been caused by a timeout that was not recognised
 	longest   clock.Duration
 	stalled   bool // reported
-	hidden    int  // timeouts whose interval tells nothing
+	hidden    int  // timeouts whose interval is inconclusive
 }
 
 // acked is what was acknowledged at an instant.
@@ -113,7 +113,7 @@ func (a *Analyzer) sends(s *stream, o *Observation) {
 	}
 }
 
-// knownUna returns what a sender certainly knows to be acknowledged when it decides what leaves its NIC now.
+// knownUna returns what a sender certainly knew to be acknowledged when it decided to send what leaves its NIC now.
 func (a *Analyzer) knownUna(s *stream) int64 {
 	n := 0
 	for n < len(s.lately) && s.lately[n].at <= a.now.Add(-a.cfg.Hold) {
@@ -133,7 +133,7 @@ func (a *Analyzer) knownUna(s *stream) int64 {
 func (a *Analyzer) fresh(s *stream, r span) {
 	a.sender.Step(&s.state, txNew)
 	if s.una == s.next {
-		// If the timer ran before for what lies below, the latest acknowledgement has started it again.
+		// If the timer ran before for what is below, the latest acknowledgement has restarted it.
 		s.timer, s.armed, s.timeouts, s.repeats, s.stalled = a.now, max(a.decided(s.key.src), s.cleared), 0, 0, false
 		s.unseen = false
 	}
@@ -163,7 +163,7 @@ func (a *Analyzer) resends(s *stream, r span, number uint64) {
 		a.rearm(s, i, expired)
 		s.settle(g)
 		g.sent, g.ordinal, g.lost = a.now, s.ordinal, false
-		if a.cfg.Hold > 0 && a.now.Sub(s.turned) <= a.cfg.Hold { // decided before, perhaps, and again after
+		if a.cfg.Hold > 0 && a.now.Sub(s.turned) <= a.cfg.Hold { // may have been decided before as well as after
 			s.pardon = s.ordinal
 		}
 		g.times++
@@ -176,9 +176,9 @@ func (a *Analyzer) resends(s *stream, r span, number uint64) {
 	s.next = max(s.next, r.end)
 }
 
-// rearm follows a retransmission: it moves the latest start of the timer. Whatever else explains a retransmission of
-// the first segment, a timeout may have caused it if the timer may have expired; and a recovery may start the timer at
-// each retransmission (RFC 6675, 6).
+// rearm handles a retransmission, which moves the latest start of the timer. Whatever else explains a retransmission of
+// the first segment, a timeout may have caused it if the timer may have expired; and a recovery may restart the timer
+// at each retransmission (RFC 6675, 6).
 func (a *Analyzer) rearm(s *stream, i int, expired bool) {
 	if i > 0 && s.state == txLoss {
 		return
@@ -193,8 +193,8 @@ func (a *Analyzer) rearm(s *stream, i int, expired bool) {
 	}
 }
 
-// timersWithin returns how often the timer may expire while a retransmission waits at its NIC, so that one packet
-// stands for several timeouts.
+// timersWithin returns how often the timer may expire while a retransmission waits at its NIC: one packet may then be
+// the effect of several timeouts.
 func (a *Analyzer) timersWithin(s *stream, wait clock.Duration) (count int) {
 	least := a.cfg.MinRTO << min(s.timeouts, 16)
 	for ; wait >= least; count++ {
@@ -204,7 +204,7 @@ func (a *Analyzer) timersWithin(s *stream, wait clock.Duration) (count int) {
 	return count
 }
 
-// expired reports whether the timer may have run out since it was started at the earliest.
+// expired reports whether the timer may have expired, from its earliest start.
 func (a *Analyzer) expired(s *stream) bool { return a.now.Sub(s.armed) >= a.cfg.MinRTO }
 
 // justify looks for what lets a segment be retransmitted.
@@ -220,7 +220,7 @@ func (a *Analyzer) justify(s *stream, i int, number uint64) {
 		return
 	case g.lost:
 		a.sender.Step(&s.state, txRetransmitLost)
-	// of the first, a timeout that was not seen as one asked for it
+	// of the first segment, by a timeout that was not recognised
 	case g.end <= s.amnesty && g.ordinal <= s.pardon && (i > 0 || !expired):
 		a.sender.Step(&s.state, txRetransmitAll)
 		return
@@ -243,7 +243,7 @@ func (a *Analyzer) justify(s *stream, i int, number uint64) {
 	}
 }
 
-// early blames a retransmission that nothing explains.
+// early reports a retransmission that nothing explains.
 func (a *Analyzer) early(s *stream, g *segment, number uint64) {
 	a.breaks(s, txRetransmitEarly, causeEarly(a.tx(s), g), number, "three later segments SACKed before",
 		a.retransmitted(g))
@@ -256,8 +256,8 @@ func (a *Analyzer) retransmitted(g *segment) string {
 		a.now.Sub(g.sent).Text())
 }
 
-// mayRescue reports whether a recovery may have a segment retransmitted because something behind it is SACKed, if
-// there is nothing better to send: each once (RFC 6675, NextSeg 3), and one of them once more (4).
+// mayRescue reports whether a recovery may retransmit a segment because a later one is SACKed and there is nothing
+// better to send: each once (RFC 6675, NextSeg 3), and one of them a second time (4).
 func (s *sender) mayRescue(g *segment) bool {
 	return s.una < s.recover && s.top > g.end && (g.ordinal <= s.entered || !s.rescued)
 }
@@ -298,7 +298,7 @@ func (a *Analyzer) timeout(s *stream, number uint64) {
 			s.hidden++
 		}
 	}
-	// However long the packet waited at its NIC, the timeout came no earlier than it may.
+	// However long the packet waited at its NIC, the timeout did not come earlier than allowed.
 	s.armed = min(a.now, max(a.decided(s.key.src), s.armed.Add(least)))
 	s.over, s.recover, s.entered, s.rescued = s.next, s.next, s.ordinal, false
 	a.collapse(s)
@@ -306,7 +306,7 @@ func (a *Analyzer) timeout(s *stream, number uint64) {
 	s.forgive(false)
 }
 
-// doubt follows the time when a timeout may have come that was not seen.
+// doubt handles the time at which an unseen timeout may have come.
 func (a *Analyzer) doubt(s *stream) {
 	a.sender.Step(&s.state, txMayExpire)
 	s.turned = a.now
@@ -314,8 +314,7 @@ func (a *Analyzer) doubt(s *stream) {
 	s.recover = s.next
 }
 
-// forgive follows a timeout, or the time when one may have come: nothing is on its way for certain, and all may be sent
-// again.
+// forgive handles a timeout, or a possible one: nothing is certainly in flight, and everything may be retransmitted.
 func (s *sender) forgive(unsure bool) {
 	s.amnesty, s.pardon, s.flight = s.next, s.ordinal, 0
 	for i := range s.segments {
@@ -327,7 +326,7 @@ func (s *sender) forgive(unsure bool) {
 	}
 }
 
-// doubt books a segment of which nobody can tell whether it was taken for lost.
+// doubt counts a segment of which it is unknown whether it was taken for lost.
 func (s *sender) doubt(g *segment) {
 	if !g.unsure {
 		g.unsure = true
@@ -335,7 +334,7 @@ func (s *sender) doubt(g *segment) {
 	}
 }
 
-// settle books that it can be told, or does not matter any more.
+// settle ends that doubt.
 func (s *sender) settle(g *segment) {
 	if g.unsure {
 		g.unsure = false
@@ -343,8 +342,8 @@ func (s *sender) settle(g *segment) {
 	}
 }
 
-// reduce follows a sign of loss that no sender may overlook. Whatever began a recovery before, it has ended if una is
-// behind the latest place where it can.
+// reduce handles a sign of loss that no sender may ignore. An earlier recovery has ended if una is past the latest
+// place where it can end.
 func (a *Analyzer) reduce(s *stream) {
 	a.sender.Step(&s.state, txLosses)
 	s.turned = a.now
@@ -355,7 +354,7 @@ func (a *Analyzer) reduce(s *stream) {
 	s.recover, s.force, s.entered, s.rescued = s.next, true, s.ordinal, false
 }
 
-// wavers follows an acknowledgement by which a sender may, and need not, have begun a recovery.
+// wavers handles an acknowledgement after which a sender may, but need not, have started a recovery.
 func (a *Analyzer) wavers(s *stream) {
 	a.sender.Step(&s.state, txMayLose)
 	s.turned = a.now
@@ -365,8 +364,8 @@ func (a *Analyzer) wavers(s *stream) {
 	s.recover = s.next
 }
 
-// overdue looks for a retransmission that is missing: the timer had certainly expired, and the NIC has served the
-// connection since.
+// overdue reports a missing retransmission: the timer had certainly expired, and the NIC has served the connection
+// since.
 func (a *Analyzer) overdue(s *stream) {
 	if s.una == s.next || s.stalled {
 		return
@@ -392,11 +391,11 @@ func (a *Analyzer) longestTimer(s *stream) clock.Duration {
 	return most
 }
 
-// learns takes what a host is told of its stream.
+// learns handles what a host receives about its stream.
 func (a *Analyzer) learns(s *stream, o *Observation) {
 	ack := s.place(o.Ack, s.una, &a.cfg)
 	if ack < 0 || ack > s.next {
-		return // the receiver is to blame
+		return // the receiver is at fault
 	}
 	a.overdue(s)
 	s.limit = max(s.limit, ack+int64(o.Window))
@@ -421,7 +420,7 @@ func (a *Analyzer) learns(s *stream, o *Observation) {
 
 // advance follows a new acknowledgement.
 func (a *Analyzer) advance(s *stream, ack int64) {
-	if a.now.Sub(s.armed) >= a.cfg.MinRTO { // a timeout may have come, and its retransmission may wait at the NIC
+	if a.now.Sub(s.armed) >= a.cfg.MinRTO { // a timeout may have come whose retransmission waits at the NIC
 		a.doubt(s)
 	}
 	n := 0
@@ -482,7 +481,7 @@ func (s *sender) sack(now clock.Time, b span) {
 	}
 }
 
-// presume finds what is to be taken for lost: below three SACKed segments. It reports whether there is anything new.
+// presume marks what is to be taken for lost: below three SACKed segments. It reports whether there is anything new.
 func (s *sender) presume() (news bool) {
 	found, edge := 0, -1
 	for i := len(s.segments) - 1; i >= 0 && s.segments[i].end > s.judged; i-- {
@@ -505,8 +504,7 @@ func (s *sender) presume() (news bool) {
 	return news
 }
 
-// retransmissions finds those that may be taken for lost: three of their successors arrived, or the originals of those
-// did.
+// retransmissions marks those that may be taken for lost: three later segments, or the originals of those, arrived.
 func (s *sender) retransmissions() {
 	for len(s.retransmitted) > 0 && s.retransmitted[0].ordinal+dupThresh <= s.delivered {
 		t := s.retransmitted[0]

@@ -24,25 +24,24 @@ type Observation struct {
 	Damaged    bool // payload was cut: nothing of it counts
 }
 
-// Config is what the analyzer must know beside the packets.
+// Config is what the analyzer must know besides the packets.
 type Config struct {
 	MSS           int            // payload of a full segment in bytes
 	InitialWindow int            // segments; RFC 6928 has 10
 	MinRTO        clock.Duration // least retransmission timeout
-	Beta          float64        // share of the window that a loss leaves: 0.5 (RFC 5681), 0.7 (RFC 9438); 0: 0.7
+	Beta          float64        // share of the window that remains after a loss: 0.5 (RFC 5681), 0.7 (RFC 9438); 0: 0.7
 	FirstSequence uint32         // of every stream
-	// Hold is how long a packet may be on its way from where a host decides to send it to where it is seen leaving, beside
-	// what it waits for others to leave: what reached the host meanwhile it may not have known. Errors of times are part
-	// of it. 0 at simulated NICs.
+	// Hold bounds the time from a host's decision to send a packet to when it is seen to leave, without the wait for other
+	// packets: the host may not know what reached it meanwhile. It includes errors of times. 0 at simulated NICs.
 	Hold clock.Duration
-	// Until says up to when every packet that leaves a host was seen, for an observation that ends at another place of the
+	// Until returns up to when every packet that left a host was seen, if the observation ends at another place of the
 	// network; nil: up to its end. What a host does not do later is not missing.
 	Until func(host uint32) clock.Time
 	// Number gives findings the number of the connection; nil: that of the observations.
 	Number func(src, dst, connection uint32) int
 }
 
-// slack is how much later than its timer a host may act: a full NIC, a turn of other connections.
+// slack is how much later than its timer a host may act, because its NIC is full or serves other connections.
 const slack = 10 * clock.Millisecond
 
 // ackLimit is the longest that an acknowledgement may be delayed (RFC 5681, 4.2).
@@ -51,8 +50,8 @@ const ackLimit = 500*clock.Millisecond + slack
 // maxBackoff is where doubling may end (RFC 6298, 2.5).
 const maxBackoff = 60 * clock.Second
 
-// Analyzer judges every connection. Feed it every observation in order of time, then Finish. Memory follows what is in
-// flight and the number of connections.
+// Analyzer judges every connection. Feed it every observation in order of time, then call Finish. Memory is bounded by
+// what is in flight and the number of connections.
 type Analyzer struct {
 	cfg     Config
 	report  *analyzers.Reporter
@@ -93,7 +92,7 @@ func New(c Config) *Analyzer {
 // Name returns "tcp".
 func (a *Analyzer) Name() string { return Name }
 
-// Drain says that nothing was left to happen when the observation ended: what is missing then will never come.
+// Drain says that nothing was in flight when the observation ended: what is missing then will never come.
 func (a *Analyzer) Drain() { a.drained = true }
 
 func (a *Analyzer) stream(k streamKey) *stream {
@@ -134,7 +133,7 @@ func (a *Analyzer) Observe(o *Observation) {
 	}
 }
 
-// place returns where in the stream a sequence number is, nearest to one that is known.
+// place returns the position of a sequence number in the stream that is nearest to a known one.
 func (s *stream) place(sequence uint32, near int64, c *Config) int64 {
 	return near + int64(int32(sequence-c.FirstSequence-uint32(near)))
 }

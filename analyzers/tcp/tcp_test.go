@@ -29,7 +29,7 @@ func judge(steps []step) (rules []string) { return judgeBy(config(), steps) }
 
 func judgeBy(c tcp.Config, steps []step) (rules []string) { return judgeAll(c, steps, false) }
 
-// judgeAll judges a conversation. If it is drained, nothing was left to happen at its end.
+// judgeAll judges a conversation. If it is drained, nothing was in flight at its end.
 func judgeAll(c tcp.Config, steps []step, drained bool) (rules []string) {
 	a := tcp.New(c)
 	now := clock.Time(0)
@@ -110,15 +110,14 @@ func TestConversationsAreJudgedByTheRFCs(t *testing.T) {
 	}
 }
 
-// conversation is the first ten segments, of which the first is lost; four of them are SACKed, and what the sender does
-// follows.
+// conversation is the first ten segments with the first one lost and four SACKed, followed by then.
 func conversation(then ...step) []step {
 	return append(append(window(0), sack(20, 0, 1000, 5000)...), then...)
 }
 
 // The first segment is retransmitted when its timer may have expired, and SACKs explain the retransmission, too. RFC
-// 6298, 5.5 and 5.6: a timeout would double the timer and start it again, so that the next retransmission is due two
-// timers later.
+// 6298, 5.5 and 5.6: a timeout would double the timer and restart it, so that the next retransmission is due two timers
+// later.
 func TestARetransmissionThatATimeoutMayHaveCausedRestartsTheTimer(t *testing.T) {
 	sends := func(us int) step { return step{us: us, sent: true, at: 0} }
 	for _, tt := range []struct {
@@ -145,7 +144,7 @@ func TestARetransmissionThatATimeoutMayHaveCausedRestartsTheTimer(t *testing.T) 
 	}
 }
 
-// RFC 6298, 5: a doubled timer stays doubled until there is a new sample, which what was sent twice cannot give (Karn).
+// RFC 6298, 5: a doubled timer stays doubled until a new sample, which retransmitted segments cannot give (Karn).
 func TestADoubledTimerMayStayDoubledUntilThereIsANewSample(t *testing.T) {
 	data := func(us int, at uint32) step { return step{us: us, sent: true, at: at} }
 	arrives := func(us int, at uint32) step { return step{us: us, at: at} }
@@ -173,7 +172,7 @@ func TestADoubledTimerMayStayDoubledUntilThereIsANewSample(t *testing.T) {
 	}
 }
 
-// A busy NIC excuses a retransmission for as long as its connections need to take turns, not for ever.
+// A busy NIC explains a late retransmission for as long as its connections need to be served in turn, not for ever.
 func TestABusyNICExcusesAMissingRetransmissionForATurn(t *testing.T) {
 	judge := func(frame clock.Duration, until clock.Duration) (rules []string) {
 		a := tcp.New(config())
@@ -198,7 +197,7 @@ func TestABusyNICExcusesAMissingRetransmissionForATurn(t *testing.T) {
 	}
 }
 
-// What left a host last has not reached a tap at another place when the observation ends.
+// What a host sent last has not reached a distant tap when the observation ends.
 func TestWhatATapCannotHaveSeenIsNotMissing(t *testing.T) {
 	judge := func(until func(uint32) clock.Time) (rules []string) {
 		c := config()
@@ -236,7 +235,7 @@ func TestElevenSegmentsAndOneMoreExceedAWindowOfTen(t *testing.T) {
 	}
 }
 
-// FuzzObservations feeds the analyzer packets of nobody's making: it says what it likes and never breaks.
+// FuzzObservations feeds arbitrary packets: the analyzer must not panic.
 func FuzzObservations(f *testing.F) {
 	f.Add([]byte("0123456789abcdef0123456789abcdef"))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -259,8 +258,7 @@ func FuzzObservations(f *testing.F) {
 	})
 }
 
-// A timer runs from when the host decides to send. What leaves behind other packets was decided earlier than it is
-// seen.
+// A timer starts when the host decides to send. What leaves after other packets was decided earlier than it is seen.
 func TestAWaitAtTheNICIsNotTakenFromATimer(t *testing.T) {
 	const us, frame = clock.Microsecond, 2 * clock.Microsecond
 	judge := func(waits bool) (rules []string) {
@@ -306,7 +304,7 @@ func TestAPauseExplainsWhatComesLateAndTimersThatSeemShort(t *testing.T) {
 			})
 		}
 		send(0)
-		if paused { // from 500 us on: the first timeout, at 1 ms, has to wait; the second comes 2 ms later
+		if paused { // from 500 us on: the first timeout, at 1 ms, waits; the second comes 2 ms later
 			a.Silenced(1, at(2900))
 		}
 		send(2900)
@@ -331,7 +329,7 @@ func TestAPauseExplainsWhatComesLateAndTimersThatSeemShort(t *testing.T) {
 	}
 }
 
-// However busy a NIC is, the second timeout comes no earlier than the first can have come and twice its time later.
+// However busy a NIC is, the second timeout comes at the earliest twice the timer after the first can have come.
 func TestANICThatNeverIdlesHidesNoTimerThatDoesNotDouble(t *testing.T) {
 	judge := func(times ...int) (rules []string) {
 		a := tcp.New(config())
@@ -359,7 +357,7 @@ func TestANICThatNeverIdlesHidesNoTimerThatDoesNotDouble(t *testing.T) {
 	}{
 		{[]int{0, 1000, 3000, 7000}, nil},
 		{[]int{0, 1000, 2000}, []string{"tcp.backoff"}},       // not doubled
-		{[]int{0, 1000, 3000, 5000}, []string{"tcp.backoff"}}, // not doubled again
+		{[]int{0, 1000, 3000, 5000}, []string{"tcp.backoff"}}, // not doubled a second time
 		{[]int{0, 700}, []string{"tcp.timeout-early"}},
 		{[]int{0, 2500, 3100}, []string{"tcp.timer-unjudged"}}, // the first waited, or the second was early
 	} {

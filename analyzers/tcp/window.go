@@ -6,7 +6,7 @@ import (
 	"candela.dev/candela/clock"
 )
 
-// window is the greatest congestion window that a sender can have, in bytes, and what is on its way.
+// window is the greatest congestion window that a sender can have, in bytes, and what is in flight.
 type window struct {
 	size      float64
 	threshold float64 // of slow start, at most
@@ -26,8 +26,8 @@ func newWindow(c *Config) window {
 // leastThreshold is the least threshold of slow start, in segments (RFC 5681, 3.1, equation 4).
 const leastThreshold = 2
 
-// room returns the window by which a packet that leaves now was sent: if it may have waited at its NIC since, the one
-// before it shrank. No more than that window had room for can have waited.
+// room returns the window by which a packet that leaves now was sent: the earlier one if the packet may have waited at
+// its NIC since the window shrank. No more than the earlier window can have waited.
 func (a *Analyzer) room(s *stream) float64 {
 	if a.decided(s.key.src) < s.shrunk && s.waiting >= 0 {
 		return max(s.size, s.before)
@@ -53,9 +53,9 @@ func (a *Analyzer) halve(s *stream) {
 	a.shrink(s, s.threshold)
 }
 
-// collapse follows a timeout. Only the first one of a segment moves the threshold (RFC 5681, 3.1). If that one may not
-// have been seen, it may have come before what has shrunk the window since the latest new acknowledgement, and in the
-// place of that.
+// collapse handles a timeout. Only the first one of a segment changes the threshold (RFC 5681, 3.1). If that one may
+// not have been seen, it may have come before what shrank the window since the latest new acknowledgement, and replaced
+// it.
 func (a *Analyzer) collapse(s *stream) {
 	switch {
 	case s.timeouts > 0:
@@ -67,14 +67,14 @@ func (a *Analyzer) collapse(s *stream) {
 	a.shrink(s, float64(a.cfg.MSS))
 }
 
-// grow follows the acknowledgement of n segments. The sender may have a smaller window and a lower threshold, and what
-// is greatest afterwards need not come from the greatest before.
+// grow handles the acknowledgement of n segments. The sender may have a smaller window and a lower threshold, and the
+// greatest result need not come from the greatest window.
 func (a *Analyzer) grow(s *stream, n float64) {
 	mss := float64(a.cfg.MSS)
 	w := s.size / mss
 	top := max(w, min(w+n, s.threshold/mss)) // where slow start can end
 	rest := n - (top - w)
-	if a.cfg.Beta > reno { // CUBIC grows by half of itself in a round trip at the most (RFC 9438, 4.4)
+	if a.cfg.Beta > reno { // CUBIC grows by at most half of itself in a round trip (RFC 9438, 4.4)
 		s.size = mss * (top + rest/2)
 		return
 	}
@@ -82,8 +82,8 @@ func (a *Analyzer) grow(s *stream, n float64) {
 		s.size = mss * top
 		return
 	}
-	// Avoidance that begins at v with m segments left ends at v + m/v. That is greatest for the greatest v, for the
-	// greatest without slow start before it or, where n is large, for the least.
+	// Avoidance that starts at v with m segments left ends at v + m/v. That is greatest for the greatest v: without slow
+	// start before it or, where n is large, for the least.
 	most := max(top+rest/top, leastThreshold+(n-max(0, leastThreshold-w))/leastThreshold)
 	if w >= leastThreshold {
 		most = max(most, w+n/w)
@@ -91,5 +91,5 @@ func (a *Analyzer) grow(s *stream, n float64) {
 	s.size = mss * most
 }
 
-// reno is the share of the window that RFC 5681 leaves, whose congestion avoidance adds a segment in a round trip.
+// reno is the share of the window that remains in RFC 5681, whose congestion avoidance adds a segment in a round trip.
 const reno = 0.5

@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever window of at most the greatest and whatever threshold of at most the highest a Reno sender has (RFC 5681,
-// 3.1), an acknowledgement leaves it no more than the greatest window that the analyzer keeps.
+// Whatever window up to the greatest and threshold up to the highest a Reno sender has (RFC 5681, 3.1), an
+// acknowledgement leaves it at most the greatest window that the analyzer keeps.
 func TestNoRenoSenderOutgrowsTheGreatestWindow(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		const mss = 1000
@@ -32,7 +32,7 @@ func TestNoRenoSenderOutgrowsTheGreatestWindow(t *testing.T) {
 				"a window of %g below %g with a threshold of %g below %g has %g after %g segments; the greatest is said to be %g",
 				was, size, ends, threshold, w, n, s.size/mss)
 		}
-		// And some sender has as much, so that none is acquitted that has more.
+		// A sender that reaches the window exists, so that a greater one is always reported.
 		most := 0.0
 		for _, from := range []float64{1, min(size, leastThreshold), size} {
 			for _, to := range []float64{leastThreshold, max(leastThreshold, min(size, threshold)), threshold} {

@@ -63,7 +63,7 @@ func causeHeaders(n int64, kept []string) cause.Cause {
 		cause.Name(strings.Join(kept, ", ")))
 }
 
-// Causes lists an example of each cause: what the tests of this package make the analyzer report.
+// Causes lists an example of each cause.
 func Causes() []cause.Cause {
 	const us = cause.Instant(1000)
 	write, read := loss{Packet: Packet{Connection: 1, PSN: 2}}, loss{Packet: Packet{Flow: 1, PSN: 1, Response: true}}

@@ -11,7 +11,7 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// book has what the tests of this package make the analyzer report: each cause, as documented.
+// book keeps what the tests of this package make the analyzer report.
 var book = causetest.NewBook(trim.Causes())
 
 func TestMain(m *testing.M) { os.Exit(book.Main(m)) }
@@ -42,7 +42,7 @@ func TestATrimmedResponseBringsAnotherReadRequest(t *testing.T) {
 	}
 }
 
-// A pair of captures shows what a switch left of a trimmed packet.
+// A pair of captures shows what a switch did to a trimmed packet.
 func TestAPairShowsThatASwitchChangedATrimmedHeader(t *testing.T) {
 	for _, c := range []struct {
 		name   string

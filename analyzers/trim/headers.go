@@ -20,7 +20,7 @@ type headers struct {
 	first                   uint64
 }
 
-// inspect notes what is known of the header that l is: from a pair of captures, or from the entries of the run.
+// inspect keeps what is known of the header of l: from a pair of captures, or from the entries of the run.
 func (a *Analyzer) inspect(l *loss, r, before *trace.Record, pair bool) {
 	h := &a.headers
 	if h.first == 0 {
@@ -68,7 +68,7 @@ func tally(yes bool, updated, stale *int64) {
 	}
 }
 
-// compare holds what passed behind the switch against what came before it.
+// compare compares what passed after the switch with what arrived at it.
 func (a *Analyzer) compare(l *loss, r, before *trace.Record) {
 	h := &a.headers
 	h.mark(r.DSCP != before.DSCP, r.DSCP)

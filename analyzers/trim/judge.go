@@ -11,7 +11,7 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// reacts settles what a receiver that is said to react owes for the header that l is.
+// reacts determines what a receiver that reacts owes for the header of l.
 func (a *Analyzer) reacts(l *loss, step *rounds.Step) {
 	l.expected = step.Is(rounds.TrimmedNext) && !step.Is(rounds.Unsure)
 	l.alone = l.expected && !step.Is(rounds.Retransmitted)
@@ -22,8 +22,7 @@ func (a *Analyzer) declared(l *loss) bool {
 	return a.cfg.Follow == trace.EventTrim && a.meta.TrimReactions.Receiver(l.Flow) == trace.TrimAnswered
 }
 
-// answered looks at a packet from the receiver of open losses: whether it asks for one, or shows something that it must
-// not.
+// answered handles a packet from the receiver of open losses: it may request one, or be wrong.
 func (a *Analyzer) answered(f *flowState, r *trace.Record, step *rounds.Step) {
 	for _, l := range f.open {
 		if r.Flow != l.Flow.Peer() {
@@ -41,7 +40,7 @@ func (a *Analyzer) answered(f *flowState, r *trace.Record, step *rounds.Step) {
 	}
 }
 
-// asks looks whether r is a repeated READ request that covers the response that l is.
+// asks handles a repeated READ request that covers the response of l.
 func (a *Analyzer) asks(l *loss, r *trace.Record, step *rounds.Step) {
 	if l.NackID != 0 || r.Opcode != packet.ReadRequest || !step.Is(rounds.Retransmitted) || step.Place > l.place {
 		return
@@ -86,7 +85,7 @@ func (a *Analyzer) nacks(l *loss, r *trace.Record, place int64) {
 	}
 }
 
-// acknowledges looks whether a response for place acknowledges a request that never arrived whole.
+// acknowledges handles a response for place that acknowledges a request that never arrived whole.
 func (a *Analyzer) acknowledges(l *loss, r *trace.Record, place int64) {
 	if !l.expected || l.blamed || place < l.place || r.Opcode == packet.Acknowledge && !r.Syndrome.IsAck() {
 		return
@@ -97,8 +96,8 @@ func (a *Analyzer) acknowledges(l *loss, r *trace.Record, place int64) {
 		fmt.Sprintf("%v psn %d", r.Class(), place), "a trimmed packet counts as received: its data is lost")
 }
 
-// missing judges at nowNS, when the packet is retransmitted or the trace ends, that a receiver that reacts has not
-// asked for it.
+// missing reports, when the packet is retransmitted or the trace ends, that a receiver that reacts has not requested
+// it.
 func (a *Analyzer) missing(l *loss, nowNS int64) {
 	silent := a.cfg.ErrorsExpected && a.spoke[l.Flow.Peer()] <= l.TimeNS
 	if l.NackID != 0 || !l.expected || !a.declared(l) || l.blamed || l.busy || silent ||

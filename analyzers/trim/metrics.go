@@ -15,7 +15,7 @@ const (
 
 var kindNames = [kinds]string{"trim.nack-generation", "trim.nack-reaction", "trim.recovery", "trim.size"}
 
-// metrics are all distributions: by connection, 0 being all together, and kind. Those without values do not exist.
+// metrics are all distributions, by connection (0: all together) and kind; nil without values.
 type metrics [][kinds]*analyzers.Distribution
 
 func newMetrics(connections int) metrics { return make(metrics, connections+1) }

@@ -1,14 +1,13 @@
-// Package trim follows every packet whose payload was cut off: how long its receiver takes to ask for it, the sender to
-// send it again, and the whole repair; whether its headers survived; and whether a NIC that is said to react to trimmed
-// headers does so, once for each, for the right packet, and without taking one for data.
+// Package trim follows every packet whose payload was cut off: how long its receiver takes to request it, the sender to
+// retransmit it, and the whole repair; whether its headers are unchanged; and whether a NIC that is said to react to
+// trimmed headers does so once for each, for the right packet, and does not take one for data.
 //
-// Instants are those of the observer at the switch. NACK generation is t(NACK) − t(trim), for a READ response
-// t(repeated READ request) − t(trim); reaction is t(retransmission) − t(NACK); recovery is t(delivered whole) −
-// t(trim). A packet that is trimmed again on its way counts once for each trim, and all end with the same delivery.
+// Times are those of the observer at the switch. NACK generation is t(NACK) − t(trim), for a READ response t(repeated
+// READ request) − t(trim); reaction is t(retransmission) − t(NACK); recovery is t(delivered whole) − t(trim). A packet
+// that is trimmed several times counts once for each trim; all end with the same delivery.
 //
-// What a switch left of a packet is not in a mirror, which shows the packet before: size, DSCP and length fields come
-// from the entries of the run ([Config].Cuts), or from a second capture behind the switch. Without either nothing is
-// said about them.
+// A mirror shows the packet before it was trimmed: size, DSCP and length fields of the header come from the entries of
+// the run ([Config].Cuts) or from a second capture after the switch. Without either they are not judged.
 //
 // The same analyzer follows dropped packets for a comparison: see [Config].Follow.
 package trim
@@ -25,27 +24,26 @@ import (
 // Name is the analyzer's name in configurations, metrics and rule ids.
 const Name = "trim"
 
-// Config is what a test knows beyond the trace. The zero Config measures and judges what needs no such knowledge.
+// Config is what a test knows besides the trace. The zero Config measures and judges what needs no such knowledge.
 type Config struct {
 	// Cuts are the trims of the run as its entries say.
 	Cuts []trace.Cut
 	// Follow is the event whose packets are followed; none stands for trims. Other events are measured, not judged.
 	Follow trace.EventType
-	// AnswerWithinNS bounds the time from a trimmed header at the switch to the answer of a NIC that reacts, there and
-	// back included. 0: 100 us, a hundred times what any published reaction takes. An answer that comes later is measured;
-	// without any answer until then the NIC is blamed.
+	// AnswerWithinNS bounds the time from a trimmed header at the switch to the answer of a NIC that reacts, round trip
+	// included. 0: 100 us, a hundred times any published reaction. A later answer is measured; without any answer by then
+	// the NIC is blamed.
 	AnswerWithinNS int64
-	// TimeoutNS is the local ACK timeout T of the test; 0: not known. A READ request that is repeated later than half of
-	// that after a trimmed response is taken for the timer's work, not for an answer to the header. 0: 1 ms instead of
-	// T/2.
+	// TimeoutNS is the local ACK timeout T of the test; 0: unknown. A READ request that is repeated later than T/2 after a
+	// trimmed response is attributed to the timer, not to the header. 0: 1 ms instead of T/2.
 	TimeoutNS int64
-	// ErrorsExpected says that the test wants connections to fail, after which a host keeps silent.
+	// ErrorsExpected says that the test makes connections fail, after which a host is silent.
 	ErrorsExpected bool
 }
 
 const defaultAnswerNS = 100_000
 
-// timerNS is the time from which on a repeated READ request may be a timeout's.
+// timerNS is the time after which a repeated READ request may be a timeout.
 func (c *Config) timerNS() int64 {
 	if c.TimeoutNS > 0 {
 		return c.TimeoutNS / 2
@@ -64,7 +62,7 @@ type Packet struct {
 	TimeNS     int64        `json:"t_ns"`
 	Size       int          `json:"size,omitempty"` // bytes that were left, 0: not known
 
-	// Instants of the answer, the retransmission and the delivery, 0 if there was none; times, not spans.
+	// When the answer, the retransmission and the delivery were seen; 0: never.
 	NackID      uint64 `json:"nack,omitempty"`
 	NackNS      int64  `json:"nack_t_ns,omitempty"`
 	ResentID    uint64 `json:"resent,omitempty"`
@@ -80,10 +78,10 @@ const keptPackets = 1000
 type loss struct {
 	Packet
 	place int64
-	// expected: its receiver waited for this very packet when the header arrived; alone: nothing else can have made it
-	// ask.
+	// expected: its receiver waited for this packet when the header arrived; alone: only this header can have caused its
+	// request.
 	expected, alone bool
-	busy            bool // its receiver answered something else meanwhile, so that a queue may hold its answer
+	busy            bool // its receiver sent other answers meanwhile, so that this one may wait in a queue
 	blamed          bool
 	index           int // in Analyzer.packets, -1: not kept
 	nacks           int
@@ -167,7 +165,7 @@ func (a *Analyzer) Follow(r *trace.Record, step *rounds.Step) {
 // followed reports whether r is a packet of a kind that can be trimmed.
 func followed(r *trace.Record) bool { return r.Opcode.IsData() }
 
-// advance brings the open losses of a flow up to date with r.
+// advance updates the open losses of a flow with r.
 func (a *Analyzer) advance(f *flowState, r *trace.Record, step *rounds.Step) {
 	if r.Has(trace.Sent) {
 		a.answered(f, r, step)
@@ -189,7 +187,7 @@ func (a *Analyzer) advance(f *flowState, r *trace.Record, step *rounds.Step) {
 	}
 }
 
-// repeated follows another transmission of a lost packet and reports whether it is the end of the story.
+// repeated handles another transmission of a lost packet and reports whether the loss is settled.
 func (a *Analyzer) repeated(l *loss, r *trace.Record) bool {
 	if r.Has(trace.Sent) && l.ResentID == 0 {
 		l.ResentID, l.ResentNS = r.ID, r.TimeNS
@@ -253,7 +251,7 @@ func (a *Analyzer) lost(f *flowState, r *trace.Record, step *rounds.Step) {
 	f.open = append(f.open, l)
 }
 
-// received reports whether the receiver has had the packet before, as far as marks tell.
+// received reports whether marks show that the receiver has received the packet before.
 func (a *Analyzer) received(step *rounds.Step, response bool) bool {
 	return step.Is(rounds.Retransmitted) && !response && !step.Prev.Lost
 }

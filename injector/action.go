@@ -20,7 +20,7 @@ func (a Action) check() error {
 	return a.Row().CheckParams(a.Params)
 }
 
-// Absolute returns the action with the numbers of a connection whose first PSN in the packet's space is first: those of
+// Absolute returns the action with the PSNs of a connection whose first PSN in the packet's space is first; those of
 // events count from 1.
 func (a Action) Absolute(first packet.PSN) Action {
 	if f, v := a.Rewritten(); f == packet.RewritePSN {

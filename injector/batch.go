@@ -45,7 +45,7 @@ func (e *WriteError) Error() string {
 	return s
 }
 
-// inFlight is how many batches may be under way: while the target decodes one, the next is encoded.
+// inFlight is how many batches may be in flight: while the target decodes one, the next is encoded.
 const inFlight = 2
 
 // write sends updates in bounded batches. Updates of one call must not depend on each other's order.
@@ -69,8 +69,8 @@ func (c *Client) writeBatch(ctx context.Context, batch []update) error {
 	})
 }
 
-// batchFailure turns the UNKNOWN status of a failed batch into a WriteError, by the p4.v1.Error messages that it
-// carries. Anything else stays as it is.
+// batchFailure turns the UNKNOWN status of a failed batch into a WriteError, from the p4.v1.Error messages in it. It
+// returns other errors unchanged.
 func batchFailure(err error, batch []update) error {
 	st, ok := status.FromError(err)
 	if err == nil || !ok || st.Code() != codes.Unknown {

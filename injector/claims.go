@@ -5,9 +5,9 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// claims finds events that would act on one packet for certain. What depends on the run (an ITER and an arrival number
-// of the same PSN, an ordinal and a PSN) is left to the pipeline's order of tables. The maps lead to the place of the
-// intent that claimed first.
+// claims finds events that would certainly act on one packet. What depends on the run (an ITER and an arrival number of
+// the same PSN, an ordinal and a PSN) is left to the pipeline's order of tables. The maps have the place of the intent
+// that claimed first.
 type claims struct {
 	exact   map[claim]int // each claim with its Nth
 	every   map[claim]int // claims with Nth Any
@@ -29,7 +29,7 @@ func newClaims() claims {
 	return claims{map[claim]int{}, map[claim]int{}, map[claim]int{}, map[claim]int{}}
 }
 
-// claim registers the intent at place i. If its packets are already another's it returns the place of that one.
+// claim registers the intent at place i. If its packets are already claimed it returns the place of that intent.
 func (c *claims) claim(in *Intent, i int) (other int, clash bool) {
 	class := claim{flow: in.Flow, class: in.Class}
 	group := class

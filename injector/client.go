@@ -41,7 +41,7 @@ type run struct {
 }
 
 // ownTables are the tables whose entries belong to a test: they are emptied before it. Forwarding is shared and only
-// added to; connections are emptied last, as they remember the epoch.
+// added to; connections are emptied last, because they hold the epoch.
 var ownTables = []uint32{p4.TableEvent, p4.TableEventAny, p4.TableControlEvent, p4.TableWatchedEvent, p4.TableWatch,
 	p4.TableMirrorSlot, p4.TableConnectionV4, p4.TableConnectionV6}
 
@@ -87,8 +87,8 @@ func (c *Client) program(ctx context.Context, setup Setup, conns []Connection, i
 	return program, nil
 }
 
-// nextEpoch returns an epoch unlike that of the last run, which the target's connection entries or this client
-// remember.
+// nextEpoch returns an epoch that differs from the last run's, found in the target's connection entries or in this
+// client.
 func (c *Client) nextEpoch(ctx context.Context) (uint16, error) {
 	last := c.epoch
 	entries, err := c.readTables(ctx, []uint32{p4.TableConnectionV4, p4.TableConnectionV6}, false)
@@ -174,8 +174,8 @@ func (c *Client) writeForwarding(ctx context.Context, setup Setup) error {
 	})
 }
 
-// replicas names ports by the older of the two fields for that: servers before P4Runtime 1.4 know no other, and bmv2's
-// takes no port 0 in the newer one.
+// replicas names ports by the older of the two fields: servers before P4Runtime 1.4 know no other, and bmv2's rejects
+// port 0 in the newer one.
 func replicas(ports []uint16) []*p4pb.Replica {
 	var out []*p4pb.Replica
 	for i, port := range ports {
@@ -185,8 +185,8 @@ func replicas(ports []uint16) []*p4pb.Replica {
 	return out
 }
 
-// upsert inserts an entry of the replication engine or, if the target has it already, modifies it. Reading them first
-// would need more than every target has.
+// upsert inserts an entry of the replication engine or, if it exists, modifies it. Not every target can read them
+// first.
 func (c *Client) upsert(ctx context.Context, what string, e *p4pb.PacketReplicationEngineEntry) error {
 	entity := &p4pb.Entity{Entity: &p4pb.Entity_PacketReplicationEngineEntry{PacketReplicationEngineEntry: e}}
 	name := func() string { return what }
@@ -241,8 +241,8 @@ func (c *Client) gate(ctx context.Context, verb string, a p4.Action) error {
 	return nil
 }
 
-// Clear flushes events and mirroring, never forwarding. Connections stay: without events they do nothing, and they
-// remember the epoch for the next run.
+// Clear flushes events and mirroring, never forwarding. Connections remain: without events they do nothing, and they
+// hold the epoch for the next run.
 func (c *Client) Clear(ctx context.Context) error {
 	tables := ownTables[:len(ownTables)-2] // connections come last
 	if err := c.flush(tables)(ctx); err != nil {

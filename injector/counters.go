@@ -124,12 +124,12 @@ func (c *Client) Counters(ctx context.Context) (Counters, error) {
 	return out, nil
 }
 
-// ErrNoList is what the error of Received answers to if the target cannot list its ports and nothing is programmed that
-// names some.
+// ErrNoList matches the error of Received if the target cannot list its ports and no Setup that names ports is
+// programmed.
 var ErrNoList = errors.New("the target does not list its counters")
 
-// Received reads how many RoCE packets each port of the target has received; of a target that cannot list its ports,
-// those of the programmed Setup.
+// Received reads how many RoCE packets each port of the target has received, or, if the target cannot list its ports,
+// each port of the programmed Setup.
 func (c *Client) Received(ctx context.Context) (map[uint16]uint64, error) {
 	all := &p4pb.Entity{Entity: &p4pb.Entity_CounterEntry{CounterEntry: &p4pb.CounterEntry{CounterId: p4.CounterRoCERx}}}
 	received := make(map[uint16]uint64)

@@ -15,8 +15,8 @@ import (
 // EntriesSchema names the format of entries.json.
 const EntriesSchema = "candela.entries/v1"
 
-// Entries is the document entries.json: the events of a run as they were programmed, with their hits. Whoever reads a
-// trace joins the parameters of its events from here; the mirror copies don't carry them.
+// Entries is the document entries.json: the events of a run as programmed, with their hits. It has the parameters of
+// events, which mirror copies do not carry.
 type Entries struct {
 	Schema string         `json:"schema"`
 	Target string         `json:"target"`
@@ -43,7 +43,7 @@ type EntriesEvent struct {
 	Hits       uint64         `json:"hits"`
 }
 
-// Document describes the program's events. hits are by intent, as Client.Hits returns them; nil stands for none.
+// Document describes the program's events. hits are by intent, as Client.Hits returns them; nil: none.
 func (p *Program) Document(hits []uint64) Entries {
 	doc := Entries{Schema: EntriesSchema, Target: p.Target, Epoch: p.Epoch, Events: []EntriesEvent{}}
 	for _, e := range p.Entries {

@@ -1,8 +1,8 @@
-// Package injector says what an event is and turns the events of a test into entries of the injector's tables, over
-// P4Runtime and over nothing else.
+// Package injector defines events and turns the events of a test into entries of the injector's tables, over P4Runtime
+// only.
 //
-// The orchestrator resolves the relative numbers of a configuration into [Intent]s; [Connection]s bring the numbers
-// that the endpoints drew at run time. Translating both into table entries is pure; only [Client] talks.
+// The orchestrator resolves the relative numbers of a configuration into [Intent]s; [Connection]s have the numbers that
+// the endpoints drew at run time. Translating both into table entries is pure; only [Client] communicates.
 package injector
 
 import (
@@ -60,7 +60,7 @@ const (
 // Action is what to do to a packet.
 type Action struct {
 	Type trace.EventType
-	// Params are the parameters as the P4Info has them. Their number tells the actions of one event apart: see
+	// Params are the parameters in the order of the P4Info. Their number distinguishes actions of one event: see
 	// [trace.Actions].
 	Params []uint64
 }
@@ -71,7 +71,7 @@ func NewAction(event trace.EventType, params ...uint64) Action { return Action{e
 // Row returns what is declared of the action.
 func (a Action) Row() *trace.Action { return trace.ActionOf(a.Type, len(a.Params)) }
 
-// Rewritten returns the field that a rewrite sets, and to what; RewriteNone for other actions. Of an intent a PSN
+// Rewritten returns the field that a rewrite sets, and its value; RewriteNone for other actions. The PSN of an intent
 // counts from 1.
 func (a Action) Rewritten() (packet.RewriteField, uint64) {
 	if a.Type != trace.EventRewrite || len(a.Params) != 2 {

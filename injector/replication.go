@@ -15,11 +15,11 @@ import (
 // maxSessions bounds the clone sessions that a run sets up, one for each dumper.
 const maxSessions = 64
 
-// ErrRestart says that the target must be started anew before it can take another pipeline.
+// ErrRestart says that the target must be restarted before it can take another pipeline.
 var ErrRestart = errors.New("restart the switch")
 
 // clearReplication deletes our clone sessions and our multicast group before another pipeline is pushed. bmv2 keeps
-// what they copy to through a push but forgets their names: whatever was there would be copied twice from then on.
+// their copies through a push but loses their names: each would be copied twice from then on.
 func (c *Client) clearReplication(ctx context.Context) error {
 	for id := uint32(1); id <= maxSessions; id++ {
 		deleted, err := c.unset(ctx, fmt.Sprintf("clone session %d", id), &p4pb.PacketReplicationEngineEntry{

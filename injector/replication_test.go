@@ -25,7 +25,7 @@ type keeper struct {
 	config   *p4pb.ForwardingPipelineConfig
 	sessions map[uint32]bool
 	group    bool
-	stale    int        // sessions and groups that a push left behind
+	stale    int        // sessions and groups that a push left over
 	refusal  codes.Code // of every deletion
 }
 
@@ -57,7 +57,7 @@ func (k *keeper) GetForwardingPipelineConfig(context.Context,
 	return &p4pb.GetForwardingPipelineConfigResponse{Config: k.config}, nil
 }
 
-// Write deletes sessions and the group; a failure is told as P4Runtime wants it, one detail for each update.
+// Write deletes sessions and the group; a failure has one detail for each update, as P4Runtime requires.
 func (k *keeper) Write(_ context.Context, r *p4pb.WriteRequest) (*p4pb.WriteResponse, error) {
 	e := r.GetUpdates()[0].GetEntity().GetPacketReplicationEngineEntry()
 	id, code := e.GetCloneSessionEntry().GetSessionId(), k.refusal

@@ -95,8 +95,8 @@ func (o *oracle) arrive(a arrival, intents []injector.Intent) trace.EventType {
 	return event
 }
 
-// rank says how closely an event addresses a: 3 by round or ordinal, 2 by arrival of its PSN, 1 at any time, 0 not at
-// all.
+// rank returns how closely an event addresses a: 3 by round or ordinal, 2 by arrival of its PSN, 1 at any time, 0 not
+// at all.
 func (o *oracle) rank(a arrival, in injector.Intent, iter, ordinal int) int {
 	samePSN := in.RelPSN == int64(a.relPSN) && in.Space == a.space
 	switch {
@@ -146,8 +146,8 @@ func drawIntent(t *rapid.T) injector.Intent {
 	return in
 }
 
-// TestEventsMeanWhatTheySay translates random events, runs random packets of two connections (one across the PSN wrap,
-// one over IPv6) through the programmed pipeline, and compares with what the events mean in relative numbers.
+// TestEventsMeanWhatTheySay translates random events, processes random packets of two connections (one across the PSN
+// wrap, one over IPv6), and compares with the meaning of the events in relative numbers.
 func TestEventsMeanWhatTheySay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		conns := twoConnections()

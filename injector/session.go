@@ -35,8 +35,8 @@ type Config struct {
 	Timeout                   time.Duration // of each RPC; 0 means 10 s
 	Batch                     int           // updates per write; 0 means 1000
 	Pipeline                  Pipeline
-	// EpochHint is the epoch of the first run on a target that remembers none; 0 means 1. After a crash that lost the
-	// connection entries a value unlike earlier ones keeps old registers from being taken for new.
+	// EpochHint is the epoch of the first run on a target that has none; 0 means 1. After a crash that lost the connection
+	// entries, a new value keeps old registers from being used.
 	EpochHint uint16
 }
 
@@ -70,8 +70,8 @@ type session struct {
 	err     error // why the stream ended
 }
 
-// Connect becomes primary on the target behind conn, pushes the pipeline if the target's cookie differs, and learns
-// what the target offers. The session lasts until Close, whatever becomes of ctx; conn stays the caller's.
+// Connect becomes primary on the target of conn, pushes the pipeline if the target's cookie differs, and learns what
+// the target offers. The session lasts until Close, even if ctx ends; the caller closes conn.
 func Connect(ctx context.Context, conn grpc.ClientConnInterface, cfg Config) (*Client, error) {
 	if cfg.Timeout == 0 {
 		cfg.Timeout = 10 * time.Second
@@ -104,8 +104,8 @@ func Connect(ctx context.Context, conn grpc.ClientConnInterface, cfg Config) (*C
 // closeTimeout bounds how long Close waits for the target's word.
 const closeTimeout = 2 * time.Second
 
-// Close ends the session. It returns when the target knows, so that the next client can have the same election id at
-// once. The target keeps what was programmed, for as long as its lease lets it.
+// Close ends the session. It returns when the target knows, so that the next client can use the same election id. The
+// target keeps what was programmed while its lease lasts.
 func (c *Client) Close() {
 	if c.session == nil {
 		return
@@ -220,7 +220,7 @@ func (s *session) outcome() (done bool, err error) {
 	return true, s.lost
 }
 
-// Primary returns nil as long as this client has been primary without a break, else the reason why it was not.
+// Primary returns nil if this client has been primary without interruption, else the reason why not.
 func (c *Client) Primary() error {
 	if c.session == nil {
 		return fmt.Errorf("injector %q: the session is closed", c.cfg.Target)
@@ -282,8 +282,8 @@ func (c *Client) ensurePipeline(ctx context.Context) error {
 // eventActions are the actions that a target may lack.
 var eventActions = []uint32{p4.ActionDrop, p4.ActionMarkECN, p4.ActionCorrupt, p4.ActionTrim}
 
-// checkContract checks that info is the contract, less some event actions and maybe with more of its own. The rest of
-// the client relies on it.
+// checkContract checks that info is the contract, possibly without some event actions and with additional ones. The
+// rest of the client relies on it.
 func checkContract(info *p4.Info) error {
 	for _, want := range p4.Base().Tables() {
 		if have := info.Table(want.ID); have == nil || !slices.Equal(have.Fields, want.Fields) {

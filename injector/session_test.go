@@ -18,7 +18,7 @@ import (
 	"candela.dev/candela/injector/p4"
 )
 
-// fickle is a target that makes its client primary again when another one is gone, as bmv2 does.
+// fickle is a target that makes its client primary again when another one leaves, as bmv2 does.
 type fickle struct {
 	p4pb.UnimplementedP4RuntimeServer
 	contested chan struct{} // closed: another controller comes and goes

@@ -22,9 +22,9 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// hardTarget is a connection to a target with the limits that bmv2 was seen to have: it knows no Capabilities, refuses
-// registers, stronger atomicities and truncating sessions, and can't read its replication engine. Calls that break a
-// limit fail the test.
+// hardTarget is a connection to a target with the observed limits of bmv2: it has no Capabilities, refuses registers,
+// stronger atomicities and truncating sessions, and cannot read its replication engine. Calls that exceed a limit fail
+// the test.
 type hardTarget struct {
 	grpc.ClientConnInterface
 	t      *testing.T

@@ -27,7 +27,7 @@ type Entry struct {
 	Key    p4.Key
 	Action p4.Action
 	// Intent is the place of the entry's intent in the translated list, or −1. An intent counts its hits on exactly one
-	// entry, that with an event's action.
+	// entry, the one with its event's action.
 	Intent int
 }
 
@@ -45,7 +45,7 @@ type Program struct {
 }
 
 // Translate turns connections and events into table entries. It is pure: the same arguments give the same program. All
-// errors are reported at once; those about missing abilities match ErrUnsupported.
+// errors are reported together; those about missing abilities match ErrUnsupported.
 func Translate(conns []Connection, intents []Intent, opts Options) (*Program, error) {
 	if opts.Info == nil {
 		opts.Info = p4.Base()
@@ -99,7 +99,7 @@ func (in *Intent) addressesITER() bool {
 	return in.Class == packet.ClassData && in.Nth != Any && in.Scope != IterPacket
 }
 
-// chooseScopes notes which flows count ITER per message. The rule is one per flow, so events must agree on it.
+// chooseScopes records which flows count ITER per message. A flow has one scope, so its events must agree.
 func (t *translation) chooseScopes() {
 	for i := range t.intents {
 		in := &t.intents[i]
@@ -118,7 +118,7 @@ func (t *translation) chooseScopes() {
 	}
 }
 
-// flowID returns the id of a flow in tables: its index and the options that the ADR on keys describes.
+// flowID returns the id of a flow in tables: its index and the options described in the ADR on keys.
 func (t *translation) flowID(flow trace.FlowID) uint64 {
 	id := uint64(flow)
 	if i, ok := t.scopes[flow]; ok && t.intents[i].Scope == IterMessage {
@@ -127,8 +127,8 @@ func (t *translation) flowID(flow trace.FlowID) uint64 {
 	return id
 }
 
-// initialPSN returns the first PSN of a space. Requests start at their sender's IPSN; responses carry the numbers of
-// the requests they answer, which the peer sent.
+// initialPSN returns the first PSN of a space. Requests start at their sender's IPSN; responses have the PSNs of the
+// requests that they answer, from the peer.
 func (c Connection) initialPSN(reverse bool, space packet.Space) packet.PSN {
 	if reverse == (space == packet.Requests) {
 		return c.Responder.IPSN

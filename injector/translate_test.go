@@ -300,7 +300,7 @@ func TestTurnsKeepWeightsAndInterleave(t *testing.T) {
 		for i, session := range turns {
 			d := int(session) - 1
 			seen[d]++
-			// At any point of the round every dumper has had its share within one turn, give or take the others' turns.
+			// At any point of the round every dumper has had its share within one turn per dumper.
 			if dev := float64(seen[d]) - float64((i+1)*weights[d])/float64(total); dev > float64(len(weights)) {
 				t.Fatalf("turn %d: dumper %d is %.1f turns ahead in %v", i, d, dev, turns)
 			}

@@ -6,7 +6,7 @@ import "fmt"
 const maxTurns = 1024
 
 // Turns spreads mirrors over a round by weight and returns the clone session (mirror index + 1) of each turn. It is
-// smooth weighted round robin: copies for one dumper come as far apart as its weight allows, so that no dumper gets a
+// smooth weighted round robin: copies for one dumper are as far apart as its weight allows, so that no dumper gets a
 // burst.
 func Turns(mirrors []Mirror) ([]uint16, error) {
 	if len(mirrors) >= maxTurns {

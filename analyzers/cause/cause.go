@@ -29,8 +29,8 @@ type Cause struct {
 	args   []Argument
 }
 
-// Of returns a cause of rule. Format is a sentence with a %v for each argument. As each cause has one function that
-// calls Of, one example shows that the sentence is right wherever it is reported.
+// Of returns a cause of rule. Format is a sentence with a %v for each argument. Each cause has one function that calls
+// Of, so one example covers every place that reports it.
 func Of[R ~string](rule R, code, format string, args ...Argument) Cause {
 	return Cause{string(rule), code, format, args}
 }
@@ -51,7 +51,7 @@ func (c Cause) fill(word func(Argument) string) string {
 	return fmt.Sprintf(c.format, words...)
 }
 
-// NotListed is the code of the notes that count findings which are not listed. It goes with any rule.
+// NotListed is the code of the notes that count findings which are not listed. Any rule may have it.
 const NotListed = "not-listed"
 
 // Unlisted is the cause of a note that counts findings of rule which are not listed.
@@ -84,7 +84,7 @@ func Sender(r *trace.Record) Argument {
 type party struct {
 	role  string
 	flow  trace.FlowID
-	other string // the host that it is on where the responder of a connection sends requests, too
+	other string // the host, if the responder of a connection sends requests, too
 }
 
 func (p party) String() string {
@@ -94,7 +94,7 @@ func (p party) String() string {
 	return fmt.Sprintf("%s of qpn %d", p.role, p.flow.Connection())
 }
 
-// Host is the host that packets of a flow come from, where it is of no importance whether they are requests.
+// Host is the sender of packets of a flow, where it does not matter whether they are requests.
 type Host trace.FlowID
 
 func (h Host) String() string {
@@ -108,7 +108,7 @@ func (h Host) String() string {
 	return fmt.Sprintf("The requester's host of qpn %d", flow.Connection())
 }
 
-// PSN is a packet sequence number as configurations count: relative to the first one, from 1.
+// PSN is a relative packet sequence number, from 1, as in configurations.
 type PSN int64
 
 func (p PSN) String() string { return fmt.Sprint(int64(p)) }
@@ -210,7 +210,7 @@ type Hex uint64
 
 func (h Hex) String() string { return fmt.Sprintf("0x%x", uint64(h)) }
 
-// Name is a name that does not depend on a format: of a counter, a switch, a setting.
+// Name is a name of a counter, a switch or a setting.
 type Name string
 
 func (n Name) String() string { return string(n) }

@@ -91,7 +91,7 @@ func causeNotJudged(side int, jitter, least duration) cause.Cause {
 // sender returns who sends the CNPs for data on a flow.
 func sender(data trace.FlowID) subject { return cause.Host(data.Peer()) }
 
-// Causes lists an example of each cause: what the tests of this package make the analyzer report.
+// Causes lists an example of each cause.
 func Causes() []cause.Cause {
 	host, other := cause.Host(1), cause.Host(3)
 	const us = 1000

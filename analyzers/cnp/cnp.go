@@ -1,14 +1,13 @@
 // Package cnp checks a notification point of DCQCN: which marked packets it answers with a congestion notification
 // packet.
 //
-// A trigger is a delivered data packet that carries CE or, on NICs that do so, a sequence NAK. It yields a CNP if and
-// only if its group had none yet, or more than the configured minimum time has passed since the group's last trigger
-// that did. What a group is differs from NIC to NIC ([Mode]); the analyzer predicts the CNPs of every mode and names
-// those that fit.
+// A trigger is a delivered data packet that carries CE or, on some NICs, a sequence NAK. It yields a CNP if its group
+// had none yet, or if more than the configured minimum time has passed since the group's last trigger that yielded one.
+// What a group is differs between NICs ([Mode]); the analyzer predicts the CNPs of every mode and names those that fit.
 //
-// The observer at the switch sees a trigger before the NIC does and a CNP after it was sent. Both ways are the same for
-// all packets up to jitter, so that intervals seen here equal those in the NIC up to [Config].JitterNS; a trigger
-// closer than that to the end of the minimum time may or may not yield a CNP.
+// The observer at the switch sees a trigger before the NIC does and a CNP after it was sent. Both delays are constant
+// up to jitter, so intervals seen here equal those in the NIC up to [Config].JitterNS; a trigger closer than that to
+// the end of the minimum time may or may not yield a CNP.
 package cnp
 
 import (
@@ -58,17 +57,17 @@ func ParseMode(name string) (Mode, bool) {
 	return ModeUnknown, false
 }
 
-// Config is what a test knows about its endpoints beyond the trace. The zero Config judges what needs no such
+// Config is what a test knows about its endpoints besides the trace. The zero Config judges what needs no such
 // knowledge.
 type Config struct {
 	// Requester and Responder are the settings of the connections' two sides, each as receiver of marked data.
 	Requester, Responder NotificationPoint
-	// Ports names the port of each address. Without it, all requesters share one port, and so do all responders, unless an
-	// address is both; then each address is taken for a port.
+	// Ports names the port of each address. Without it, all requesters share one port, and so do all responders; if an
+	// address is both, each address is a port.
 	Ports map[netip.Addr]string
-	// JitterNS bounds how much the delays between switch and hosts change, in nanoseconds; on an idle path that is the
-	// time of one full frame on the wire, on a machine that runs the hosts the time for which a host may wait for a CPU.
-	// 0: 5 us. A minimum time that is not longer is not judged.
+	// JitterNS bounds the variation of delays between switch and hosts, in nanoseconds: on an idle path the time of one
+	// full frame, on a machine that runs the hosts the time that a host may wait for a CPU. 0: 5 us. A minimum time that
+	// is not longer is not judged.
 	JitterNS int64
 }
 
@@ -76,7 +75,7 @@ type Config struct {
 type NotificationPoint struct {
 	Known     bool // without it nothing is predicted
 	Enabled   bool
-	Absent    bool  // the device declares to have none: it owes no CNP and sends none
+	Absent    bool  // the device declares that it has none: it owes no CNP and sends none
 	MinTimeNS int64 // minimum time between CNPs of one group; 0: a CNP for every trigger
 	Mode      Mode  // ModeUnknown: any that fits
 	WithNack  bool  // a sequence NAK is a trigger, too
@@ -94,7 +93,7 @@ type Analyzer struct {
 
 	firstID uint64
 	marked  []bool  // by direction (group of [PerIPPair]): some packet arrived at the tap with CE already
-	foreign bool    // there are packets of no known connection beside CNPs
+	foreign bool    // there are packets of no known connection besides CNPs
 	strays  []stray // CNPs of no known connection, the first few
 	nStrays int64
 }
@@ -107,7 +106,7 @@ type stray struct {
 
 const maxStrays = 8
 
-// flow is the data that one side of a connection sends, and the CNPs that come back for it.
+// flow is the data that one side of a connection sends, and the CNPs that answer it.
 type flow struct {
 	group     [numModes]int32 // index into pacers, by mode
 	predicted [numModes]prediction
@@ -215,7 +214,7 @@ func (a *Analyzer) Follow(r *trace.Record, step *rounds.Step) {
 	}
 }
 
-// allowForLoss grants a CNP for a gap, or for the NAK that shows one, where it is not known whether those are triggers.
+// allowForLoss allows a CNP for a gap, or for the NAK that shows one, if it is unknown whether those are triggers.
 func (a *Analyzer) allowForLoss(f *flow, data trace.FlowID) bool {
 	if a.receiver(data).Known {
 		return false
@@ -239,15 +238,15 @@ func (a *Analyzer) midway() bool {
 	return a.meta.Connections != nil && a.meta.Connections.Inferred && (a.meta.Kind != trace.KindMirror || a.firstID > 1)
 }
 
-// nacked takes an out-of-order packet, which a receiver answers with a NAK, for a trigger. What a requester does about
-// missing READ responses is not a NAK on the wire; whether it sends a CNP is left open.
+// nacked treats an out-of-order packet, which a receiver answers with a NAK, as a trigger. A requester sends no NAK for
+// missing READ responses; whether it sends a CNP is left open.
 func (a *Analyzer) nacked(r *trace.Record, step *rounds.Step) {
 	if step.Is(rounds.GapOpened) && a.receiver(r.Flow).WithNack {
 		a.trigger(r.Flow, r.TimeNS, r.Opcode.IsRequest())
 	}
 }
 
-// trigger predicts what a trigger yields in each mode; sure says that it is one in every implementation.
+// trigger predicts what a trigger yields in each mode; sure says that every implementation takes it for one.
 func (a *Analyzer) trigger(data trace.FlowID, ns int64, sure bool) {
 	f := &a.flows[data]
 	f.credit++
@@ -273,7 +272,7 @@ func (a *Analyzer) trigger(data trace.FlowID, ns int64, sure bool) {
 	}
 }
 
-// scope returns the mode by which single CNPs are judged: the known one, or the one that allows the most.
+// scope returns the mode for judging single CNPs: the known one, or the one that allows the most.
 func (np *NotificationPoint) scope() Mode {
 	if np.Mode == ModeUnknown {
 		return PerQP

@@ -30,7 +30,7 @@ func analyse(t *testing.T, meta trace.Meta, cfg cnp.Config, text string) *analyz
 	return doc
 }
 
-// rules lists the rules of all findings with their severities, the note on fitting modes excepted.
+// rules lists the rules of all findings with their severities, except the note on fitting modes.
 func rules(findings []analyzers.Finding) []string {
 	var list []string
 	for _, f := range findings {
@@ -447,8 +447,8 @@ func TestSeededBugsAreConvicted(t *testing.T) {
 	}
 }
 
-// TestJitterBoundsWhatIntervalsShow: on a machine that may hold the first of two CNPs, they are too close only if that
-// does not explain it.
+// TestJitterBoundsWhatIntervalsShow: a machine may delay the first of two CNPs; they are too close only if that does
+// not explain it.
 func TestJitterBoundsWhatIntervalsShow(t *testing.T) {
 	const marks = "1 > mid 1 ecn\n"
 	for _, tt := range []struct {

@@ -99,8 +99,8 @@ func (a *Analyzer) noteAbsent(side int) {
 	})
 }
 
-// noteJitter says that the time between CNPs shows nothing, as hosts may hold packets for longer. Of the default jitter
-// nothing is said: every NIC with pacing this short would draw the note.
+// noteJitter notes that hosts may delay packets for longer than the minimum time between CNPs. The default jitter is
+// not noted: every NIC with pacing this short would get the note.
 func (a *Analyzer) noteJitter(side int, np *NotificationPoint) {
 	if np.MinTimeNS == 0 || np.MinTimeNS > a.cfg.JitterNS || a.cfg.JitterNS <= bounds.IdleJitterNS ||
 		!a.report.Wants(RuleNotJudged, 0) {
@@ -155,7 +155,7 @@ func (a *Analyzer) noteModes(side int, fitting []string) {
 	})
 }
 
-// sent says how many CNPs a side sent on which connections: "2 on qpn 1, 1 on each of qpn 2-4, none on qpn 5".
+// sent lists how many CNPs a side sent on which connections: "2 on qpn 1, 1 on each of qpn 2-4, none on qpn 5".
 func (a *Analyzer) sent(side int) string {
 	const most = 8 // spans of connections with as many CNPs
 	var list []string
@@ -220,7 +220,7 @@ func (a *Analyzer) compare(data trace.FlowID, m Mode, none bool) {
 	})
 }
 
-// noteUnanswered notes marked data without any CNP where it is not known whether there should be one: Linux's soft-RoCE
+// noteUnanswered notes marked data without any CNP if it is unknown whether there should be one: Linux's soft-RoCE
 // never sends them.
 func (a *Analyzer) noteUnanswered(side int) {
 	for i := side; i < len(a.flows); i += 2 {

@@ -61,7 +61,7 @@ func (a *Analyzer) checkFormat(r *trace.Record) {
 	})
 }
 
-// checkProvoked looks for a trigger behind the latest CNP of f.
+// checkProvoked looks for a trigger of the latest CNP of f.
 func (a *Analyzer) checkProvoked(r *trace.Record, data trace.FlowID, f *flow) {
 	np := a.receiver(data)
 	switch {
@@ -74,7 +74,7 @@ func (a *Analyzer) checkProvoked(r *trace.Record, data trace.FlowID, f *flow) {
 	case !np.Known && f.credit > 0:
 		return
 	case np.Known && f.credit > 0:
-		return // triggers enough, but suppressed in every mode: the interval and the totals tell
+		return // enough triggers, but suppressed in every mode: the interval and the totals show it
 	}
 	t := text{
 		expected: "a delivered packet with CE before each CNP",
@@ -107,7 +107,7 @@ func (a *Analyzer) checkProvoked(r *trace.Record, data trace.FlowID, f *flow) {
 	a.finding(r, why, t)
 }
 
-// atReceiver reports whether no packet can be marked after the (downstream) tap, because that is at its receiver.
+// atReceiver reports whether no packet can be marked after the (downstream) tap, because it is at the receiver.
 func (a *Analyzer) atReceiver(data trace.FlowID) bool {
 	return a.meta.AtHosts || a.meta.AtTap(data.Peer())
 }
@@ -121,8 +121,8 @@ func (f *flow) most() int64 {
 	return most
 }
 
-// markedInstead returns a connection with marked data through the same receiving port, 0 if there is none. It looks at
-// all flows, which only findings do.
+// markedInstead returns a connection with marked data to the same receiving port, 0 if there is none. It searches all
+// flows, for findings only.
 func (a *Analyzer) markedInstead(data trace.FlowID) int {
 	if !a.report.Open(RuleWrongQP, data.Connection()) {
 		return 0

@@ -1,6 +1,6 @@
 package cnp
 
-// pacer follows when a group last yielded a CNP: between first and last, because a trigger near the end of the minimum
+// pacer keeps when a group last yielded a CNP: between first and last, because a trigger near the end of the minimum
 // time may or may not have yielded one.
 type pacer struct {
 	started     bool
@@ -44,7 +44,7 @@ func (p *pacer) trigger(ns, minTime, jitter int64, sure bool) outcome {
 	return result
 }
 
-// waiting are the instants of triggers whose CNP has not been seen yet, oldest first.
+// waiting has the times of triggers whose CNP has not been seen, oldest first.
 type waiting struct {
 	ns [maxWaiting]int64
 	n  int
@@ -52,7 +52,7 @@ type waiting struct {
 
 const maxWaiting = 8
 
-// push adds a trigger. Where CNPs are paced only the latest that may have yielded one matters.
+// push adds a trigger. If CNPs are paced only the latest that may have yielded one matters.
 func (w *waiting) push(ns int64, paced bool) {
 	if paced {
 		w.n = 0
@@ -65,7 +65,7 @@ func (w *waiting) push(ns int64, paced bool) {
 	w.n++
 }
 
-// first adds a trigger only if none waits: the one that a CNP answers, if triggers are rare.
+// first adds a trigger only if none waits: if triggers are rare a CNP answers that one.
 func (w *waiting) first(ns int64) {
 	if w.n == 0 {
 		w.push(ns, false)

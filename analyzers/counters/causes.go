@@ -38,7 +38,7 @@ func causeSkipped(host string, skipped []string, strays, moved int64) cause.Caus
 		cause.Counted{N: moved, Noun: "packet"})
 }
 
-// Causes lists an example of each cause: what the tests of this package make the analyzer report.
+// Causes lists an example of each cause.
 func Causes() []cause.Cause {
 	var list []cause.Cause
 	for c := range TxDiscards {

@@ -1,6 +1,6 @@
-// Package counters holds the NICs' counters against the trace. Where the trace tells exactly how often something
-// happened, the counter must say so too; where the observer at the switch cannot tell (a timeout that crossed a NAK, a
-// NAK that came too late to matter), the counter must lie within what is possible.
+// Package counters compares the NICs' counters with the trace. If the trace shows exactly how often something happened,
+// the counter must be equal; if the observer at the switch cannot know (a timeout that crossed a NAK, a NAK that came
+// too late to matter), the counter must be within what is possible.
 package counters
 
 import (
@@ -31,28 +31,28 @@ func (v interval) String() string {
 	return fmt.Sprintf("%d to %d", v.least, v.most)
 }
 
-// duplicates are requests received again on one flow: served, and waiting for a sign that the responder still serves.
+// duplicates are requests received again on one flow: those that were served, and those that wait for a sign that the
+// responder still serves.
 type duplicates struct {
 	served, waiting int64
 	unsure          bool
 }
 
-// serve follows any answer. If an RNR NAK crossed a repetition, what looked like duplicates may have been served first
-// then.
+// serve handles any answer. If an RNR NAK crossed a repetition, the answer may be to the first execution of what looked
+// like duplicates.
 func (d *duplicates) serve(unsure bool) {
 	d.served += d.waiting
 	d.waiting = 0
 	d.unsure = d.unsure || unsure
 }
 
-// ends are the hosts of a flow, indices of Input.Hosts; the one after the last stands for an unknown host.
+// ends are the hosts of a flow, indices of Input.Hosts; len(Hosts) is an unknown host.
 type ends struct {
 	from, to int
 }
 
-// defaultFloorNS is half the shortest timeout that is taken to be configured if the input does not say: 65 us, exponent
-// 4. Half, because the path of packets from the host to the observer may have become faster since the timer was
-// started.
+// defaultFloorNS is half the shortest timeout assumed if the input does not give it: 65 us, exponent 4. Half, because
+// the path from the host to the observer may have become faster since the timer started.
 const defaultFloorNS = 32_768
 
 // Analyzer compares counters with a trace.
@@ -60,12 +60,12 @@ type Analyzer struct {
 	meta       trace.Meta
 	input      Input
 	tracker    *rounds.Tracker
-	general    bool // takes no packet for ordinary, for tests
+	general    bool // without the fast path, for tests
 	flows      []ends
 	expected   [][numCounters]interval // by host; the last one takes what belongs to no host
 	duplicates []duplicates            // by flow
 	stalled    []bool                  // by flow: nothing new was acknowledged since the latest timeout
-	floorNS    int64                   // a restart sooner after the timer's start is no timeout
+	floorNS    int64                   // a restart sooner after the timer's start is not a timeout
 
 	strays int64 // packets of no known connection, sent and received by unknown hosts
 	moved  int64 // packets whose order or number of arrivals the injector changed
@@ -130,8 +130,7 @@ func (a *Analyzer) Follow(r *trace.Record, step *rounds.Step) {
 	}
 }
 
-// plain reports whether r counts as a packet sent and received, and as nothing else: a request in order that nothing
-// happened to.
+// plain reports whether r counts only as a packet sent and received: a request in order without an event.
 func plain(r *trace.Record, step *rounds.Step) bool {
 	return step.Marks == 0 && r.Event == trace.EventNone && r.Flags&(trace.Sent|trace.Passed) == trace.Sent|trace.Passed &&
 		r.ICRC != packet.ICRCInvalid && r.ECN != packet.CE && r.Opcode.IsRequest()
@@ -156,7 +155,7 @@ func (a *Analyzer) stateful(r *trace.Record, step *rounds.Step, from, to *[numCo
 		a.stalled[step.Flow] = false
 	}
 	if step.Is(rounds.Progress) && step.QuietNS >= a.floorNS {
-		to[LocalAckTimeout].maybe(1) // it may have come just too late to stop a retransmission, or in time to cancel it
+		to[LocalAckTimeout].maybe(1) // it may have come just too late to prevent a retransmission, or in time to cancel it
 	}
 	if r.Opcode == packet.Acknowledge && !r.Syndrome.IsAck() {
 		negative(r, step, from, to)

@@ -16,7 +16,7 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// hosts returns a requester and a responder that counted what is given, and nothing of everything else.
+// hosts returns a requester and a responder with the given counters, all others 0.
 func hosts(requester, responder map[string]int64) counters.Input {
 	return counters.Input{Hosts: []counters.Host{
 		host("requester", "10.0.0.1", requester), host("responder", "10.0.0.2", responder),

@@ -6,7 +6,7 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// NewGeneral returns an analyzer that takes no packet for ordinary.
+// NewGeneral returns an analyzer without the fast path.
 func NewGeneral(meta trace.Meta, cfg Input) *Analyzer {
 	a := New(meta, cfg)
 	a.general = true

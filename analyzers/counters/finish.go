@@ -59,7 +59,7 @@ func (a *Analyzer) discards(report *analyzers.Reporter) bool {
 	return found
 }
 
-// settle adds what only the end of the trace tells.
+// settle adds what only the end of the trace shows.
 func (a *Analyzer) settle() {
 	for f, at := range a.flows {
 		if d := &a.duplicates[f]; !d.unsure {
@@ -67,7 +67,7 @@ func (a *Analyzer) settle() {
 		}
 		if a.stalled[f] || a.tracker.Outstanding(trace.FlowID(f)) {
 			// The last expiry of the timer finds no retry left and moves the queue pair to error. A requester that ignores a NAK
-			// behind all that it sent gets there with everything acknowledged, as the trace has it.
+			// after all that it sent gets there although the trace shows everything acknowledged.
 			a.expected[at.from][LocalAckTimeout].maybe(1)
 		}
 	}

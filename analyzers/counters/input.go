@@ -14,12 +14,12 @@ const Schema = "candela.counters/v1"
 // Input is what the hosts' NICs counted during a test.
 type Input struct {
 	Hosts []Host `json:"hosts"`
-	// TimeoutNS is the local ACK timeout T of all connections in nanoseconds, 0 if it is not known. It tells restarts that
-	// may have been timeouts from those that came too soon.
+	// TimeoutNS is the local ACK timeout T of all connections in nanoseconds, 0 if unknown. It distinguishes restarts that
+	// may be timeouts from those that came too soon.
 	TimeoutNS int64 `json:"timeout_ns,omitempty"`
 }
 
-// Host is one host's NIC: what it counted before traffic started and after it had come to rest.
+// Host is one host's NIC: its counters before traffic started and after it had come to rest.
 type Host struct {
 	Name   string           `json:"name"`   // for messages: "requester"
 	IPs    []netip.Addr     `json:"ips"`    // every address that the NIC sends from in this test
@@ -28,7 +28,7 @@ type Host struct {
 	Finish map[string]int64 `json:"finish"`
 	// NPOff and RPOff say that DCQCN's notification or reaction point is off, and with it its counters.
 	NPOff bool `json:"np_off,omitempty"`
-	// NPAbsent and RPAbsent say that the device declares to have no such point at all.
+	// NPAbsent and RPAbsent say that the device declares that it has no such point.
 	NPAbsent bool `json:"np_absent,omitempty"`
 	RPAbsent bool `json:"rp_absent,omitempty"`
 	RPOff    bool `json:"rp_off,omitempty"`
@@ -44,8 +44,8 @@ func (h *Host) Delta(name string) (n int64, ok bool) {
 	return finish - h.Start[name], true
 }
 
-// Validate reports everything that keeps the input from being held against a trace, all problems at once: an unknown
-// naming, an address of two hosts, a counter without a finish.
+// Validate reports all problems of the input at once: an unknown naming, an address of two hosts, a counter without a
+// finish.
 func (in Input) Validate() error {
 	var errs []error
 	owner := map[netip.Addr]string{}

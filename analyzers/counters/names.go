@@ -8,7 +8,7 @@ import (
 // Counter is a counter by its meaning, whatever a vendor calls it.
 type Counter int
 
-// Counters that the trace can be held against.
+// Counters that are compared with the trace.
 const (
 	TxPackets        Counter = iota // RoCE packets sent
 	RxPackets                       // RoCE packets received, those with a bad iCRC included
@@ -38,7 +38,7 @@ var ruleIDs = [numCounters]string{
 	TxDiscards: ruleDiscards, RxDiscards: ruleDiscards,
 }
 
-// names are the words of one vendor. A counter without one is not offered by the vendor's driver.
+// names are those of one vendor. A counter without one does not exist in the vendor's driver.
 type names [numCounters]string
 
 // namings are vendor tables. NVIDIA: the mlx5 driver's hardware counters and ethtool statistics (Lumina, §5.4, and the

@@ -11,7 +11,7 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// Requests in order are counted the short way, with the bounds of the general one.
+// The fast path for requests in order yields the same bounds.
 func TestRequestsInOrderAreCountedLikeAnyOther(t *testing.T) {
 	ips := []netip.Addr{netip.AddrFrom4([4]byte{10, 0, 0, 1}), netip.AddrFrom4([4]byte{10, 0, 0, 2})}
 	connections, err := trace.NewConnections([]trace.Connection{{

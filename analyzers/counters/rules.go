@@ -2,7 +2,7 @@ package counters
 
 import "candela.dev/candela/analyzers"
 
-// Rule ids beside those of the counters.
+// Rule ids besides those of the counters.
 const (
 	ruleDiscards  = "counters.discards"
 	ruleMissing   = "counters.missing"
@@ -12,7 +12,7 @@ const (
 
 const clause = "Lumina (Yu, thesis, Johns Hopkins 2023), section 5.4, hardware network stack counter"
 
-// statements says what each counter is held against.
+// statements are the rules of the counters.
 var statements = [numCounters]string{
 	TxPackets:        "The NIC counts every RoCE packet that it sends.",
 	RxPackets:        "The NIC counts every RoCE packet that reaches it, those with a wrong iCRC included.",

@@ -68,7 +68,7 @@ func causeMissing(w what, t *trace.SwitchTap) cause.Cause {
 		place{t.Port, t.Queue}.argument(), w.at)
 }
 
-// Causes lists an example of each cause: what the tests of this package make the analyzer report.
+// Causes lists an example of each cause.
 func Causes() []cause.Cause {
 	const ns = clock.Time(clock.Nanosecond)
 	at := func(now clock.Time) what { return what{"sw1", 1, cause.Clock(now)} }

@@ -8,7 +8,7 @@ import (
 	"candela.dev/candela/analyzers/decision"
 )
 
-// book has what the tests of this package make the analyzer report: each cause, as documented.
+// book keeps what the tests of this package make the analyzer report.
 var book = causetest.NewBook(decision.Causes())
 
 func TestMain(m *testing.M) { os.Exit(book.Main(m)) }

@@ -1,5 +1,5 @@
-// Package decision holds what switches say that they decided against what the taps saw: a record is a claim. It knows
-// no mechanism; what a family's decisions mean beyond their outcome is for the family's own judge.
+// Package decision compares the decisions that switches record with what the taps saw: a record is a claim. It judges
+// only outcomes; a family's own judge knows what its decisions mean beyond that.
 package decision
 
 import (

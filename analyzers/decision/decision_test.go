@@ -101,7 +101,7 @@ func TestClaimsAreHeldAgainstTheTaps(t *testing.T) {
 	}
 }
 
-// What a stopped switch loses contradicts nothing, and after its start nothing of before may leave.
+// Packets lost in a stopped switch contradict nothing, and no packet from before its start may leave after it.
 func TestAnOutageContradictsNoClaim(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -9,10 +9,10 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// A responder executes the atomics of one connection in the order of their PSNs, each once. So if nothing else writes
-// to an address, what one atomic finds there is what the one before it has left. Another connection, a WRITE or the
-// host itself may write there: the first two show in the trace and make an address unknown, of the third only a test
-// knows that it does not happen.
+// A responder executes the atomics of one connection in the order of their PSNs, each once. If nothing else writes to
+// an address, an atomic finds there what the one before it has left. Another connection or a WRITE may write there,
+// which the trace shows and which makes an address unknown. The host may write there, too; only a test knows that it
+// does not.
 
 const (
 	keptAtomics = 256 // of a connection; more cannot be outstanding
@@ -51,12 +51,12 @@ type cell struct {
 	va     uint64
 	value  uint64
 	known  bool
-	shared bool // by several connections, whose order nobody sees
+	shared bool // by several connections, whose order is unknown
 	flow   trace.FlowID
 	id     uint64 // of the record that shows the value
 }
 
-// region is the memory behind a remote key of a host.
+// region is the memory that a remote key of a host gives access to.
 type region struct {
 	cells  []cell
 	next   int
@@ -94,8 +94,8 @@ func (g *region) cell(va uint64, flow trace.FlowID) *cell {
 
 const cellLen = 8
 
-// written makes what a WRITE may change unknown: now, and when the atomics before it are answered. The order of WRITEs
-// and atomics of different connections is not known.
+// written makes the memory that a WRITE may change unknown, now and until the atomics before it are answered. The order
+// of WRITEs and atomics of different connections is unknown.
 func (a *Analyzer) written(r *trace.Record, d *direction) {
 	g := a.regions[regionKey{a.hosts[r.Flow.Peer()], r.RKey}]
 	if g == nil {
@@ -164,7 +164,7 @@ func (d *direction) atomic(psn packet.PSN) *atomicRequest {
 	return nil
 }
 
-// atomicAnswer holds what an atomic brought back against what the ones before it have left.
+// atomicAnswer compares the result of an atomic with what the ones before it have left.
 func (a *Analyzer) atomicAnswer(r *trace.Record) {
 	flow := r.Flow.Peer()
 	d := &a.flows[flow]

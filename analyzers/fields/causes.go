@@ -143,7 +143,7 @@ type ecn packet.ECN
 
 func (e ecn) String() string { return [...]string{"Not-ECT", "ECT(1)", "ECT(0)", "CE"}[e&3] }
 
-// Causes lists an example of each cause: what the tests of this package make the analyzer report.
+// Causes lists an example of each cause.
 func Causes() []cause.Cause {
 	const us = instant(1000)
 	requester, responder := cause.Requester(0), cause.Responder(0)

@@ -10,7 +10,7 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// book has what the tests of this package make the analyzer report: each cause, as documented.
+// book keeps what the tests of this package make the analyzer report.
 var book = causetest.NewBook(fields.Causes())
 
 func TestMain(m *testing.M) { os.Exit(book.Main(m)) }

@@ -1,5 +1,5 @@
-// Package fields judges what single packets carry beside what package gbn follows: versions, reserved bits, flags,
-// marks, and what must be the same in all packets of a connection or in a retransmission.
+// Package fields judges the fields of packets that package gbn does not follow: versions, reserved bits, flags, marks,
+// and what must be the same in all packets of a connection or in a retransmission.
 package fields
 
 import (
@@ -16,7 +16,7 @@ import (
 // Name is that of the analyzer.
 const Name = "fields"
 
-// recent is how many requests with immediate data or operands are remembered for each direction.
+// recent is how many requests with immediate data or operands are kept for each direction.
 const recent = 64
 
 // direction is what is known of the packets from one side.
@@ -24,7 +24,7 @@ type direction struct {
 	seen     bool
 	migReq   bool
 	port     uint16
-	dscp     [dscpKinds]uint8 // one more than the DSCP of the packets before, by kind; 0: there were none
+	dscp     [dscpKinds]uint8 // DSCP of the packets before, plus one, by kind; 0: there were none
 	id       uint64           // of the first packet
 	remember []request
 	next     int
@@ -33,7 +33,7 @@ type direction struct {
 	usual    headers   // of the latest data packet that was right; 0: none yet
 }
 
-// headers are the fields of a data packet that are judged by themselves, in a word that is never 0.
+// headers are the fields of a data packet that are judged by themselves, packed in a word that is never 0.
 type headers uint64
 
 // judged are the flags among them.
@@ -44,7 +44,7 @@ func headersOf(r *trace.Record) headers {
 	return known | headers(r.Flags&judged)<<32 | headers(r.SrcPort)<<16 | headers(r.DSCP)<<8 | headers(r.ECN)
 }
 
-// plainData are the opcodes of requests that carry data and nothing that is compared with what they repeat.
+// plainData are the opcodes of requests with data and nothing else to compare in a retransmission.
 var plainData = func() (list [256]bool) {
 	for op := range list {
 		o := packet.Opcode(op)
@@ -55,8 +55,8 @@ var plainData = func() (list [256]bool) {
 	return list
 }()
 
-// followPlain follows r, of direction d, if it is a data packet in order with the headers of the one before, of which
-// nothing more is to be said.
+// followPlain handles r if it is a data packet in order with the same headers as the one before, so that nothing is to
+// be judged.
 func (a *Analyzer) followPlain(r *trace.Record, step *rounds.Step, d *direction) bool {
 	if !plainData[r.Opcode] || r.PayloadLen == 0 || step == nil || step.Marks&rounds.Retransmitted != 0 ||
 		len(a.regions) > 0 ||
@@ -79,7 +79,7 @@ type request struct {
 type Analyzer struct {
 	meta    trace.Meta
 	tracker *rounds.Tracker
-	general bool // takes no packet for ordinary, for tests
+	general bool // without the fast path, for tests
 	flows   []direction
 	report  *analyzers.Reporter
 
@@ -191,7 +191,7 @@ func (a *Analyzer) requested(r *trace.Record, d *direction) {
 	}
 }
 
-// answered judges a response, or what is neither that nor a request.
+// answered judges a packet that is not a request.
 func (a *Analyzer) answered(r *trace.Record, step *rounds.Step) {
 	if !r.Opcode.IsResponse() {
 		if !r.Opcode.Known() {
@@ -215,7 +215,7 @@ func (a *Analyzer) answered(r *trace.Record, step *rounds.Step) {
 	}
 }
 
-// finding returns a finding about r, or nil if enough of its kind are known.
+// finding returns a finding about r, or nil if enough of its kind are kept.
 func (a *Analyzer) finding(why cause.Cause, r *trace.Record, expected, actual string,
 	support ...uint64) *analyzers.Finding {
 	connection := r.Flow.Connection()
@@ -295,8 +295,8 @@ func dscpKind(op packet.Opcode) int {
 	return dscpRequests
 }
 
-// otherDSCP takes r, whose DSCP is not that of the packets of its kind before. What is cut off may have been trimmed,
-// which changes it.
+// otherDSCP handles r, whose DSCP differs from that of earlier packets of its kind. A packet that is cut off may have
+// been trimmed, which changes the DSCP.
 func (a *Analyzer) otherDSCP(r *trace.Record, d *direction, last *uint8) {
 	if r.Flags&trace.Truncated != 0 {
 		return
@@ -315,7 +315,7 @@ func bit(on bool) int {
 	return 0
 }
 
-// marked reports marks that a host must not set. Only where the observer is the first switch is a CE mark the host's.
+// marked reports marks that a host must not set. A CE mark is the host's only if the observer is the first switch.
 func (a *Analyzer) marked(r *trace.Record) {
 	if r.Flags&(trace.FECN|trace.BECN) != 0 {
 		a.found(causeNotification(a.what(r), bit(r.Has(trace.FECN)), bit(r.Has(trace.BECN))), r, "FECN and BECN 0",
@@ -326,7 +326,7 @@ func (a *Analyzer) marked(r *trace.Record) {
 	}
 }
 
-// atSender reports whether packets are seen as they leave their sender: somebody says that a capture was taken at its
+// atSender reports whether packets are seen as they leave their sender: the capture is declared to be taken at its
 // port.
 func (a *Analyzer) atSender(flow trace.FlowID) bool {
 	return a.meta.AtTap(flow) || a.meta.AtHosts && !a.meta.HostsInferred

@@ -43,7 +43,7 @@ func judgeWith(t *testing.T, meta trace.Meta, inferred bool, cfg fields.Config,
 	return doc.Findings
 }
 
-// rulesOf lists the rules of findings, those of mere warnings and notes with their severity.
+// rulesOf lists the rules of findings, with the severity of warnings and notes.
 func rulesOf(findings []analyzers.Finding) (list []string) {
 	for _, f := range findings {
 		rule := f.Rule
@@ -264,7 +264,7 @@ func TestResultsOfAtomics(t *testing.T) {
 	}
 }
 
-// Fields that a host is set to are held against the setting, where it is known.
+// Fields are compared with the host's settings if these are known.
 func TestFieldsAgainstTheirSettings(t *testing.T) {
 	dscp, cnp, ecn, set, clear := uint8(26), uint8(48), packet.ECT0, true, false
 	known := fields.Settings{DSCP: &dscp, CNPDSCP: &cnp, ECN: &ecn, Origin: "the test"}
@@ -320,7 +320,7 @@ func TestFieldsAgainstTheirSettings(t *testing.T) {
 	}
 }
 
-// Where packets with MigReq = 0 are asked for again although they arrived, the finding names the known cause.
+// If packets with MigReq = 0 are retransmitted on request although they arrived, the finding names the known cause.
 func TestMigReqThatDiffersNamesTheInteroperabilityFault(t *testing.T) {
 	send := func(psn packet.PSN) trace.Record {
 		return trace.Record{Opcode: packet.SendMiddle, PSN: psn, PayloadLen: 1024}
@@ -354,7 +354,7 @@ func TestMigReqThatDiffersNamesTheInteroperabilityFault(t *testing.T) {
 	}
 }
 
-// Only where packets are seen as they leave their host is a CE mark the host's.
+// A CE mark is the host's only if packets are seen as they leave it.
 func TestMarksAreTheHostsAtItsPort(t *testing.T) {
 	data := trace.Record{Opcode: packet.WriteOnly, PSN: 5, ECN: packet.CE, PayloadLen: 64}
 	ack := trace.Record{Opcode: packet.Acknowledge, Flow: 1, PSN: 5, ECN: packet.CE}

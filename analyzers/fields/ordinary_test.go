@@ -12,7 +12,7 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// Packets with the headers of those before are judged the short way, with the findings of the general one.
+// The fast path for packets with the headers of those before yields the same findings.
 func TestPacketsWithTheUsualHeadersAreJudgedLikeAnyOther(t *testing.T) {
 	side := func(host byte) trace.Side { return trace.Side{IP: netip.AddrFrom4([4]byte{10, 0, 0, host}), QPN: 7} }
 	connections, err := trace.NewConnections([]trace.Connection{{Index: 1, MTU: 1024, Requester: side(1),

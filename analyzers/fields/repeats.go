@@ -13,8 +13,8 @@ import (
 // maxRepeats bounds how many retransmissions of a trace have their payload compared.
 const maxRepeats = 1 << 16
 
-// freshNS is how long before a READ response passes the observer its data may have been read, or a WRITE that passed
-// before may be executed.
+// freshNS is how long before a READ response passes the observer its data may have been read, or how long after a WRITE
+// passes it may be executed.
 const freshNS = 10_000_000
 
 // repeat is a packet that was sent before.

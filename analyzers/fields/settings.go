@@ -10,7 +10,7 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// Settings are what one side of a connection is set to. nil: not known, not judged.
+// Settings are those of one side of a connection. nil: unknown, not judged.
 type Settings struct {
 	DSCP    *uint8 // of all packets but CNPs
 	CNPDSCP *uint8
@@ -42,7 +42,7 @@ func (c *Config) of(connection, side int) *Settings {
 	return &s
 }
 
-// settings holds a packet against what its sender is set to.
+// settings compares a packet with its sender's settings.
 func (a *Analyzer) settings(r *trace.Record, s *Settings) {
 	want, what := s.DSCP, r.Opcode.String()
 	if r.Opcode == packet.CNP {
@@ -75,8 +75,7 @@ func (s *Settings) agree(r *trace.Record) bool {
 		(s.MigReq == nil || *s.MigReq == r.Has(trace.MigReq))
 }
 
-// set reports a field of the IP header that is not what its sender is set to. Switches may rewrite it on the way to a
-// capture.
+// set reports an IP header field that differs from its sender's setting. Switches before a capture may rewrite it.
 func (a *Analyzer) set(why cause.Cause, r *trace.Record, expected, actual string) {
 	f := a.finding(why, r, expected, actual)
 	if f == nil {
@@ -98,7 +97,7 @@ func slowPathText(toOne bool) string {
 		"those that exceed it: the interoperability fault of E810 (which sends MigReq = 0) and ConnectX that Lumina found."
 }
 
-// naked is a NAK by which a receiver refused what had passed the observer unharmed.
+// naked is a NAK by which a receiver refused a packet that had passed the observer undamaged.
 type naked struct {
 	count int64
 	id    uint64

@@ -52,7 +52,7 @@ func causeMadeUnexplained(w what) cause.Cause {
 		w.at)
 }
 
-// Causes lists an example of each cause: what the tests of this package make the analyzer report.
+// Causes lists an example of each cause.
 func Causes() []cause.Cause {
 	p := what{who: "sw1", number: 1, size: cause.Bytes(64), src: 1, dst: 2, at: 2400}
 	made := what{who: "sw1", number: 5, at: 2400}

@@ -11,15 +11,14 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// Analyzer follows each packet through each switch by what is on the wire: it does not trust the simulator's packet
-// numbers to tell a copy from its original. Memory is bounded by what is inside switches.
+// Analyzer follows each packet through each switch by its headers: it does not use the simulator's packet numbers to
+// distinguish a copy from its original. Memory is bounded by what is inside switches.
 type Analyzer struct {
 	view   analyzers.SwitchView
 	report *analyzers.Reporter
 	inside []map[identity]*visit // by switch
 	free   []*visit
-	// Packets that switches make: those of which a decision was recorded and named its cause, and whether any decision was
-	// recorded.
+	// Packets that switches make: those whose recorded decision names a cause, and whether any decision was recorded.
 	caused   []map[uint64]bool // by switch and packet
 	recorded bool
 	made     int64
@@ -36,7 +35,7 @@ func New(v analyzers.SwitchView) (analyzers.SwitchJudge, error) {
 	return a, nil
 }
 
-// identity is what of a packet must survive a switch. Retransmissions have the same: visits count them.
+// identity is what a switch must not change. Retransmissions have the same identity: visits count them.
 type identity struct {
 	src, dst   uint32
 	flow       uint32
@@ -50,11 +49,11 @@ func identify(t *trace.SwitchTap) identity {
 	return identity{t.Src, t.Dst, t.Flow, t.Protocol, t.Kind, t.Connection, t.Number}
 }
 
-// visit is a packet inside a switch, or several that look alike: a retransmission can meet the header of a segment that
-// another switch cut.
+// visit is a packet inside a switch, or several with one identity: a retransmission can meet the header of a segment
+// that another switch cut.
 type visit struct{ sizes []int32 } // with which they came in
 
-// take removes the packet that leaves or is dropped with a size, and reports whether one came in with it. A packet of
+// take removes the packet that leaves or is dropped with a size, and reports whether one arrived with it. A packet of
 // another size can only be the header of the largest.
 func (v *visit) take(size int32) bool {
 	i := slices.Index(v.sizes, size)
@@ -99,8 +98,8 @@ func (a *Analyzer) Observe(t *trace.SwitchTap) {
 		a.leave(t)
 	case trace.Dropped:
 		delete(a.caused[t.Switch], t.ID)
-		// Of what a switch drops as trimmed a copy is still to leave, also of a copy that another switch made; whoever drops
-		// a copy of its own drops the last of it.
+		// If a switch drops a packet as trimmed, a copy is still to leave, even of a copy that another switch made. If it
+		// drops its own copy, nothing is left.
 		if !a.view.Reason(t.Switch, t.Reason).Copied {
 			a.forget(a.inside[t.Switch], identify(t), t.Size)
 		}
@@ -121,7 +120,7 @@ func (a *Analyzer) enter(inside map[identity]*visit, t *trace.SwitchTap) {
 	v.sizes = append(v.sizes, t.Size)
 }
 
-// forget removes a packet that is inside no more, and reports whether one came in with its size.
+// forget removes a packet that has left, and reports whether one arrived with its size.
 func (a *Analyzer) forget(inside map[identity]*visit, k identity, size int32) bool {
 	v := inside[k]
 	if v == nil {
@@ -159,8 +158,8 @@ func (a *Analyzer) leave(t *trace.SwitchTap) {
 	}
 }
 
-// judgeMade judges a packet that leaves and has not come in, and of which the switch says that it made it. A copy of
-// such a packet is none.
+// judgeMade judges a packet that leaves without having arrived and that the switch says it made. A copy of such a
+// packet does not count.
 func (a *Analyzer) judgeMade(t *trace.SwitchTap, caused bool) {
 	a.made++
 	switch {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A retransmission meets the header of a segment that another switch cut: both look alike but for their sizes, and
-// either may leave first.
+// A retransmission meets the header of a segment that another switch cut: they differ only in size, and either may
+// leave first.
 func TestPacketsThatLookAlikeAreDistinguishedByTheirSizes(t *testing.T) {
 	for _, c := range []struct {
 		name       string

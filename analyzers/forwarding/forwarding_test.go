@@ -12,7 +12,7 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// view is two switches whose family makes packets or does not. Of what is dropped for reason 1 a copy goes on.
+// view is two switches whose family makes packets or does not. A copy of what is dropped for reason 1 goes on.
 type view struct {
 	analyzers.SwitchView
 	makes bool
@@ -177,7 +177,8 @@ func TestNothingOfBeforeAnOutageMayLeaveAfterIt(t *testing.T) {
 	}
 }
 
-// A switch that forwards, drops and trims each packet that came in, in any order, is not blamed; one packet more is.
+// A switch that forwards, drops and trims each packet that arrived, in any order, is not blamed; one that sends one
+// packet more is.
 func TestAnyOrderOfCorrectForwardingPasses(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, err := forwarding.New(view{})

@@ -1,4 +1,4 @@
-// Package forwarding judges what any switch owes the packets that it forwards or trims, from the taps at its ports.
+// Package forwarding judges whether switches forward and trim packets correctly, by the taps at their ports.
 package forwarding
 
 import "candela.dev/candela/analyzers"

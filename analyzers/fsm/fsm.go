@@ -1,6 +1,5 @@
-// Package fsm is finite state machines declared as tables: state × input → state, or the rule that this input breaks
-// there. A machine says what is legal; which input an observation amounts to is worked out by the analyzer that steps
-// it.
+// Package fsm has finite state machines declared as tables: state × input → state, or the rule that this input breaks
+// there. A machine defines what is legal; the analyzer that steps it determines the input.
 package fsm
 
 import (
@@ -22,7 +21,7 @@ type edge[R ~string] struct {
 	rule R // that this input breaks in this state; "" if it is legal
 }
 
-// Row declares edges: Input in any of the States leads to state To, or stays where it is.
+// Row declares edges: Input in any of the States leads to state To, or leaves the state unchanged.
 type Row[R ~string] struct {
 	Input  uint8
 	States []uint8 // nil: every state

@@ -52,7 +52,7 @@ type connection struct {
 
 // packet is what has been seen of one data packet.
 type packet struct {
-	sent, answered clock.Time // latest transmission; latest ACK, NACK or return that passed towards the sender
+	// latest NACK or return after that of answered, since the latest transmission; 0: none
 	delivered      clock.Time // latest header
 	// latest NACK or return after the one of told, since the latest transmission; 0: none
 	repeated                   clock.Time

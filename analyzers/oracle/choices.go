@@ -1,7 +1,6 @@
 package oracle
 
-// Choice is one freedom or duty of an endpoint as the oracle understands the standard.
-// docs/reference/oracle-choices.md has all.
+// Choice is a freedom or duty of an endpoint as the oracle reads the standard. docs/reference/oracle-choices.md lists all.
 type Choice struct {
 	Endpoint string
 	What     string

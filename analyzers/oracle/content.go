@@ -3,7 +3,7 @@ package oracle
 import "candela.dev/candela/packet"
 
 // contents maps each PSN to the request that first occupied it, as the tap saw the requester send it. PSNs of requests
-// that the tap did not see have none.
+// that the tap did not see are absent.
 type contents struct {
 	base int // PSN of index 0
 	of   []int16
@@ -41,7 +41,7 @@ func newContents(all []Packet) contents {
 	return c
 }
 
-// maxSpan bounds the PSNs of a trace; a small trace with a larger READ is cut there, and what lies beyond is unknown.
+// maxSpan bounds the PSNs of a trace. A small trace with a larger READ is cut there; the rest is unknown.
 const maxSpan = 4096
 
 // at returns the request that occupies psn, or nil if the tap saw none.
@@ -53,8 +53,8 @@ func (c *contents) at(psn int) *Packet {
 	return &c.all[c.of[k]]
 }
 
-// explicit reports whether psn asks for a response of its own, a READ response or an atomic ACK. The second result is
-// false if that is not known.
+// explicit reports whether psn requires a READ response or an atomic ACK. The second result is false if that is
+// unknown.
 func (c *contents) explicit(psn int) (yes, known bool) {
 	p := c.at(psn)
 	if p == nil {

@@ -76,8 +76,8 @@ func (t *Trace) overtaken(sent, passed int) bool {
 	return false
 }
 
-// matchTaps numbers the frames of a pair of taps: what passed is the oldest equal packet of its direction that was sent
-// and has not passed.
+// matchTaps numbers the frames of a pair of taps: a frame that passed is the oldest equal one of its direction that was
+// sent and has not passed.
 func (t *Trace) matchTaps() {
 	for i := range t.Packets {
 		p := &t.Packets[i]
@@ -91,8 +91,8 @@ func (t *Trace) matchTaps() {
 	}
 }
 
-// mate returns the number of the frame of which p passed: the oldest that has not passed yet and was not overtaken by
-// another, else the oldest, else the latest, of which p is a copy; 0 if it was not sent.
+// mate returns the number of the frame that p is: the oldest that has not passed and was not overtaken, else the
+// oldest, else the latest, of which p is a copy; 0 if it was not sent.
 func (t *Trace) mate(p *Packet, before []Packet) int {
 	oldest, latest := 0, 0
 	for k := range before {
@@ -204,7 +204,7 @@ func (p *Packet) ipsn() packet.PSN {
 	return requesterIPSN
 }
 
-// OtherPSN reports whether a PSN on the wire is one of the requests of the second host.
+// OtherPSN reports whether a PSN on the wire belongs to the requests of the second host.
 func OtherPSN(psn uint32) bool { return packet.PSN(psn).Sub(responderIPSN) > -64 }
 
 // payload reports whether the packet may carry data.
@@ -217,8 +217,8 @@ func (p *Packet) payload() bool {
 	}
 }
 
-// FromRecords returns what the oracle sees of one connection of a trace. Packets that it does not judge, such as CNPs,
-// are left out.
+// FromRecords returns what the oracle sees of one connection of a trace, without packets that it does not judge, such
+// as CNPs.
 func FromRecords(records []trace.Record, c *trace.Connection, view View) *Trace {
 	t := &Trace{View: view}
 	near := map[bool]int{} // by whose requests

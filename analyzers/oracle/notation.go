@@ -161,7 +161,7 @@ func parsePacket(fields []string, timeNS int64) (Packet, error) {
 	return p, p.parseFlags(fields[3:])
 }
 
-// Address is where the data of a READ or WRITE that starts at psn lies, unless a test says otherwise.
+// Address is the default address of the data of a READ or WRITE that starts at psn.
 func Address(psn int) uint64 { return uint64(int64(baseAddress) + int64(psn)*MTU) }
 
 func (p *Packet) parseFlags(flags []string) error {

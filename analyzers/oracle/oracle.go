@@ -1,11 +1,12 @@
 // Package oracle decides small traces of one reliable connection by exhaustive search: could an endpoint that follows
-// the standard have produced what the tap saw? It is test support. No production code imports it, and it shares nothing
-// with the analyzers that it judges: the endpoints in requester.go and responder.go are nondeterministic machines
-// written from IBTA volume 1, chapter 9. docs/reference/oracle-choices.md lists each choice that they allow.
+// the standard have produced what the tap saw? It is test support. Production code does not import it, and it shares
+// nothing with the analyzers that it judges: the endpoints in requester.go and responder.go are nondeterministic
+// machines written from IBTA volume 1, chapter 9. docs/reference/oracle-choices.md lists each choice that they allow, with its
+// clause.
 //
 // The tap is at the switch. A frame from an endpoint left it before the tap saw the frame; a frame towards an endpoint
-// arrives after that; each direction is a FIFO. So the only freedom is how many of the frames that passed towards an
-// endpoint it had received when it sent each of its own. The search follows every such interleaving at once, as sets of
+// arrives after that; each direction is FIFO. So the only freedom is how many of the frames that passed towards an
+// endpoint it had received when it sent each of its own. The search follows all such interleavings at once, as sets of
 // endpoint states.
 package oracle
 
@@ -14,8 +15,7 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// Packet is one frame as the oracle sees it. Its fields are the alphabet of the oracle; rules about other fields are
-// excluded by name (rules.go).
+// Packet is one frame with the fields that the oracle knows. Rules about other fields are excluded by name (rules.go).
 type Packet struct {
 	TimeNS   int64
 	Back     bool // from responder to requester
@@ -29,8 +29,8 @@ type Packet struct {
 	MSN      int
 	VA       uint64 // RETH address of READ and WRITE requests; what an atomic ACK brings back
 
-	// What the tap knows of the frame. A mirror sees a frame on its way from its sender and knows whether it goes on
-	// (Lost). In a pair of captures the first yields frames that were Sent, the second those that Passed.
+	// What the tap knows of the frame. A mirror sees a frame after it left its sender and knows whether it goes on (Lost).
+	// In a pair of captures the first has frames that were Sent, the second those that Passed.
 	Seen trace.Flags // trace.Sent, trace.Passed
 	Lost bool        // dropped or corrupted by the injector
 	// Frame is the same for what two taps saw of one frame. 0: seen once.
@@ -40,8 +40,7 @@ type Packet struct {
 // request reports whether the packet belongs to the requester's direction by its opcode.
 func (p *Packet) request() bool { return p.Op.IsRequest() }
 
-// other reports whether the packet belongs to the requests of the other host: requests from there, and responses to
-// there.
+// other reports whether the packet belongs to the requests of the other host.
 func (p *Packet) other() bool { return p.Op != packet.CNP && p.request() == p.Back }
 
 // packets returns how many PSNs a request occupies.
@@ -53,7 +52,7 @@ func (p *Packet) packets() int {
 }
 
 // Endpoint is one end of the requests of one host. Each host of a connection may send requests: it is then a requester
-// and a responder. Which of the two works faster is its own business, so each is judged alone.
+// and a responder, which may work at different speeds, so each is judged alone.
 type Endpoint int
 
 // Endpoints.
@@ -77,9 +76,9 @@ func (e Endpoint) Peer() Endpoint { return e ^ 1 }
 // Neighbour returns the other endpoint at the same host.
 func (e Endpoint) Neighbour() Endpoint { return OtherResponder - e }
 
-// View says what is known beside the packets.
+// View says what is known besides the packets.
 type View struct {
-	// Plain says that the trace is one capture at a tap: frames may be lost behind it, and the tap may have missed frames
+	// Plain says that the trace is one capture: frames may be lost after the tap, and the tap may have missed frames
 	// unless Complete. Otherwise every loss is marked, as in a mirror trace or a pair of captures.
 	Plain    bool
 	Complete bool
@@ -89,8 +88,8 @@ type View struct {
 	MidStream bool
 
 	TimeoutNS   int64 // local ACK timeout T; 0: not known, may be anything
-	HostDelayNS int64 // bound of the way between tap and endpoint and of the endpoint's processing; 0: not known
-	// ClockNS is how much later than stamped frames may have passed the second of two taps, whose clocks differ.
+	HostDelayNS int64 // bound of the delay between tap and endpoint and of the endpoint's processing; 0: unknown
+	// ClockNS is how much later than their timestamps frames may have passed the second of two taps, whose clocks differ.
 	ClockNS  int64
 	Retry    int // retry_cnt; negative: not known
 	RNRRetry int // rnr_retry, 7 is without limit; negative: not known
@@ -100,7 +99,7 @@ type View struct {
 type Trace struct {
 	View    View
 	Packets []Packet
-	// aliveNS is when a responder's queue pair was certainly not in error, although it may be at the end; 0: not known.
+	// aliveNS is when a responder's queue pair was certainly not in error, although it may be at the end; 0: unknown.
 	aliveNS int64
 }
 
@@ -117,21 +116,21 @@ const (
 // String names the verdict.
 func (v Verdict) String() string { return [...]string{"none", "warning", "violation"}[v] }
 
-// maxUnseen is how many frames a tap may have missed before a violation is proven all the same.
+// maxUnseen is how many missed frames do not yet prove a violation.
 const maxUnseen = 2
 
 // Decision is a verdict with what supports it.
 type Decision struct {
 	Verdict Verdict
-	Unseen  int // frames that the tap must have missed at least; maxUnseen+1: more than that, or impossible
-	// At is the index in Trace.Packets of the first packet of the endpoint that nothing explains without unseen frames;
-	// the number of packets if what is missing at the end is wrong.
+	Unseen  int // frames that the tap must have missed at least; maxUnseen+1: more, or impossible
+	// At is the index in Trace.Packets of the endpoint's first packet that nothing explains without unseen frames; the
+	// number of packets if what is missing at the end is wrong.
 	At int
 	// States is how many endpoint states the search visited.
 	States int
 }
 
-// half returns the packets that concern e, as if it belonged to the requests of the first host, and their indices in t.
+// half returns the packets of e, as if it belonged to the requests of the first host, and their indices in t.
 func (t *Trace) half(e Endpoint) (half *Trace, indices []int) {
 	half = &Trace{View: t.View}
 	other := e >= OtherRequester
@@ -175,9 +174,9 @@ func (t *Trace) lastOf(e Endpoint) (ns int64) {
 	return ns
 }
 
-// mayFail reports whether the queue pair may be in error at the end because of what e has seen, or because nobody can
-// explain what e sent. That e owes something at the end is no reason: else a host that stops working would be excused
-// twice.
+// mayFail reports whether the queue pair may be in error at the end because of what e has seen, or because what e sent
+// is unexplained. That e owes something at the end is not a reason: otherwise a host that stops working would be
+// excused twice.
 func (t *Trace) mayFail(e Endpoint, unseen int) bool {
 	half, _ := t.half(e)
 	if len(half.Packets) == 0 {
@@ -193,7 +192,7 @@ func (t *Trace) mayFail(e Endpoint, unseen int) bool {
 	return s.run()
 }
 
-// decide judges an endpoint, whose queue pair sent something else at the instant alive and may be in error at the end.
+// decide judges an endpoint. Its queue pair sent something else at alive, and may be in error at the end.
 func (t *Trace) decide(e Endpoint, alive int64, inError func(unseen int) bool) Decision {
 	var d Decision
 	for unseen := 0; ; unseen++ {

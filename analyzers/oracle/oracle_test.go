@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// judged is a trace written by hand, with what the standard says of each endpoint.
+// judged is a hand-written trace with the standard's verdict on each endpoint.
 type judged struct {
 	name   string
 	clause string

@@ -2,7 +2,7 @@ package oracle
 
 import "candela.dev/candela/packet"
 
-// requesterState is what a requester that follows the standard may be doing. PSNs are relative.
+// requesterState is a state of a requester that follows the standard. PSNs are relative.
 type requesterState struct {
 	i, j   int16 // frames received and sent
 	unseen int8
@@ -41,7 +41,8 @@ func (r *requester) initial(add func(requesterState)) {
 
 func (r *requester) progress(s requesterState) (i, j int) { return int(s.i), int(s.j) }
 
-// settled: a requester at rest has everything acknowledged, or it has given up as the retry counters allow (9.9.2.1.1).
+// settled reports whether a requester may be at rest: everything is acknowledged, or it gave up as the retry counters
+// allow (9.9.2.1.1).
 func (r *requester) settled(s requesterState) bool {
 	v := &r.x.view
 	switch {
@@ -56,7 +57,7 @@ func (r *requester) settled(s requesterState) bool {
 	return v.TimeoutNS == 0 && (!s.nak || s.resent)
 }
 
-// failed: the queue pair is in error, or goes there because a retry counter is used up.
+// failed reports whether the queue pair is in error, or will be because a retry counter is exhausted.
 func (r *requester) failed(s requesterState, atRest bool) bool {
 	v := &r.x.view
 	switch {
@@ -81,7 +82,7 @@ func (r *requester) steps(s requesterState, add func(requesterState)) {
 				r.receive(n, x.in[s.i].Packet, add)
 			}
 		}
-		if x.view.Plain { // lost behind the tap
+		if x.view.Plain { // lost after the tap
 			n := s
 			n.i++
 			add(n)
@@ -98,7 +99,8 @@ func (r *requester) steps(s requesterState, add func(requesterState)) {
 	}
 }
 
-// givesUp puts the queue pair in error because a retry counter is used up, though an answer may still come (9.9.2.1.1).
+// givesUp puts the queue pair in error because a retry counter is exhausted, though an answer may still come
+// (9.9.2.1.1).
 func (r *requester) givesUp(s requesterState) (requesterState, bool) {
 	v := &r.x.view
 	switch {
@@ -153,9 +155,8 @@ func (r *requester) send(s requesterState, p *Packet, add func(requesterState)) 
 	}
 }
 
-// restart is the decision to go back to una: for a NAK or an implied NAK at once, after an RNR NAK when its time is
-// over, else when the timer expires (9.7.5.2.2, 9.7.5.2.8, 9.7.6.1.1, 9.7.6.1.3). The retry counters bound it
-// (9.9.2.1.1).
+// restart is the decision to go back to una: immediately after a NAK or an implied NAK, after the wait of an RNR NAK,
+// else when the timer expires (9.7.5.2.2, 9.7.5.2.8, 9.7.6.1.1, 9.7.6.1.3). The retry counters bound it (9.9.2.1.1).
 func (r *requester) restart(s requesterState) (requesterState, bool) {
 	v := &r.x.view
 	switch {
@@ -211,7 +212,7 @@ func (r *requester) sent(n requesterState, startsTimer bool, add func(requesterS
 	add(n)
 }
 
-// follows reports whether p may be the first transmission behind the request before it (9.7.3.1 and table 38 of
+// follows reports whether p may be the first transmission after the request before it (9.7.3.1 and table 38 of
 // 9.7.4.1.2).
 func (r *requester) follows(p *Packet) bool {
 	if !announces(p) || !p.fits() {
@@ -247,8 +248,8 @@ func announces(p *Packet) bool {
 	}
 }
 
-// fits reports whether the payload is as long as its place in the message allows: FIRST and MIDDLE fill the path MTU,
-// LAST has at least one byte (9.7.4.1.6).
+// fits reports whether the payload length fits its place in the message: FIRST and MIDDLE fill the path MTU, LAST has
+// at least one byte (9.7.4.1.6).
 func (p *Packet) fits() bool {
 	switch {
 	case !p.payload():
@@ -262,11 +263,10 @@ func (p *Packet) fits() bool {
 	}
 }
 
-// own reports whether p is what the trace knows as the request of its PSN: the first that was seen there.
+// own reports whether p is the first request seen at its PSN.
 func (r *requester) own(p *Packet) bool { return r.x.contents.at(p.PSN) == p || r.same(p) }
 
-// firstOfWrite returns the packet that announced the length of the WRITE of which p is a later packet; nil if it was
-// not seen.
+// firstOfWrite returns the packet that announced the length of the WRITE that p belongs to; nil if it was not seen.
 func (r *requester) firstOfWrite(p *Packet) *Packet {
 	if p.Op.Verb() != packet.VerbWrite {
 		return nil
@@ -283,7 +283,7 @@ func (r *requester) firstOfWrite(p *Packet) *Packet {
 }
 
 // same reports whether p repeats the request of its PSN: identical, or the rest of a READ from p's PSN on (9.7.2;
-// 9.4.4: a repeated READ asks for exactly the part that is missing).
+// 9.4.4: a repeated READ requests exactly the part that is missing).
 func (r *requester) same(p *Packet) bool {
 	first := r.x.contents.at(p.PSN)
 	if first == nil {
@@ -302,7 +302,7 @@ func (r *requester) same(p *Packet) bool {
 		first.Lacks == p.Lacks
 }
 
-// lacksAtEnd returns how many bytes the last response to a READ lacks of the path MTU.
+// lacksAtEnd returns how many bytes less than the path MTU the last response to a READ has.
 func (p *Packet) lacksAtEnd() int {
 	if p.Count == 0 {
 		return MTU
@@ -343,7 +343,7 @@ func (r *requester) acknowledge(s requesterState, psn int32, syndrome packet.Syn
 	case syndrome.IsRNR():
 		r.acknowledged(s, psn-1, func(n requesterState) {
 			if n.una == psn {
-				if charged := n; n.rnr && r.x.view.RNRRetry >= 0 { // it comes twice: the second one may cost a retry of its own
+				if charged := n; n.rnr && r.x.view.RNRRetry >= 0 { // the second one may cost another retry
 					charged.rnrs++
 					add(charged)
 				}
@@ -362,7 +362,7 @@ func (r *requester) acknowledge(s requesterState, psn int32, syndrome packet.Syn
 			add(n)
 		})
 	default:
-		// A READ or atomic without its answer before psn makes it an implied NAK for that (9.7.6.1.1).
+		// An unanswered READ or atomic before psn makes it an implied NAK for that (9.7.6.1.1).
 		r.acknowledged(s, psn-1, func(n requesterState) {
 			if n.una < psn {
 				add(n)
@@ -373,8 +373,8 @@ func (r *requester) acknowledge(s requesterState, psn int32, syndrome packet.Syn
 	}
 }
 
-// unasked adds what else than dropping it a requester may do with an answer to what it has not sent. The standard
-// leaves that open: the responder is to blame.
+// unasked adds what a requester may do with an answer to what it has not sent, other than drop it. The standard leaves
+// that open: the responder is at fault.
 func (r *requester) unasked(s requesterState, add func(requesterState)) {
 	n := s
 	n.failed = true
@@ -387,8 +387,8 @@ func (r *requester) unasked(s requesterState, add func(requesterState)) {
 	}
 }
 
-// acknowledged adds what follows when everything up to and with psn is acknowledged: a READ or atomic without its
-// answer stops it there, an implied NAK (9.7.5.1.2, 9.7.6.1.1).
+// acknowledged adds what follows when everything through psn is acknowledged. An unanswered READ or atomic stops it
+// there and is an implied NAK (9.7.5.1.2, 9.7.6.1.1).
 func (r *requester) acknowledged(s requesterState, psn int32, add func(requesterState)) {
 	for p := s.una; p <= psn; p++ {
 		explicit, known := r.x.contents.explicit(int(p))
@@ -404,8 +404,8 @@ func (r *requester) acknowledged(s requesterState, psn int32, add func(requester
 	r.advanced(s, psn+1, add)
 }
 
-// advanced adds the state after progress to una. A restart that was decided before, by a NAK or because the timer had
-// run out, may still come; it starts at what is the oldest then.
+// advanced adds the state after progress to una. A restart that a NAK or the timer caused before may still follow; it
+// starts at the oldest PSN by then.
 func (r *requester) advanced(s requesterState, una int32, add func(requesterState)) {
 	n := r.advance(s, una)
 	add(n)
@@ -454,7 +454,7 @@ func (r *requester) response(s requesterState, p *Packet, add func(requesterStat
 	first := r.x.contents.at(p.PSN)
 	fits := first == nil || first.Op == packet.ReadRequest && p.Op.IsReadResponse() ||
 		first.Op.Verb() == packet.VerbAtomic && p.Op == packet.AtomicAcknowledge
-	if !fits || !r.expected(first, p) { // not what was asked for: dropped, fatal, an implied NAK, or taken as it is
+	if !fits || !r.expected(first, p) { // not what was requested: dropped, fatal, an implied NAK, or accepted
 		add(s)
 		n := s
 		n.failed = true
@@ -473,8 +473,8 @@ func (r *requester) response(s requesterState, p *Packet, add func(requesterStat
 	})
 }
 
-// expected reports whether the opcode of a READ response is one that the requester may count on at its place; else it
-// may also drop the response.
+// expected reports whether the opcode of a READ response fits its place; otherwise the requester may also drop the
+// response.
 func (r *requester) expected(first, p *Packet) bool {
 	if first == nil || first.Op != packet.ReadRequest {
 		return true
@@ -521,7 +521,7 @@ func (r *requester) sendUnseen(s requesterState, add func(requesterState)) {
 	}
 }
 
-// newUnseen is the first transmission of a request, of any length if nothing is known of it.
+// newUnseen adds an unseen first transmission of a request, of any length if nothing is known of it.
 func (r *requester) newUnseen(s requesterState, add func(requesterState)) {
 	c := &r.x.contents
 	if s.una == s.next && r.x.timed {

@@ -14,23 +14,23 @@ const (
 	readResponses
 )
 
-// responderState is what a responder that follows the standard may be doing. It serves requests one after the other:
-// what a pipelined responder does looks the same as serving each a little later. PSNs are relative.
+// responderState is a state of a responder that follows the standard. It serves one request after the other: a
+// pipelined responder looks like one that serves each a little later. PSNs are relative.
 type responderState struct {
 	i, j   int16 // frames received and sent
 	unseen int8
 	failed bool // the queue pair is in the error state
-	silent bool // a NAK is out: requests behind the expected one are dropped without a word (9.7.5.2)
+	silent bool // a NAK was sent: requests after the expected one are dropped silently (9.7.5.2)
 	owes   obligation
 	at     int32 // PSN of what it owes; of READ responses the next
-	end    int32 // READ responses: the PSN behind the last
+	end    int32 // READ responses: the PSN after the last
 	start  int32 // READ responses: the first
 	lacks  int16 // READ responses: bytes that the last lacks; negative: not known
 	expect int32 // PSN of the next request to execute
 	msn    int32
-	// acks is one more than the highest PSN whose acknowledgement was asked for and has not been sent; none: nothing.
+	// acks is the highest PSN whose acknowledgement was requested and not sent, plus one; none: nothing.
 	acks int32
-	// duplicate is the PSN of the latest request if that is a duplicate SEND or WRITE without response; none: it is not.
+	// duplicate is the PSN of the latest request if that is a duplicate SEND or WRITE without response; else none.
 	duplicate int32
 	mid       message
 	rest      int16 // packets of a WRITE that are still to come; negative: not known
@@ -38,7 +38,7 @@ type responderState struct {
 	newest    int32 // PSN of the latest READ or atomic executed, none: nothing
 	replay    bool  // what it owes answers a duplicate
 	said      int32 // the highest MSN sent
-	// pulled are the frames from i on that were served before those that came earlier: the lowest bit is frame i.
+	// pulled are the frames from i on that were served before earlier ones: the lowest bit is frame i.
 	pulled uint64
 }
 
@@ -99,7 +99,7 @@ func (r *responder) initial(add func(responderState)) {
 
 func (r *responder) progress(s responderState) (i, j int) { return int(s.i), int(s.j) }
 
-// settled: a responder at rest owes nothing.
+// settled reports whether a responder may be at rest: it owes nothing.
 func (r *responder) settled(s responderState) bool {
 	return s.failed || s.owes == nothing && s.acks == none
 }
@@ -118,7 +118,7 @@ func (r *responder) steps(s responderState, add func(responderState)) {
 		case x.mayReceive(s.i, s.j):
 			r.receive(n, x.in[s.i].Packet, add)
 		}
-		if x.view.Plain { // lost behind the tap
+		if x.view.Plain { // lost after the tap
 			add(n)
 		}
 		r.pull(s, add)
@@ -158,7 +158,7 @@ func (r *responder) send(s responderState, p *Packet, add func(responderState)) 
 	case p.Op != packet.Acknowledge:
 		return
 	case p.Syndrome.IsAck():
-		// 9.7.5.1.1: everything up to the PSN was executed. A duplicate may be answered with its own PSN or any later
+		// 9.7.5.1.1: everything up to the PSN was executed. A duplicate may be answered with its own PSN or a later one
 		// (9.7.5.1.3).
 		latest := s.expect - 1
 		if s.owes != nothing || psn > latest || psn < latest && (s.duplicate == none || psn < s.duplicate) || !s.began() {
@@ -188,10 +188,10 @@ func (r *responder) send(s responderState, p *Packet, add func(responderState)) 
 // began reports whether the responder has executed anything that an ACK could name.
 func (s *responderState) began() bool { return s.msn == anyMSN || s.expect > 0 }
 
-// counts reports whether the MSN of a response is one that the responder can have had when it sent it, and takes note
-// of it. It is the number of messages completed (9.7.7.1): at least those that the response answers. Later requests may
-// be complete, too, since SENDs and WRITEs may pass a READ and the MSN may be filled in last. The first of several READ
-// responses need not count the READ.
+// counts reports whether the responder can have had the MSN of a response when it sent it, and keeps it. It is the
+// number of messages completed (9.7.7.1): at least those that the response answers. Later requests may be complete,
+// too, since SENDs and WRITEs may pass a READ and the MSN may be filled in last. The first of several READ responses
+// need not count the READ.
 func (r *responder) counts(s *responderState, p *Packet) bool {
 	msn := int32(p.MSN)
 	if s.msn == anyMSN {
@@ -231,7 +231,7 @@ func (r *responder) completedAfter(s *responderState, psn int32) int32 {
 // ahead returns how many more messages the responder may have completed when it sends its next frame.
 func (r *responder) ahead(s *responderState) int32 {
 	if s.owes == fatalNak || s.owes == rnrNak {
-		return 0 // nothing is executed behind it
+		return 0 // nothing after it is executed
 	}
 	later := *s
 	for k := int(s.i); k < len(r.x.in) && r.x.mayReceive(int16(k), s.j-1); k++ {
@@ -262,7 +262,7 @@ func (r *responder) responded(s *responderState, psn int32) {
 	r.covered(s, psn)
 }
 
-// done leaves nothing behind that would tell equal states apart.
+// done clears fields that no longer matter, so that equal states compare equal.
 func (s *responderState) done() {
 	s.owes, s.at, s.end, s.start, s.lacks, s.replay = nothing, 0, 0, 0, 0, false
 }
@@ -273,8 +273,8 @@ func (r *responder) covered(s *responderState, psn int32) {
 	}
 }
 
-// fitsPlace reports whether the opcode of a READ response is that of its place in the request being answered, or in the
-// request that this one repeats: the rule about the opcodes of replays is not the oracle's.
+// fitsPlace reports whether the opcode of a READ response fits its place in the request being answered, or in the
+// request that this one repeats: the oracle does not judge the opcodes of replays.
 func (r *responder) fitsPlace(s responderState, p *Packet) bool {
 	if p.Op == placeOpcode(int(s.start), int(s.end), p.PSN) {
 		return true
@@ -328,8 +328,8 @@ func (r *responder) receive(s responderState, p *Packet, add func(responderState
 	}
 }
 
-// pull serves a repeated READ or atomic before requests that came earlier and have later PSNs: responses keep the order
-// of PSNs. Those requests wait for their answers meanwhile.
+// pull serves a repeated READ or atomic before earlier requests with later PSNs: responses are in the order of PSNs.
+// Those requests wait for their answers meanwhile.
 func (r *responder) pull(s responderState, add func(responderState)) {
 	x := r.x
 	if s.failed || s.owes != nothing {
@@ -354,8 +354,8 @@ func (r *responder) pull(s responderState, add func(responderState)) {
 	}
 }
 
-// absorb takes the repetition of a READ or atomic whose answer is still due: one answer serves both if it brings all
-// that the repetition asks for (9.7.5.1.3 wants the duplicate answered, not each copy of it).
+// absorb handles the repetition of a READ or atomic whose answer is still due: one answer serves both if it has all
+// that the repetition requests (9.7.5.1.3 wants the duplicate answered, not each copy of it).
 func (r *responder) absorb(s responderState, p *Packet, add func(responderState)) {
 	psn := int32(p.PSN)
 	switch {
@@ -370,8 +370,8 @@ func (r *responder) absorb(s responderState, p *Packet, add func(responderState)
 	}
 }
 
-// outOfOrder: a request is missing. A gap is NACKed once (9.7.4.1.1, 9.7.5.2); a NAK that has not left when the missing
-// request arrives need not leave.
+// outOfOrder handles a request after a gap, which is NACKed once (9.7.4.1.1, 9.7.5.2). A NAK that has not left when the
+// missing request arrives need not leave.
 func (r *responder) outOfOrder(s responderState, p *Packet, add func(responderState)) {
 	if s.silent {
 		add(s)
@@ -385,8 +385,8 @@ func (r *responder) outOfOrder(s responderState, p *Packet, add func(responderSt
 	add(s)
 }
 
-// repairedBeforeNext reports whether the expected request can have arrived before the next response left and, where the
-// delays of hosts are bounded, before the NAK for p had to leave.
+// repairedBeforeNext reports whether the expected request can have arrived before the next response left and, if host
+// delays are bounded, before the NAK for p had to leave.
 func (r *responder) repairedBeforeNext(s responderState, p *Packet) bool {
 	for k := int(s.i); k < len(r.x.in) && r.x.mayReceive(int16(k), s.j); k++ {
 		h := r.x.view.HostDelayNS
@@ -400,8 +400,7 @@ func (r *responder) repairedBeforeNext(s responderState, p *Packet) bool {
 	return false
 }
 
-// nextIs reports whether the next frame that the responder sends, as far as the tap knows, is a NAK for psn that is of
-// this kind.
+// nextIs reports whether the next frame from the responder, as far as the tap knows, is a NAK of this kind for psn.
 func (r *responder) nextIs(s responderState, psn int32, kind func(packet.Syndrome) bool) bool {
 	if int(s.unseen) < r.x.budget {
 		return true
@@ -415,7 +414,7 @@ func (r *responder) nextIs(s responderState, psn int32, kind func(packet.Syndrom
 
 func fatal(s packet.Syndrome) bool { return s.IsNak() && s != packet.SyndromeNakSequence }
 
-// inOrder takes the expected request: it is executed, or refused for now (RNR NAK, 9.7.5.2.8) or for ever.
+// inOrder handles the expected request: it is executed, or refused temporarily (RNR NAK, 9.7.5.2.8) or for good.
 func (r *responder) inOrder(s responderState, p *Packet, add func(responderState)) {
 	psn := int32(p.PSN)
 	s.duplicate = none
@@ -498,7 +497,7 @@ func execute(s responderState, p *Packet) responderState {
 	return s
 }
 
-// duplicate takes a duplicate request: it is not executed, but answered as before (9.7.5.1.3, 9.4.4, 9.4.5).
+// duplicate handles a duplicate request: it is not executed, but answered as before (9.7.5.1.3, 9.4.4, 9.4.5).
 func (r *responder) duplicate(s responderState, p *Packet, add func(responderState)) {
 	psn := int32(p.PSN)
 	first := r.x.contents.at(p.PSN)
@@ -522,7 +521,7 @@ func (r *responder) duplicate(s responderState, p *Packet, add func(responderSta
 		add(s)
 	case p.Op.Verb() == packet.VerbAtomic:
 		if first != nil && first.Op != p.Op {
-			// Results are found by PSN; whether the kind of atomic is compared, too, is the responder's business.
+			// Results are found by PSN; a responder may or may not compare the kind of atomic, too.
 			r.nonsense(s, psn, add)
 			if first.Op.Verb() != packet.VerbAtomic {
 				return
@@ -554,8 +553,8 @@ func (r *responder) duplicate(s responderState, p *Packet, add func(responderSta
 // end is where the data of a READ ends, in bytes from PSN 0.
 func (p *Packet) end() int { return p.PSN*MTU + p.Count*MTU - p.Short }
 
-// answeredSince reports whether the answer to [psn, end) left after the duplicate that is being received had passed the
-// tap: it may then have arrived while that answer was due, before requests that the search served in between, and
+// answeredSince reports whether the answer to [psn, end) left after the duplicate being received had passed the tap:
+// the duplicate may have arrived while that answer was due, before requests that the search served in between, and
 // shares the answer.
 func (r *responder) answeredSince(s responderState, psn, end int32) bool {
 	x := r.x
@@ -572,8 +571,8 @@ func (r *responder) answeredSince(s responderState, psn, end int32) bool {
 	return end <= psn
 }
 
-// coveredSince reports whether a response that acknowledges psn left after the duplicate that is being received had
-// passed the tap.
+// coveredSince reports whether a response that acknowledges psn left after the duplicate being received had passed the
+// tap.
 func (r *responder) coveredSince(s responderState, psn int32) bool {
 	x := r.x
 	for j := int(s.j) - 1; s.i > 0 && j >= 0 && x.out[j].index > x.in[s.i-1].index; j-- {

@@ -33,8 +33,8 @@ func rxeRecords(t *testing.T, name string, pair bool) ([]trace.Record, *trace.Co
 	return records, c.Meta().Connections
 }
 
-// TestSoftRoCEIsPossible holds the oracle against a real stack: whole captures, which came to rest, every beginning of
-// them, and windows of twelve packets.
+// TestSoftRoCEIsPossible judges captures of a real stack: whole ones, which came to rest, every prefix of them, and
+// windows of twelve packets.
 func TestSoftRoCEIsPossible(t *testing.T) {
 	files, err := filepath.Glob("../../packet/testdata/rxe/*.in.pcap")
 	if err != nil || len(files) == 0 {

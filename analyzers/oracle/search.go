@@ -18,7 +18,7 @@ type experience struct {
 	in, out  []event
 	contents contents
 	budget   int // unseen frames
-	// timed: times matter. Without bounds and waits every order that the taps allow is possible, and states stay few.
+	// timed: times matter. Without bounds and waits every order that the taps allow is possible, with fewer states.
 	timed   bool
 	aliveNS int64 // what arrived until then was dealt with at the end; 0: nothing need be
 }
@@ -48,8 +48,8 @@ func (x *experience) mayReceive(i, j int16) bool {
 	return int(j) == len(x.out) || x.in[i].index < x.out[j].index
 }
 
-// sendTime returns the earliest instant at which the endpoint can have sent frame j if it was not done with earlier
-// things before t. The second result is false if that is too late for the tap to see it when it did.
+// sendTime returns the earliest time at which the endpoint can have sent frame j if it was busy before t. The second
+// result is false if that is later than the tap saw it.
 func (x *experience) sendTime(i, j int16, t int64) (int64, bool) {
 	if !x.timed {
 		return 0, true
@@ -74,7 +74,7 @@ func (x *experience) receiveTime(i int16, t int64) (int64, bool) {
 	return t, x.view.HostDelayNS == 0 || t <= x.latest(i)
 }
 
-// latest returns when the endpoint has certainly received frame i, where the delay is bounded.
+// latest returns when the endpoint has certainly received frame i, if the delay is bounded.
 func (x *experience) latest(i int16) int64 {
 	return x.in[i].TimeNS + x.view.HostDelayNS + x.view.ClockNS
 }
@@ -88,7 +88,7 @@ type machine[S comparable] interface {
 	progress(s S) (i, j int)
 	// settled reports whether a closed trace may end here, all frames sent and received.
 	settled(s S) bool
-	// failed reports whether the queue pair is in error, or gets there if nothing more comes.
+	// failed reports whether the queue pair is in error, or will be if nothing more arrives.
 	failed(s S, atRest bool) bool
 }
 

@@ -22,7 +22,7 @@ func causeDisabled(who cause.Argument, gap cause.Ratio) cause.Cause {
 		"%v spaced its packets at %v their time on the wire although its reaction point is off.", who, gap)
 }
 
-// Causes lists an example of each cause: what the tests of this package make the analyzer report.
+// Causes lists an example of each cause.
 func Causes() []cause.Cause {
 	who, twice := cause.Requester(0), cause.Ratio(2)
 	return []cause.Cause{

@@ -1,15 +1,14 @@
 // Package rp checks a reaction point of DCQCN: how fast a sender sends before and after congestion notification
 // packets.
 //
-// The rate is read off the gaps between neighbouring packets of one message. A gap tells the sender's pace only if
-// nothing else left its port in between, both packets are full and the second was ready when the first left; of a
-// message under way the NIC has all packets at hand. So only gaps between consecutive MIDDLE packets count, and only
-// where no other packet of the same side stands between them. A gap is measured in units of the packet's time on the
-// wire: 1 is line rate.
+// The rate is computed from the gaps between neighbouring packets of one message. A gap shows the sender's pace only if
+// nothing else left its port in between, both packets are full and the second was ready when the first left. In the
+// middle of a message the NIC has all packets ready, so only gaps between consecutive MIDDLE packets count, and only if
+// no other packet of the same side is between them. The unit of a gap is the packet's time on the wire: 1 is line rate.
 //
-// What the analyzer does not claim: how deep a cut or how steep a recovery must be. NICs differ in that, and DCQCN
-// leaves the parameters open. It convicts a sender that does nothing, that never recovers, or that slows down to a
-// steady pace without a reason; a sender that has seen losses is not judged, because slow restart is one.
+// The depth of a cut and the steepness of a recovery are not judged: NICs differ, and DCQCN leaves the parameters open.
+// A violation is a sender that does nothing, that never recovers, or that slows down to a steady pace without a reason.
+// A sender that has seen losses is not judged, because slow restart is a reason.
 package rp
 
 import (
@@ -25,9 +24,9 @@ import (
 // Name is the analyzer's name in configurations, metrics and rule ids.
 const Name = "rp"
 
-// Config is what a test knows about its endpoints beyond the trace. The zero Config judges nothing.
+// Config is what a test knows about its endpoints besides the trace. The zero Config judges nothing.
 type Config struct {
-	// Requester and Responder are the settings of the connections' two sides, each as sender of data.
+	// Requester and Responder are the settings of the connections' two sides as senders of data.
 	Requester, Responder ReactionPoint
 }
 
@@ -35,7 +34,7 @@ type Config struct {
 type ReactionPoint struct {
 	Known   bool // without it nothing is judged
 	Enabled bool
-	// LineRate is the speed of the port in bit/s; 0: not known, and nothing is judged.
+	// LineRate is the speed of the port in bit/s; 0: unknown, nothing is judged.
 	LineRate int64
 	// DelayNS bounds the time from the switch into the NIC's rate limiter and back to the switch, in nanoseconds.
 	DelayNS int64
@@ -49,7 +48,7 @@ const (
 	enough    = 64   // gaps at line rate that show a sender not to react
 	steady    = 32   // gaps that make a steady pace
 	patientNS = 5_000_000
-	// patientNS is far beyond any NIC's time to the first increase: 55 us in the paper, 300 us in NVIDIA's default.
+	// patientNS is longer than any NIC's time to the first increase: 55 us in the paper, 300 us is NVIDIA's default.
 )
 
 // Analyzer follows the rate of every connection's data.
@@ -71,7 +70,7 @@ type recent struct {
 
 // flow is the data that one side of a connection sends.
 type flow struct {
-	overhead int64         // bytes on the wire beside the payload of a MIDDLE packet
+	overhead int64         // bytes on the wire besides the payload of a MIDDLE packet
 	started  [2]bool       // by PSN space
 	next     [2]packet.PSN // follows the latest packet
 	lossy    bool          // something was retransmitted, or a NAK asks for it
@@ -91,7 +90,7 @@ type flow struct {
 	silent     bool    // judged for recovery
 }
 
-// run is a number of gaps in a row that are alike.
+// run is a number of consecutive gaps of similar size.
 type run struct {
 	n           int
 	least, most float64
@@ -173,7 +172,7 @@ func (a *Analyzer) notified(r *trace.Record) {
 // middle reports whether o is a packet in the middle of a message.
 func middle(o packet.Opcode) bool { return !o.Starts() && !o.Ends() }
 
-// data follows a data packet; before is the packet that left the same port before it.
+// data handles a data packet; before is the packet that left the same port before it.
 func (a *Analyzer) data(r *trace.Record, before *recent) {
 	f, rp := &a.flows[r.Flow], a.sender(r.Flow)
 	space := r.Opcode.Space() & 1
@@ -193,7 +192,7 @@ func (a *Analyzer) data(r *trace.Record, before *recent) {
 	a.gap(r, f, rp, float64(r.TimeNS-before.ns)/onWire)
 }
 
-// interrupted notes that the time since the flow's latest packet says nothing of its pace, and may have been long
+// interrupted records that the time since the flow's latest packet does not show its pace, and may have been long
 // enough to recover from a CNP unseen.
 func (f *flow) interrupted() { f.fast, f.pace, f.judgeable = run{}, run{}, false }
 
@@ -230,7 +229,7 @@ func (a *Analyzer) slowDown(r *trace.Record, f *flow, rp *ReactionPoint) {
 		fmt.Sprintf("%d gaps in a row of %.2f times the packets' time on the wire", f.pace.n, f.pace.most))
 }
 
-// react watches for a reaction to the first CNP. Later ones may cut the rate by next to nothing.
+// react watches for a reaction to the first CNP. Later ones may cut the rate only slightly.
 func (a *Analyzer) react(r *trace.Record, f *flow, rp *ReactionPoint, slow bool) {
 	if !f.judgeable || f.slowed {
 		return
@@ -250,7 +249,7 @@ func (a *Analyzer) react(r *trace.Record, f *flow, rp *ReactionPoint, slow bool)
 	}
 }
 
-// recover watches for a sender that becomes faster again after the last CNP.
+// recover watches for a sender that speeds up after the last CNP.
 func (a *Analyzer) recover(r *trace.Record, f *flow, rp *ReactionPoint, gap float64) {
 	since := r.TimeNS - f.lastNS
 	if since <= rp.DelayNS || f.silent {
@@ -289,7 +288,7 @@ func statement(rule string) string {
 	return ""
 }
 
-// Finish returns findings, and the times from first CNPs to the first packet that came late.
+// Finish returns findings, and the times from first CNPs to the first delayed packet.
 func (a *Analyzer) Finish() analyzers.Result {
 	return analyzers.Result{Findings: a.report.Findings(), Metrics: []analyzers.Metric{a.reacted.Metric()}}
 }

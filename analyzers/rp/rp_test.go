@@ -58,7 +58,7 @@ func (w *wire) record(flow trace.FlowID, op packet.Opcode, psn packet.PSN) trace
 		ICRC:  packet.ICRCNotCheckable}
 }
 
-// send sends n packets of a connection's message under way at a multiple of their time on the wire.
+// send sends n packets in the middle of a message at a multiple of their time on the wire.
 func (w *wire) send(connection, n int, pace float64) {
 	for range n {
 		w.now += int64(pace * onWire)

@@ -9,7 +9,7 @@ import (
 	"candela.dev/candela/sai"
 )
 
-// what is a packet that leaves the switch, beside how it arrived.
+// what is a packet that leaves the switch, and how it arrived.
 type what struct {
 	who  cause.Switch
 	came *entry // nil: not known
@@ -202,14 +202,14 @@ func causeUnclear(who cause.Switch, port string) cause.Cause {
 		who, cause.Name(port))
 }
 
-// Causes lists an example of each cause: what the tests of this package make the analyzer report.
+// Causes lists an example of each cause.
 func Causes() []cause.Cause {
 	return slices.Concat(copyExamples(), counterExamples())
 }
 
 func copyExamples() []cause.Cause {
 	from, to := netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("10.0.0.1")
-	// left is packet 1, which arrives with 1500 bytes for queue 1 of port Ethernet0, and a change of how its copy leaves.
+	// left is packet 1, which arrives with 1500 bytes for queue 1 of port Ethernet0, with a change to how its copy leaves.
 	left := func(change func(came *entry, left *sai.Observation)) what {
 		e := &entry{queue: 1, Observation: sai.Observation{ID: 1, Src: from, Dst: to, SrcPort: 1000, DstPort: 4791,
 			Protocol: 17, DSCP: 8, TTL: 64, Length: 1500}}

@@ -14,7 +14,7 @@ type miscount struct {
 	want               cause.Argument
 }
 
-// of returns a cause whose sentence says which counter had which value, and then what it should have had.
+// of returns a cause whose sentence has the counter, its value, and what it should have been.
 func (m miscount) of(rule, code, why string, more ...cause.Argument) cause.Cause {
 	if m.where == "switch" {
 		m.where = "the switch"
@@ -23,7 +23,7 @@ func (m miscount) of(rule, code, why string, more ...cause.Argument) cause.Cause
 	return cause.Of(rule, code, "%v counted %v in %v of %v; "+why, args...)
 }
 
-// seen is a number of things, as far as taps tell.
+// seen is a number of things that taps saw.
 type seen struct {
 	span
 	noun string
@@ -40,7 +40,7 @@ func (s seen) String() string {
 	return n + " " + s.noun + "s"
 }
 
-// of is what a counter counts, and what is said if the taps saw another number.
+// of is what a counter counts, and the sentence if the taps saw another number.
 type of struct{ rule, code, noun, why string }
 
 func (o of) cause(m miscount) cause.Cause { return m.of(o.rule, o.code, o.why) }

@@ -11,7 +11,7 @@ import (
 	"candela.dev/candela/sai"
 )
 
-// book has what the tests of this package make the analyzer report: each cause, as documented.
+// book keeps what the tests of this package make the analyzer report.
 var book = causetest.NewBook(judge.Causes())
 
 func TestMain(m *testing.M) { os.Exit(book.Main(m)) }
@@ -20,7 +20,8 @@ func TestEveryRuleHasCausesWithSentences(t *testing.T) {
 	causetest.Table(t, judge.Rules(), judge.Causes())
 }
 
-// lostCopy are the counters of a switch that got packets 1 to 3, sent 1 whole and a copy of 2, and lost the copy of 3.
+// lostCopy are the counters of a switch that received packets 1 to 3, sent 1 whole and a copy of 2, and lost the copy
+// of 3.
 func lostCopy() sai.Snapshot {
 	s := snapshot(sai.Queue{Packets: sai.Unavailable, Bytes: sai.Unavailable, DroppedPackets: 2, DroppedBytes: 3000,
 		Trim: 2, TxTrim: 1, DroppedTrim: 1})

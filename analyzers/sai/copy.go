@@ -13,7 +13,7 @@ const (
 	ce     = 3
 )
 
-// checkWhole judges a packet that left as long as it came and with its DSCP.
+// checkWhole judges a packet that left with the length and DSCP with which it arrived.
 func (a *Analyzer) checkWhole(e *entry, o *sai.Observation) {
 	if o.Length != e.Length {
 		a.violate(causeWholeLength(a.what(e, o)), o, e, fmt.Sprintf("%d bytes", e.Length), fmt.Sprintf("%d bytes", o.Length))
@@ -32,7 +32,7 @@ func (a *Analyzer) checkCopy(e *entry, o *sai.Observation, mixed bool) {
 		return
 	}
 	a.checkEligible(e, o)
-	// A twin may be the one that was meant; what depends on when it arrived is not judged then.
+	// It may be a different packet with the same signature; what depends on its arrival time is not judged then.
 	if !mixed {
 		a.checkOrder(e, o)
 		a.checkRoom(e, o)
@@ -66,14 +66,13 @@ func (a *Analyzer) countCopy(e *entry, o *sai.Observation, mixed bool) {
 	a.trimmed.Record(int64(o.Length))
 }
 
-// runt reports whether a packet is too short to be cut, by one of the settings that it may have met.
+// runt reports whether a packet is too short to be cut under one of the settings that it may have met.
 func (a *Analyzer) runt(e *entry) bool {
 	return e.Length <= a.compiled[e.settings].settings.Trimming.Size ||
 		e.Length <= a.compiled[e.other].settings.Trimming.Size
 }
 
-// checkRemarked judges a long packet that left whole with another DSCP: it was not cut, or it should have kept its
-// DSCP.
+// checkRemarked judges a long packet that left whole with another DSCP: either it was not cut, or its DSCP was changed.
 func (a *Analyzer) checkRemarked(e *entry, o *sai.Observation) {
 	if a.expects(e, func(t *compiled) bool { return t.dscp[o.Port] == int(o.DSCP) }) {
 		size := a.compiled[e.settings].settings.Trimming.Size
@@ -177,11 +176,11 @@ func (a *Analyzer) checkEligible(e *entry, o *sai.Observation) {
 	}
 }
 
-// roomSlack is what a queue may hold of packets that have begun to leave: one of the largest, and some.
+// roomSlack bounds the bytes of packets that have begun to leave a queue.
 const roomSlack = 10_000
 
-// checkRoom judges whether a packet was trimmed though its queue held no more than half of what it may. What has
-// arrived and not left is the most that it can have held; queues that hold copies, too, are not judged.
+// checkRoom judges whether a packet was trimmed although its queue held at most half of its limit. The queue held at
+// most what had arrived and not left; queues that also hold copies are not judged.
 func (a *Analyzer) checkRoom(e *entry, o *sai.Observation) {
 	pool := int64(a.config.PoolBytes)
 	if pool == 0 || e.out != o.Port || e.settings != e.other || a.ports[o.Port].lostCopyTarget[e.queue] {

@@ -8,7 +8,7 @@ import (
 	"candela.dev/candela/sai"
 )
 
-// judgeCounters holds the switch's counters against what was seen, and against each other.
+// judgeCounters compares the switch's counters with what was seen, and with each other.
 func (a *Analyzer) judgeCounters(s sai.Snapshot) {
 	if s.Schema == "" {
 		a.note(causeNoCounters(a.who()), "no counters were given: only packets were judged")
@@ -78,7 +78,7 @@ func (s span) String() string {
 	return fmt.Sprintf("%d to %d", s.low, s.high)
 }
 
-// within reports a counter outside of s, where the switch keeps it, and whether it did.
+// within reports a counter outside of s, if the switch has it, and returns whether it did.
 func (a *Analyzer) within(why of, where, counter string, c sai.Count, s span) bool {
 	if !c.Known() || int64(c) >= s.low && int64(c) <= s.high {
 		return false
@@ -185,7 +185,7 @@ func (a *Analyzer) judgeQueue(p *portState, q int, c *sai.Port) {
 	a.judgeDropped(p, at, q, c, where)
 }
 
-// judgeLosses holds packets that never left against the counters of copies.
+// judgeLosses compares packets that never left with the counters of copies.
 func (a *Analyzer) judgeLosses(at *tally, c *sai.Queue, where string) {
 	lost := span{at.mustTrim, at.mustTrim + at.mayTrim}
 	switch {
@@ -208,8 +208,8 @@ func (a *Analyzer) judgeLosses(at *tally, c *sai.Queue, where string) {
 		span{at.copies + at.mustTrim, at.copies + at.ambiguous + at.mustTrim + at.mayTrim})
 }
 
-// judgeDropped holds originals that were not admitted against the counters of drops. Lost copies may count as drops of
-// the trim queue too: the proposal does not say, and test plans rely on it.
+// judgeDropped compares originals that were not admitted with the counters of drops. Lost copies may count as drops of
+// the trim queue, too: the proposal does not say, and test plans rely on it.
 func (a *Analyzer) judgeDropped(p *portState, at *tally, q int, c *sai.Port, where string) {
 	var lost, lostBytes int64
 	if p.lostCopyTarget[q] {
@@ -235,7 +235,7 @@ func (a *Analyzer) largestCopy() int64 {
 	return int64(size)
 }
 
-// judgeSentBy holds a queue's counter of packets sent against what left by it, where the taps tell the queue.
+// judgeSentBy compares a queue's counter of packets sent with what left by it, if the taps show the queue.
 func (a *Analyzer) judgeSentBy(p *portState, q int, c *sai.Queue, where string) {
 	var known int64
 	for i := range p.queues {
@@ -251,7 +251,7 @@ func (a *Analyzer) judgeSentBy(p *portState, q int, c *sai.Queue, where string) 
 	a.within(ofQueueSent, where, "SAI_QUEUE_STAT_PACKETS", c.Packets, s)
 }
 
-// judgeACL holds the counters of entries against the packets that match them, unless entries changed.
+// judgeACL compares the counters of entries with the packets that match them, unless entries changed.
 func (a *Analyzer) judgeACL(list []sai.ACL) {
 	rules := a.compiled[0].settings.Rules
 	for i := range a.compiled {

@@ -19,8 +19,7 @@ type judge struct {
 	stopped  []bool
 }
 
-// NewJudge returns the judge of the switches of v, which speak the vocabulary of package sai: sai.Device and
-// sai.Snapshot.
+// NewJudge returns the judge of the switches of v, whose settings and counters are sai.Device and sai.Snapshot.
 func NewJudge(v analyzers.SwitchView) (analyzers.SwitchJudge, error) {
 	j := &judge{view: v, stopped: make([]bool, v.Switches())}
 	for i := range v.Switches() {
@@ -33,7 +32,7 @@ func NewJudge(v analyzers.SwitchView) (analyzers.SwitchJudge, error) {
 	return j, nil
 }
 
-// begin returns an analyzer of a switch from now on, and what the switch counts now.
+// begin returns a new analyzer of a switch, and the switch's counters now.
 func (j *judge) begin(sw int) (*Analyzer, sai.Snapshot, error) {
 	v := j.view
 	d, err := j.device(sw)
@@ -98,8 +97,7 @@ func (j *judge) Observe(t *trace.SwitchTap) {
 // Decide implements analyzers.SwitchJudge.
 func (j *judge) Decide(*trace.Decision) {}
 
-// Changed implements analyzers.SwitchJudge. Settings that cannot be read are an error of the switch, and with it of the
-// run.
+// Changed implements analyzers.SwitchJudge. Settings that cannot be read are an error of the switch and fail the run.
 func (j *judge) Changed(now clock.Time, sw int) {
 	if d, err := j.device(sw); err == nil {
 		j.switches[sw].AddChange(Change{FromPS: int64(now), Settings: d.Settings})
@@ -113,8 +111,8 @@ func (j *judge) Stopping(_ clock.Time, sw int) {
 	j.switches[sw].Finish(j.before[sw])
 }
 
-// Started implements analyzers.SwitchJudge: packets and counters are judged anew, and what was found and measured
-// stays. Settings that cannot be read are an error of the switch, and with it of the run.
+// Started implements analyzers.SwitchJudge: a new analyzer judges packets and counters; findings and metrics so far are
+// kept. Settings that cannot be read are an error of the switch and fail the run.
 func (j *judge) Started(_ clock.Time, sw int) {
 	a, s, err := j.begin(sw)
 	if err != nil {
@@ -169,8 +167,8 @@ const (
 	protocolICMP = 1
 )
 
-// Observation returns what a tap on the link of a packet would see. The queue by which a packet leaves is told too:
-// mirrored ports of a real switch do not.
+// Observation returns what a tap on the link of a packet would see, and the queue by which the packet leaves, which
+// mirrored ports of a real switch do not show.
 func Observation(t *trace.SwitchTap, address func(host uint32, v6 bool) netip.Addr) sai.Observation {
 	o := sai.Observation{
 		ID: t.ID, TimePS: int64(t.Time), Port: t.Port, Side: sai.Before, Queue: sai.UnknownQueue,
@@ -198,9 +196,9 @@ func Observation(t *trace.SwitchTap, address func(host uint32, v6 bool) netip.Ad
 	return o
 }
 
-// signature is what a generator stamps on a packet: its flow and its number, which but for TCP's data count
-// retransmissions apart. Of TCP, either end counts for itself. Answers to NDP data that came twice have nothing else to
-// differ by than the path tag: they may overtake each other on different paths.
+// signature identifies a packet by its flow and number. Retransmissions have other numbers, except those of TCP data.
+// Each end of a TCP connection has its own numbers. Two answers to duplicated NDP data differ only in the path tag:
+// they may overtake each other on different paths.
 func signature(t *trace.SwitchTap) uint64 {
 	number := t.Number
 	switch t.Protocol {

@@ -6,12 +6,12 @@ import (
 	"candela.dev/candela/sai"
 )
 
-// fcs is the check sequence of a frame. SAI's headers say of octets only that they are octets. The counters bear the
-// names of those of RFC 2863, and for Ethernet RFC 3635 has these count the MAC header and the FCS. Not every switch
-// does, nor all its tables alike.
+// fcs is the length of a frame's check sequence. SAI's headers do not say what octets include. The counters have the
+// names of those of RFC 2863; for Ethernet, RFC 3635 has these count the MAC header and the FCS. Not every switch does,
+// nor all its tables.
 const fcs = 4
 
-// minFrame is the least a frame has, without FCS. Taps may see less of one that is padded on the wire.
+// minFrame is the shortest frame, without FCS. Taps may see fewer bytes of one that is padded on the wire.
 const minFrame = 60
 
 // padding returns what a frame of so many bytes is filled up with.
@@ -32,8 +32,7 @@ type octets struct {
 	paused        bool   // pause frames, which the taps don't see, may be among them
 }
 
-// fits reports whether a counter is that of the packets that were seen, and of any number of pause frames, each of
-// which has size bytes.
+// fits reports whether a counter is that of the packets that were seen and any number of pause frames of size bytes.
 func (o *octets) fits(s span, c sai.Count, size int64) bool {
 	if s.holds(c) || !o.paused {
 		return s.holds(c)
@@ -42,7 +41,7 @@ func (o *octets) fits(s span, c sai.Count, size int64) bool {
 	return more >= 0 && (s.low != s.high || more%size == 0)
 }
 
-// judge holds a counter against the packets that it has counted.
+// judge compares a counter with the packets that it has counted.
 func (o *octets) judge(where, counter string, c sai.Count, packets, bytes span) {
 	if !c.Known() {
 		return
@@ -73,7 +72,7 @@ func (o *octets) finish() {
 	}
 }
 
-// judgeOctets holds octets against what the taps saw.
+// judgeOctets compares octets with what the taps saw.
 func (a *Analyzer) judgeOctets(s *sai.Snapshot) {
 	ports, queued, acl := octets{a: a, kind: "ports", paused: a.paused()}, octets{a: a, kind: "queues"},
 		octets{a: a, kind: "ACL entries"}
@@ -110,8 +109,8 @@ func (a *Analyzer) paused() bool {
 	return false
 }
 
-// sent returns how many packets and bytes left by the port as its interface statistics count: copies may be among them
-// or not, which the counter of packets tells.
+// sent returns how many packets and bytes left by the port as its interface statistics count. The counter of packets
+// shows whether copies are included.
 func (p *portState) sent(counted sai.Count) (packets, bytes span) {
 	var ambiguous, unclear int64
 	for q := range p.queues {
@@ -128,7 +127,7 @@ func (p *portState) sent(counted sai.Count) (packets, bytes span) {
 	return span{p.left - p.copies - ambiguous, p.left}, span{p.leftBytes - p.copyBytes - unclear, p.leftBytes}
 }
 
-// judgeQueueOctets judges the octets of queues, where the taps tell by which a packet left.
+// judgeQueueOctets judges the octets of queues, if the taps show the queue of a packet.
 func (a *Analyzer) judgeQueueOctets(o *octets, p *portState, c *sai.Port) {
 	var known int64
 	for q := range p.queues {

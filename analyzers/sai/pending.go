@@ -18,11 +18,11 @@ type slot struct {
 	twin       int32 // the next one with the same signature
 }
 
-// crowd is the arrivals with one signature that were inside together: from when there is one until there is none. Which
-// of them a departure belongs to nobody sees.
+// crowd is the arrivals with one signature that were inside together, until none is left. It is unknown which of them a
+// departure is.
 type crowd struct {
 	head, tail int32
-	mixed      bool    // there were several at once
+	mixed      bool    // several were inside at the same time
 	unlike     bool    // and they differ in what is seen of them or set for them
 	blurred    bool    // and that in what they count as
 	looks      []entry // if so, one of each kind
@@ -59,7 +59,7 @@ func (p *pending) add(e *entry) {
 	p.by[e.Signature] = in
 }
 
-// join notes how an arrival looks beside those that are inside.
+// join records how an arrival differs from those inside.
 func (c *crowd) join(e, other *entry) {
 	c.mixed = true
 	if !c.unlike && e.alike(other) {
@@ -77,13 +77,13 @@ func (c *crowd) join(e, other *entry) {
 	c.blurred = c.blurred || !e.countsAs(other)
 }
 
-// countsAs reports whether it makes no difference to any count which of two arrivals a departure belongs to.
+// countsAs reports whether all counts are the same whichever of two arrivals a departure is.
 func (e *entry) countsAs(o *entry) bool {
 	return e.Length == o.Length && e.DSCP == o.DSCP && e.Src == o.Src && e.Dst == o.Dst && e.settings == o.settings &&
 		e.other == o.other
 }
 
-// alike reports whether nothing but their times tells two arrivals apart.
+// alike reports whether two arrivals differ only in time.
 func (e *entry) alike(o *entry) bool {
 	a, b := *e, *o
 	for _, x := range []*entry{&a, &b} {
@@ -92,7 +92,7 @@ func (e *entry) alike(o *entry) bool {
 	return a == b
 }
 
-// take removes the arrival that a departure belongs to, if it is one of several the one that looks most like it.
+// take removes the arrival of a departure: of several the one that fits best.
 func (a *Analyzer) take(o *sai.Observation) (entry, crowd, bool) {
 	p := &a.pending
 	in, ok := p.by[o.Signature]
@@ -107,7 +107,7 @@ func (a *Analyzer) take(o *sai.Observation) (entry, crowd, bool) {
 	return e, in, true
 }
 
-// closest returns the arrival before the one, among those with a signature, that a departure looks most like.
+// closest returns the arrival before the one, among those with a signature, that fits a departure best.
 func (a *Analyzer) closest(in *crowd, o *sai.Observation) int32 {
 	proper, found := int32(none), false
 	for before, i := int32(none), in.head; i != none; before, i = i, a.pending.slots[i].twin {
@@ -125,7 +125,7 @@ func (a *Analyzer) closest(in *crowd, o *sai.Observation) int32 {
 	return proper
 }
 
-// remove takes out the arrival with a signature that comes after another, or the first of them.
+// remove removes the arrival with a signature that comes after another, or the first of them.
 func (p *pending) remove(signature uint64, before int32) (entry, crowd) {
 	in := p.by[signature]
 	i := in.head
@@ -176,7 +176,7 @@ func (a *Analyzer) fitsAny(looks []entry, o *sai.Observation) bool {
 	return false
 }
 
-// fits reports whether no rule, but those of time, is against a departure being that of an arrival.
+// fits reports whether a departure can be that of an arrival by all rules except those about time.
 func (a *Analyzer) fits(e *entry, o *sai.Observation) bool {
 	if e.queue < 0 || e.queue >= queues {
 		return true
@@ -196,7 +196,7 @@ func (a *Analyzer) fits(e *entry, o *sai.Observation) bool {
 	return !a.refuted
 }
 
-// blur notes that what is counted of the queues that unlike packets were meant for may be counted of the wrong one.
+// blur records that counts of the queues of different packets with one signature may be attributed to the wrong queue.
 func (a *Analyzer) blur(port int, in *crowd) {
 	if !in.blurred {
 		return

@@ -1,8 +1,8 @@
 // Package sai judges a switch that trims packets by what taps before and after it saw, and by its own counters.
 //
-// From outside nobody sees whether a queue was full, so no packet is ever blamed for having been trimmed or not: what
-// is judged is what copies look like, which packets may have them, in which order they leave, and whether every packet
-// that arrived is accounted for, delivered, trimmed or counted.
+// The taps do not show whether a queue was full, so whether a packet should have been trimmed is not judged. What is
+// judged: the form of copies, which packets may have copies, in which order they leave, and whether every packet that
+// arrived is accounted for: delivered, trimmed or counted.
 package sai
 
 import "candela.dev/candela/analyzers"

@@ -16,31 +16,30 @@ type Change struct {
 	Settings sai.Settings
 }
 
-// Config is what the analyzer must know beside the packets.
+// Config is what the analyzer must know besides the packets.
 type Config struct {
 	Ports []string // names by number; bindings and maps of the settings use them
 	// Settings are in order of time; the first holds from the beginning.
 	Settings []Change
 	// Name is the switch's in findings; "": the only one.
 	Name string
-	// GracePS is how long after a change either setting may still be met: 0 on one clock with the switch, about a second
+	// GracePS is how long after a change either setting may apply: 0 if the switch shares the clock, about a second
 	// through a management plane.
 	GracePS int64
 	// PortOf returns the egress port towards a destination; false if there are several or it is unknown. Nil: none is
 	// known.
 	PortOf func(netip.Addr) (int, bool)
-	// PoolBytes is the shared buffer that queues without a limit of their own are admitted to; 0: unknown, then nobody is
-	// blamed for trimming what would have had room.
+	// PoolBytes is the shared buffer of queues without a limit; 0: unknown, then trimming despite room is not judged.
 	PoolBytes int
-	// Strict says that a port serves its highest queue first, always: then copies may be held to overtake data.
+	// Strict says that a port always serves its highest queue first: then copies must overtake data.
 	Strict bool
-	// ReactionPS is how long after a packet's arrival its copy may enter the trim queue; 0: at once.
+	// ReactionPS is how long after a packet's arrival its copy may enter the trim queue; 0: immediately.
 	ReactionPS int64
-	// Closed says that nothing but observed packets crosses the switch: then counters may not exceed what was seen.
+	// Closed says that only observed packets cross the switch: then counters may not exceed what was seen.
 	Closed bool
-	// Undrained says that packets may still be inside at the end: what is missing is not judged then.
+	// Undrained says that packets may still be inside at the end: missing packets are not judged then.
 	Undrained bool
-	// MaxPending bounds how many arrivals are remembered that have not left; 0: 262 144, more than any switch holds.
+	// MaxPending bounds the arrivals kept that have not left; 0: 262 144, more than any switch holds.
 	MaxPending int
 }
 
@@ -94,11 +93,11 @@ type portState struct {
 	firstPS        int64
 	lastPS         int64
 	lostCopyTarget []bool // queues that copies of this port go to
-	// queues that are held to a rate or may be paused, now or at another time: they may wait while lower ones send
+	// queues with a rate limit or that may be paused, at any time: they may wait while lower ones send
 	shaped []bool
 }
 
-// dataRing is how many departures of a queue are remembered to prove that a copy was overtaken.
+// dataRing is how many departures of a queue are kept, to prove that a copy was overtaken.
 const dataRing = 32
 
 // tally is what was seen of the packets meant for one queue of one port.
@@ -117,7 +116,7 @@ type tally struct {
 
 type aclTally struct{ packets, bytes, padding int64 }
 
-// New returns an analyzer. It panics if c has no settings: that is a mistake of the caller, not of the switch.
+// New returns an analyzer. It panics if c has no settings, which is a programming error.
 func New(c Config) *Analyzer {
 	if len(c.Settings) == 0 {
 		panic("analyzers/sai: no settings")
@@ -157,10 +156,10 @@ func New(c Config) *Analyzer {
 	return a
 }
 
-// queues is how many queues of a port the analyzer knows: as many as a SAI queue index may name in SONiC.
+// queues is how many queues of a port the analyzer knows: SONiC has 8.
 const queues = 8
 
-// AddChange tells the analyzer of settings that hold from now on, for callers that learn of them as they happen.
+// AddChange adds settings that apply from now on, for callers that learn of them as they happen.
 func (a *Analyzer) AddChange(c Change) { a.compiled = append(a.compiled, a.compile(c)) }
 
 func (a *Analyzer) compile(c Change) compiled {
@@ -285,7 +284,7 @@ func (a *Analyzer) depart(o *sai.Observation) {
 		return
 	}
 	if !in.blurred {
-		a.release(&e) // of packets that differ nobody knows which has gone
+		a.release(&e) // it is unknown which of several different packets has left
 	}
 	if e.queue < 0 || e.queue >= queues {
 		return
@@ -427,10 +426,10 @@ func (a *Analyzer) mayTrim(e *entry, s, port int) bool {
 	return p.Action == sai.DropAndTrim && !p.Lossless && matching(t.settings.Rules, &e.Observation) < 0
 }
 
-// Cut says that the observation ended while packets were inside, like Config.Undrained, when that is known only now.
+// Cut is Config.Undrained for callers that know it only at the end.
 func (a *Analyzer) Cut() { a.config.Undrained = true }
 
-// Finish judges the counters, which are those since before the first observation, and returns the results.
+// Finish judges the counters, counted since before the first observation, and returns the results.
 func (a *Analyzer) Finish(counters sai.Snapshot) analyzers.Result {
 	for a.pending.size > 0 {
 		a.miss(a.pending.oldest())
@@ -439,7 +438,7 @@ func (a *Analyzer) Finish(counters sai.Snapshot) analyzers.Result {
 	return a.result()
 }
 
-// inherit goes on with what an analyzer of the same switch, now finished, found and measured.
+// inherit takes over findings and metrics of an earlier, finished analyzer of the same switch.
 func (a *Analyzer) inherit(before *Analyzer) {
 	a.report, a.latency, a.trimmed, a.coverage = before.report, before.latency, before.trimmed, before.coverage
 	a.sent = before.copyShares()
@@ -452,7 +451,7 @@ func (a *Analyzer) result() analyzers.Result {
 	return r
 }
 
-// share is the metric of which part of each port's bytes were copies', in thousandths, ports that sent none left out.
+// share is the metric of the copies' part of each port's bytes, in thousandths, without ports that sent none.
 func (a *Analyzer) share() analyzers.Metric {
 	d := analyzers.NewDistribution("sai.copy-share-permille", analyzers.UnitCount, 0)
 	for _, s := range a.copyShares() {
@@ -466,7 +465,7 @@ func (a *Analyzer) share() analyzers.Metric {
 // sentShare is what left by a port, and the copies among it.
 type sentShare struct{ copies, copyBytes, bytes int64 }
 
-// copyShares returns what left by each port, before the latest start of the switch, too.
+// copyShares returns what left by each port, including before the latest start of the switch.
 func (a *Analyzer) copyShares() []sentShare {
 	list := make([]sentShare, len(a.ports))
 	copy(list, a.sent)

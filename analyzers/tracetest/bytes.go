@@ -10,7 +10,8 @@ import (
 // recordBytes is the size of a record in a fuzzer's input.
 const recordBytes = 16
 
-// Records turns any bytes into records, for fuzzing. Most of the numbers are small, so that random changes keep sense.
+// Records turns any bytes into records, for fuzzing. Most of the numbers are small, so that random changes stay
+// meaningful.
 func Records(data []byte) []trace.Record {
 	var records []trace.Record
 	now := int64(0)

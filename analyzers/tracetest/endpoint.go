@@ -19,7 +19,7 @@ type endpoint struct {
 	asked           int64 // READ: place that an implied NAK asked for, −1: none
 	retries         int
 	dead            bool
-	nakReceived     int64 // when the NAK behind the pending restart came; 0: another cause
+	nakReceived     int64 // when the NAK that caused the pending restart arrived; 0: another cause
 
 	// Responder.
 	want   int64

@@ -1,6 +1,6 @@
-// Package tracetest makes traces for tests of analyzers: by hand in a line notation, and from endpoints simulated with
+// Package tracetest makes traces for tests of analyzers: by hand in a line notation, and from simulated endpoints with
 // random delays on both sides of the switch and any pattern of losses. The endpoints are written for this package
-// alone, so that what they share with an analyzer is the specification only.
+// alone, so that they share only the specification with an analyzer.
 package tracetest
 
 import (
@@ -22,8 +22,8 @@ const (
 	ResponderIPSN packet.PSN = 0xfffff0
 )
 
-// Connections returns n connections between requesters 10.0.0.1, 10.0.0.3, … (one address each if spread, else all the
-// first) and the responder 10.0.0.2.
+// Connections returns n connections from requesters 10.0.0.1, 10.0.0.3, … (one address each if spread, else all the
+// first) to the responder 10.0.0.2.
 func Connections(n int, spread bool) *trace.Connections {
 	list := make([]trace.Connection, n)
 	for i := range list {

@@ -35,7 +35,7 @@ type Bug int
 const (
 	NoBug          Bug = iota
 	EarlyTimeout       // the timer expires after a quarter of its time
-	ImpatientRNR       // an RNR NAK is answered at once
+	ImpatientRNR       // an RNR NAK is answered immediately
 	UnpacedCNP         // every marked packet yields a CNP
 	DeafToMarks        // no CNPs
 	UnprovokedCNP      // every 16th data packet yields a CNP
@@ -49,7 +49,7 @@ const (
 	AckLatency      = 500
 	CNPLatency      = 700
 	packetGap       = 100
-	// RNRCode stands for 10 us.
+	// RNRCode is 10 us.
 	RNRCode = 1
 )
 

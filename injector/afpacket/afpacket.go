@@ -1,10 +1,10 @@
-// Package afpacket is the injector pipeline in Go on packet rings: the portable datapath, with the events that only
-// software can do (delay, duplicate, reorder, rewrite), for every interface that Linux has.
+// Package afpacket is the injector pipeline in Go on packet rings: the portable datapath for every Linux interface,
+// with the events that only software has (delay, duplicate, reorder, rewrite).
 //
-// Frames leave through XDP sockets in copy mode, or packet sockets where an interface can't have one.
+// Frames leave through XDP sockets in copy mode, or packet sockets where an interface does not support them.
 //
-// One goroutine, [Switch.Run], owns pipeline and sockets. It takes frames as they come from all ports in turn, so that
-// sequence numbers, stamps and ITER agree, and lets the caller's lock go between rounds of at most a few dozen frames.
+// One goroutine, [Switch.Run], owns pipeline and sockets. It takes frames from all ports in turn, so that sequence
+// numbers, stamps and ITER agree, and releases the caller's lock between rounds of at most a few dozen frames.
 package afpacket
 
 import (
@@ -23,12 +23,12 @@ type Config struct {
 	Seed  uint64   // of the UDP destination ports of mirror copies
 	// PacketSockets has frames sent through packet sockets even where an XDP socket could.
 	PacketSockets bool
-	// Report is told what went wrong while packets pass, such as a port that went down; nil: nobody is. It must not block.
+	// Report is called with faults while packets pass, such as a port that went down. It must not block; nil: no reports.
 	Report func(error)
 }
 
 // PortStats counts what a port lost. A run with losses must not be analysed: the trace shows frames that never left, or
-// lacks some that a host sent.
+// lacks frames that a host sent.
 type PortStats struct {
 	Name     string
 	Received uint64
@@ -38,8 +38,8 @@ type PortStats struct {
 	Unsent   uint64 // the kernel refused to send
 }
 
-// round is how many frames of one port are taken before the next port's turn.
+// round is how many frames of one port are taken before the next port is served.
 const round = link.DefaultBatch
 
-// Pipeline returns the datapath to program. Whoever does holds the lock that Run's do takes.
+// Pipeline returns the datapath to program, under the lock that Run's do takes.
 func (s *Switch) Pipeline() *pipeline.Pipeline { return s.pipeline }

@@ -1,6 +1,6 @@
 package afpacket
 
-// arena holds the frames of one round: what senders have queued must stay where it is until they flush.
+// arena holds the frames of one round: queued frames must stay in place until they are flushed.
 type arena struct {
 	chunks [][]byte
 	at     int // chunk in use
@@ -19,8 +19,8 @@ func (a *arena) room(n int) []byte {
 	return a.chunks[a.at]
 }
 
-// keep makes b, which was built in room's slice, part of the arena, and returns it. A b that outgrew the room is on its
-// own.
+// keep makes b, which was built in room's slice, part of the arena, and returns it. A b that outgrew the room has its
+// own memory.
 func (a *arena) keep(b []byte) []byte {
 	c := a.chunks[a.at]
 	if len(b) > 0 && len(c)+len(b) <= cap(c) && &b[0] == &c[len(c) : len(c)+1][0] {

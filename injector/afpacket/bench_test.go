@@ -21,7 +21,7 @@ import (
 // for each second of CPU time of the switch's thread, system calls included: what one core can do.
 func BenchmarkMirrored(b *testing.B) { benchmarkMirrored(b, false) }
 
-// BenchmarkMirroredPacketSockets is the same where there are no XDP sockets to send through.
+// BenchmarkMirroredPacketSockets is the same with packet sockets for sending.
 func BenchmarkMirroredPacketSockets(b *testing.B) { benchmarkMirrored(b, true) }
 
 func benchmarkMirrored(b *testing.B, packetSockets bool) {

@@ -22,8 +22,8 @@ type port struct {
 	stats  PortStats
 }
 
-// count notes what was not sent when it should have been. What goes later after all, as a port comes back, stays
-// counted: the trace shows a packet at its place and the host got it at another time.
+// count counts what was not sent when it should have been. A frame that is sent later, when a port returns, remains
+// counted: the trace has it at its place, but the host got it at another time.
 func (p *port) count() {
 	p.stats.Sent = p.sender.Sent()
 	p.stats.Unsent = max(p.stats.Unsent, p.handed-p.stats.Sent-uint64(p.sender.Pending()))
@@ -38,7 +38,7 @@ type sender interface {
 	Close() error
 }
 
-// openSender takes an XDP socket, which costs the kernel less than a packet socket, where there can be one.
+// openSender opens an XDP socket if possible, which costs the kernel less than a packet socket.
 func openSender(name string, packetSockets bool) (sender, error) {
 	if !packetSockets {
 		if s, err := link.OpenXDPSender(name); err == nil {
@@ -128,7 +128,7 @@ func (s *Switch) Run(ctx context.Context, do func(func())) error {
 		if !busy {
 			if err := s.waiter.Wait(s.patience()); err != nil {
 				s.report(err)
-				// A port that is down says so at once and for as long as it is: look again in a while.
+				// A port that is down reports it immediately and repeatedly: wait a little.
 				pause(ctx, 10*time.Millisecond)
 			}
 		}
@@ -157,7 +157,7 @@ func (s *Switch) report(err error) {
 	}
 }
 
-// now is the kernel's monotonic clock: the one that the xdp datapath stamps with, too.
+// now is the kernel's monotonic clock, which the xdp datapath uses, too.
 func (s *Switch) now() clock.Time {
 	return clock.Time(0).Add(clock.FromStd(s.offset + time.Since(s.origin)))
 }
@@ -172,7 +172,7 @@ func (s *Switch) patience() time.Duration {
 	return max(0, next.Add(1).Sub(s.now()).Std())
 }
 
-// round takes what has arrived, a few frames of each port, and reports whether there may be more.
+// round handles frames that have arrived, a few of each port, and reports whether there may be more.
 func (s *Switch) round() (more bool) {
 	s.began = time.Now()
 	arrived := s.began.UnixNano()
@@ -185,7 +185,7 @@ func (s *Switch) round() (more bool) {
 			}
 			s.ports[i].tap.Keep() // until it is sent
 			s.ports[i].stats.Received++
-			s.waits.Add(time.Duration(arrived - f.Time)) // a round is short beside a wait that matters
+			s.waits.Add(time.Duration(arrived - f.Time)) // a round is short compared with a wait that matters
 			if f.Length != len(f.Data) {
 				s.ports[i].stats.Cut++
 				continue
@@ -224,7 +224,7 @@ func (o outlet) Transmit(port uint16, frame []byte) {
 	}
 }
 
-// longRound is what a round takes if its thread lost the CPU: its frames waited between ring and sender.
+// longRound is what a round takes if its thread was preempted: its frames waited between ring and sender.
 const longRound = time.Millisecond
 
 // flush sends what the round queued, and frees the frames that it came from.
@@ -252,7 +252,7 @@ func (s *Switch) flush() error {
 // Waits returns how long frames waited in the rings. Call it inside the lock.
 func (s *Switch) Waits() delay.Counts { return s.waits }
 
-// Stats returns what every port has lost so far. Call it inside the lock that Run's do takes, or after Run.
+// Stats returns what every port has lost so far. Call it under the lock that Run's do takes, or after Run.
 func (s *Switch) Stats() ([]PortStats, error) {
 	var list []PortStats
 	var failed []error

@@ -234,7 +234,7 @@ func oddCases() []Case {
 		edit(func(b []byte) { b[14] = 0x55 }),              // version 5
 		edit(func(b []byte) { b[12], b[13] = 0x08, 0x06 }), // ARP
 		edit(func(b []byte) { b[38], b[39] = 0, 12 }),      // a UDP length that cuts the BTH
-		edit(func(b []byte) { b[42] = 0x1f }),              // an opcode nobody knows
+		edit(func(b []byte) { b[42] = 0x1f }),              // an undefined opcode
 		// a UDP length beyond the frame: truncated
 		edit(func(b []byte) { b[38], b[39] = 0x03, 0x00 }),
 		edit(func(b []byte) { copy(b, []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}) }), // broadcast
@@ -264,7 +264,7 @@ func options() Frame {
 	return Frame{HostA, p.AppendTo(nil)}
 }
 
-// Crowd are the entries of n flows with an event on each, which none of FlowFrame's packets meets.
+// Crowd returns the entries of n flows with an event on each that no packet of FlowFrame meets.
 func Crowd(n int) []Entry {
 	src, dst := version(4).addresses()
 	var entries []Entry

@@ -1,9 +1,8 @@
 // Package datapathtest is one suite of packets-in/packets-out cases for every injector datapath: the pipeline in Go,
-// XDP, packet rings, bmv2. A case is a set of table entries, frames that arrive and, computed by the Go pipeline, the
-// frames that must leave: per port, in order, byte for byte but for the stamps that a datapath takes from its own
-// clock.
+// XDP, packet rings, bmv2. A case is a set of table entries, frames that arrive, and the frames that must leave,
+// computed by the Go pipeline: per port, in order, byte for byte except the stamps of a datapath's own clock.
 //
-// The pipeline itself is tested by hand-written expectations in its own package; here it is the reference.
+// The pipeline itself has hand-written expectations in its own package; here it is the reference.
 package datapathtest
 
 import (
@@ -103,8 +102,7 @@ func write(d switchd.Datapath, entries []Entry) error {
 	return nil
 }
 
-// Expected returns the frames that leave each port in order, as the pipeline in Go decides, with the mirror stamps
-// zero.
+// Expected returns the frames that leave each port in order, by the pipeline in Go, with mirror stamps of zero.
 func Expected(c Case) ([Ports][][]byte, error) {
 	r, err := newReference(c)
 	if err != nil {
@@ -113,7 +111,7 @@ func Expected(c Case) ([Ports][][]byte, error) {
 	return r.process(c.In)
 }
 
-// reference is the pipeline in Go, between its cases' frames, with the forwarder of every datapath in Go.
+// reference is the pipeline in Go with the forwarder of all datapaths in Go.
 type reference struct {
 	*pipeline.Pipeline
 	wire *pipeline.Wire
@@ -157,7 +155,7 @@ func ClearStamp(frame []byte) {
 	}
 }
 
-// Compare says how what left a switch differs from what was expected; nil if it does not.
+// Compare returns how the frames that left a switch differ from the expected ones; nil if equal.
 func Compare(want, got [Ports][][]byte) error {
 	for port := range want {
 		for i := range max(len(want[port]), len(got[port])) {

@@ -5,14 +5,14 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// A Cell is an action that meets a packet by one way of addressing it.
+// A Cell is an action and a way of addressing its packet.
 type Cell struct {
 	Addressing string
 	Action     string // name in the contract
 	Case       Case
 }
 
-// Matrix returns the contract's actions by every way to address a packet; pairs that no table offers are left out.
+// Matrix returns the contract's actions by every way to address a packet, without pairs that no table offers.
 func Matrix() (cells []Cell) {
 	actions := []p4.Action{drop, ecn, corrupt, trim(64, 5, 7)}
 	for _, way := range ways() {

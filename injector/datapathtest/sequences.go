@@ -30,8 +30,8 @@ func (s Step) apply(d switchd.Datapath) error {
 	return write(d, s.Entries)
 }
 
-// compareCounters says which counter differs from the reference's: hits of every entry that a step names, and those of
-// ports and sessions. With arrived, the bytes of roce_tx are not compared: the target counts those of packets as they
+// compareCounters returns the counters that differ from the reference's: hits of every entry that a step names, and
+// those of ports and sessions. With arrived, the bytes of roce_tx are not compared: the target counts packets as they
 // arrived.
 func (s Sequence) compareCounters(want, got switchd.Datapath, arrived bool) error {
 	for _, step := range s.Steps {
@@ -151,8 +151,8 @@ func tagged() Sequence {
 	return s
 }
 
-// trafficClasses are all values of the traffic class whose bits lie in two bytes of an IPv6 header, with flow labels at
-// the edge.
+// trafficClasses are all values of the traffic class, whose bits are in two bytes of an IPv6 header, with extreme flow
+// labels.
 func trafficClasses() Sequence {
 	s := Sequence{Name: "IPv6: traffic classes and flow labels at the edges"}
 	for _, a := range []p4.Action{ecn, trim(64, 63, 7), trim(64, 0, packet.TrimSetDSCP)} {
@@ -220,7 +220,7 @@ func randomEntry(rng *rand.Rand, options uint64) Entry {
 	return Entry{Table: p4.TableEvent, Key: p4.KeyOf(of, 0, psn, 1+rng.Uint64N(3)), Action: a}
 }
 
-// randomFrame returns a packet of the connection, whole but for a few, which have a random bit turned or are cut.
+// randomFrame returns a packet of the connection; a few have a random bit flipped or are cut.
 func randomFrame(rng *rand.Rand, v version, port uint16) Frame {
 	var f Frame
 	switch psn, kind := 1+rng.IntN(6), rng.IntN(4); {
@@ -239,8 +239,8 @@ func randomFrame(rng *rand.Rand, v version, port uint16) Frame {
 	}
 	switch rng.IntN(10) {
 	case 0:
-		// Not the addresses, and no EtherType: a receiving kernel hands frames of a batch whose protocol it does not know to
-		// packet sockets after the others.
+		// Neither addresses nor EtherType: a receiving kernel hands frames of unknown protocols to packet sockets after the
+		// others of a batch.
 		const from = 18
 		bit := 8*from + rng.IntN(8*(len(f.Data)-from))
 		f.Data[bit/8] ^= 1 << (bit % 8)

@@ -14,8 +14,8 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// Differences are what a target may do unlike the pipeline in Go, as the contract leaves it open or the target can't
-// help it.
+// Differences are allowed differences of a target from the pipeline in Go: what the contract leaves open or the target
+// cannot avoid.
 type Differences struct {
 	CopyPorts bool // draws the UDP ports of mirror copies otherwise
 	TxBytes   bool // counts a trimmed packet's bytes in roce_tx as they arrived
@@ -59,7 +59,7 @@ func NearPorts() (names []string) {
 	return names
 }
 
-// Listen opens the sockets; the switch should run already, so that its set-up is not heard.
+// Listen opens the sockets. Start the switch first, so that frames of its set-up are not captured.
 func (w *Wire) Listen(t testing.TB) {
 	t.Helper()
 	for i := range Ports {
@@ -88,8 +88,8 @@ func (w *Wire) Send(t testing.TB, in []Frame) {
 	}
 }
 
-// Exchange sends frames one after the other and returns what left each port, the stamps of mirror copies cleared. It
-// waits for as many frames as are wanted, and a moment for more.
+// Exchange sends frames one by one and returns what left each port, with mirror stamps cleared. It waits for as many
+// frames as are wanted, and a moment for more.
 func (w *Wire) Exchange(t testing.TB, in []Frame, want [Ports][][]byte) (out [Ports][][]byte) {
 	t.Helper()
 	w.Send(t, in)
@@ -129,8 +129,8 @@ func receive(t testing.TB, r *link.Ring, n int) (frames [][]byte) {
 	}
 }
 
-// Check runs the suite and the sequences: do lets a function program the datapath, under whatever lock that takes.
-// After each step the counters must be those of the pipeline, too.
+// Check runs the suite and the sequences. do runs a function that programs the datapath, under the necessary lock.
+// After each step the counters must equal those of the pipeline.
 func (w *Wire) Check(t *testing.T, do func(func(switchd.Datapath) error) error) {
 	t.Helper()
 	for _, c := range Cases() {
@@ -151,7 +151,7 @@ func (w *Wire) CheckRandom(t *testing.T, seed uint64, n int, do func(func(switch
 	}
 }
 
-// Agrees runs one case and says how the datapath differs from the pipeline; nil if it does not.
+// Agrees runs one case and returns how the datapath differs from the pipeline; nil if it does not.
 func (w *Wire) Agrees(t *testing.T, do func(func(switchd.Datapath) error) error, c Case) error {
 	t.Helper()
 	s := Sequence{Name: c.Name, Steps: []Step{{Entries: c.Entries, In: c.In}}}
@@ -224,8 +224,7 @@ func clearPorts(lists ...[Ports][][]byte) {
 	}
 }
 
-// checkFrames lets frames arrive, those of one port at a time: which of two ports a switch serves first is its own
-// affair.
+// checkFrames lets frames arrive, those of one port at a time: a switch may serve its ports in any order.
 func (w *Wire) checkFrames(t *testing.T, ref *reference, in []Frame) error {
 	t.Helper()
 	for len(in) > 0 {

@@ -43,7 +43,7 @@ func (v Value) Bytes() []byte {
 	return append([]byte(nil), b[16-n:]...)
 }
 
-// ParseValue reads a bytestring of a bit<width> value. Leading zeros are accepted, as the specification demands; an
+// ParseValue reads a bytestring of a bit<width> value. Leading zeros are accepted, as the specification requires; an
 // empty string and a value that needs more bits are OUT_OF_RANGE.
 func ParseValue(b []byte, width int) (Value, error) {
 	if len(b) == 0 {
@@ -198,7 +198,7 @@ func fieldIndex(fields []Field, id uint32) int {
 	return -1
 }
 
-// named puts what the value belongs to in front of a status error and keeps its code.
+// named prefixes a status error with the name of the value and keeps its code.
 func named(kind, name string, err error) error {
 	s, _ := status.FromError(err)
 	return status.Errorf(s.Code(), "%s %q: %s", kind, name, s.Message())

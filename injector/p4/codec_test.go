@@ -118,7 +118,7 @@ func TestMalformedEntriesAreRefused(t *testing.T) {
 	}
 }
 
-// FuzzParseValue holds the parser against big-endian arithmetic.
+// FuzzParseValue compares the parser with big-endian arithmetic.
 func FuzzParseValue(f *testing.F) {
 	f.Add([]byte{0, 0x30, 0x64}, 16)
 	f.Add([]byte{}, 1)

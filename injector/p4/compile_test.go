@@ -78,11 +78,11 @@ func compare(t *testing.T, name string, made []byte) {
 	}
 }
 
-// generated is a name that the compiler makes of a source file and the number of a line in it.
+// generated is a name that the compiler makes from a source file and a line number.
 var generated = regexp.MustCompile(`\b(tbl_)?(injector_v1model|tables|constants|headers|parser|opcodes)(\d+)\b`)
 
-// withoutLines returns a program in which such names count from 1, in the order of their appearance: a comment in the
-// sources moves the lines and changes no program.
+// withoutLines renumbers such names from 1 in order of appearance: a comment in the sources moves lines without
+// changing the program.
 func withoutLines(program []byte) string {
 	names := map[string]int{}
 	return generated.ReplaceAllStringFunc(string(program), func(name string) string {
@@ -168,7 +168,7 @@ func portable(t *testing.T, object []byte) []byte {
 		}
 	}
 	strip(tree)
-	// A line for each table, action, …: small enough to commit, and to look at.
+	// One line for each table, action, …: small enough to commit and to read.
 	var out bytes.Buffer
 	members, ok := tree.(map[string]any)
 	if !ok {
@@ -228,7 +228,7 @@ func TestP4InfoOfOurSourcesIsTheContract(t *testing.T) {
 	}
 }
 
-// sorted returns a P4Info whose entities stand in the order of their ids, which means nothing.
+// sorted returns a P4Info with its entities in the order of their ids.
 func sorted(pb *configpb.P4Info) *configpb.P4Info {
 	pb = proto.Clone(pb).(*configpb.P4Info)
 	byID := func(a, b interface{ GetPreamble() *configpb.Preamble }) int {
@@ -242,7 +242,7 @@ func sorted(pb *configpb.P4Info) *configpb.P4Info {
 	return pb
 }
 
-// includes is a directory with tna.p4, which the compiler's sources have in their Tofino back end.
+// includes is a directory with tna.p4, from the Tofino back end of the compiler's sources.
 const includes = "CANDELA_TNA_INCLUDE"
 
 func TestP4SourcesForTofinoTypeCheck(t *testing.T) {

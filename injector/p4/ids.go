@@ -33,7 +33,7 @@ const (
 	CounterRoCETx   uint32 = 301989892
 )
 
-// Numbers that the contract fixes beside the P4Info; docs/internals/adr/0005-injector-keys.md gives the reasons.
+// Numbers that the contract fixes besides the P4Info; docs/internals/adr/0005-injector-keys.md gives the reasons.
 const (
 	// FloodGroup is the multicast group of flood().
 	FloodGroup = 1
@@ -43,8 +43,8 @@ const (
 	FlowIndexMask = MaxFlows - 1
 	// FlowMessageScope in set_flow's flow_id makes the flow's ITER count per message, as Lumina's prototype does.
 	FlowMessageScope = 1 << 15
-	// FlowControlClass, set in the flow field of event_any, addresses every control packet of the class that stands in the
-	// psn field, whatever its ordinal. It never occurs in set_flow.
+	// FlowControlClass, set in the flow field of event_any, addresses every control packet of the class in the psn field,
+	// whatever its ordinal. It never occurs in set_flow.
 	FlowControlClass = 1 << 14
 	// MaxWatchSlots is how many slots count arrivals: 0 … MaxWatchSlots−1.
 	MaxWatchSlots = 8192

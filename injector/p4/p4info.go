@@ -1,9 +1,9 @@
-// Package p4 is the injector contract in the words of P4: the frozen P4Info, its ids by name, and the translation
-// between the values of table entries and the bytestrings of P4Runtime.
+// Package p4 is the injector contract in P4: the frozen P4Info, its ids by name, and the translation between values of
+// table entries and bytestrings of P4Runtime.
 //
-// [Base] is the contract as it stands. A target serves it minus the actions it lacks ([Info.Without]), and software
-// targets may add some; so whoever talks to a target parses what that target serves with [New] and asks the result,
-// never Base. Everything here is immutable once made and safe for concurrent use.
+// [Base] is the current contract. A target may lack some actions ([Info.Without]), and software targets may add some;
+// so clients parse with [New] what the target serves and use the result, never Base. Everything here is immutable and
+// safe for concurrent use.
 package p4
 
 import (
@@ -47,8 +47,7 @@ func Parse(data []byte) (*Info, error) {
 	return New(pb)
 }
 
-// Limits of what an [Info] describes; the contract stays far below them on purpose, so that keys and actions are
-// values.
+// Limits of what an [Info] describes, well above the contract's, so that keys and actions are values.
 const (
 	MaxFields = 4 // match fields of a table, parameters of an action
 	maxField  = 128

@@ -11,9 +11,8 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// Ids of the actions that software targets add to the contract (design, "Injector contract"). Their presence in the
-// P4Info that a target serves is how a controller knows that the target has them. [trace.Actions] declares names and
-// widths.
+// Ids of the actions that software targets add to the contract (design, "Injector contract"). A controller knows them
+// from the P4Info that the target serves. [trace.Actions] declares names and widths.
 const (
 	ActionDelay          uint32 = 0x01000020 + iota // delay(ns)
 	ActionDuplicate                                 // duplicate(n)

@@ -8,8 +8,9 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// action is an event's action with its parameters, in the order of [trace.Actions]. One that changes bytes needs a case
-// in Apply, one in misses if some packets have nothing to change, and one in forwardedLen if it changes the length.
+// action is an event's action with its parameters, in the order of [trace.Actions]. An action that changes bytes needs
+// a case in Apply, one in misses if some packets have nothing to change, and one in forwardedLen if it changes the
+// length.
 type action struct {
 	event  trace.EventType
 	params [trace.MaxActionParams]uint64
@@ -53,7 +54,7 @@ func (a *action) forwardedLen(p *packet.Packet, length int) int {
 	return p.TrimmedLen(int(a.params[0]))
 }
 
-// misses reports whether the action finds nothing to do on p, which then passes whole.
+// misses reports whether the action finds nothing to change in p, which then passes whole.
 func (a *action) misses(p *packet.Packet) bool {
 	switch a.event {
 	case trace.EventTrim:
@@ -67,8 +68,8 @@ func (a *action) misses(p *packet.Packet) bool {
 	}
 }
 
-// Apply edits the forwarded copy of the packet that r was computed for, as its event says. p must hold that packet,
-// unchanged, and own what it points to. Apply allocates for derived packets and trims only.
+// Apply edits the forwarded copy of the packet of r as its event requires. p must be that packet, unchanged, with its
+// own memory. Apply allocates for derived packets and trims only.
 func (r *Result) Apply(p *packet.Packet) {
 	if r.action == nil {
 		return

@@ -48,7 +48,7 @@ func benchPacket(flow int) packet.Packet {
 }
 
 // BenchmarkProcess decides about parsed packets of 4096 flows in random order with 8192 events programmed. Target: 60
-// ns and no allocation a packet.
+// ns and no allocation per packet.
 func BenchmarkProcess(b *testing.B) {
 	p := fullPipeline(b)
 	packets := make([]packet.Packet, benchFlows)
@@ -64,8 +64,8 @@ func BenchmarkProcess(b *testing.B) {
 	}
 }
 
-// BenchmarkBytes takes frames of 1 KB payload apart, decides, applies the event and puts them together again. Target:
-// 150 ns and no allocation a packet.
+// BenchmarkBytes parses frames of 1 KB payload, decides, applies the event and serialises them. Target: 150 ns and no
+// allocation per packet.
 func BenchmarkBytes(b *testing.B) {
 	p := fullPipeline(b)
 	frames := make([][]byte, benchFlows)
@@ -88,7 +88,7 @@ func BenchmarkBytes(b *testing.B) {
 	}
 }
 
-// BenchmarkProcessHits is BenchmarkProcess at its worst: an event acts on every packet, so no lookup is spared.
+// BenchmarkProcessHits is the worst case of BenchmarkProcess: an event acts on every packet, so no lookup is saved.
 func BenchmarkProcessHits(b *testing.B) {
 	p := fullPipeline(b)
 	packets := make([]packet.Packet, benchFlows)

@@ -240,7 +240,7 @@ func TestResponsesStartWhereTheirFlowSays(t *testing.T) {
 	equal(t, "events", process(p, first, rocePacket(packet.ReadResponseMiddle, 4999)), []trace.EventType{drop, ecn})
 }
 
-// TestAResetPipelineIsANewOne uses every table, register and counter, and compares with one that was just made.
+// TestAResetPipelineIsANewOne uses every table, register and counter, and compares with a new one.
 func TestAResetPipelineIsANewOne(t *testing.T) {
 	used := newPipeline(t, 4)
 	drive := func(p *pipeline.Pipeline) (out []string) {

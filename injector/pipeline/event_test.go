@@ -188,7 +188,7 @@ func TestANewEpochRestartsITEROrdinalsAndArrivals(t *testing.T) {
 
 func TestITERSurvivesTheWrapOfPSNs(t *testing.T) {
 	p := newPipeline(t, 4)
-	addFlow(t, p, 0, 1) // its IPSN does not matter: a first packet ahead of it stays in round 1
+	addFlow(t, p, 0, 1) // its IPSN does not matter: a first packet before it stays in round 1
 	for _, e := range []struct{ psn, iter uint64 }{{0, 1}, {0xffffff, 2}, {0, 2}} {
 		mustSet(t, p, p4.TableEvent, p4.KeyOf(0, 0, e.psn, e.iter), doDrop)
 	}

@@ -2,11 +2,11 @@ package pipeline
 
 import "math/bits"
 
-// exact is an exact-match table: open addressing with linear probing, at most half full, keys apart from values so that
-// a miss touches one cache line. The zero K stands for an empty slot, so keys in use must never be zero.
+// exact is an exact-match table: open addressing with linear probing, at most half full, keys separate from values so
+// that a miss touches one cache line. The zero K marks an empty slot, so keys in use must not be zero.
 //
-// Lookups take the key's hash as an argument because a hash passed as a function value can't be inlined; the table
-// keeps the function for when it moves keys.
+// Lookups take the key's hash as an argument because a hash passed as a function value cannot be inlined; the table
+// keeps the function for moving keys.
 type exact[K comparable, V any] struct {
 	keys  []K
 	vals  []V

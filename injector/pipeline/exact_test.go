@@ -6,8 +6,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestExactTableBehavesAsAMap compares the hash table with Go's map, also under hashes that make everything collide or
-// wrap around the end of the table.
+// TestExactTableBehavesAsAMap compares the hash table with Go's map, also with hashes that all collide or wrap around
+// the end of the table.
 func TestExactTableBehavesAsAMap(t *testing.T) {
 	hashes := map[string]func(uint64) uint64{
 		"spread": hashInt, "all in one slot": func(uint64) uint64 { return 0 },

@@ -8,23 +8,23 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// An Outlet is a switch as [Frames] sees it. F is a frame as the switch knows it: its bytes, or a parsed packet.
+// An Outlet is the sending side of a switch as [Frames] needs it. F is a frame: its bytes, or a parsed packet.
 type Outlet[F any] interface {
-	// Mirror makes the mirror copy of the frame in hand, which no event has edited yet, and sends it, now or later.
+	// Mirror makes the mirror copy of the current frame, which no event has edited yet, and sends it now or later.
 	Mirror(now clock.Time, frame F, r *Result) error
 	// Edit does to the frame what r's event says (see [Result.Apply]) and returns it.
 	Edit(frame F, r *Result) F
-	// Keep returns the frame so that it lasts until it leaves, at due or earlier.
+	// Keep returns the frame in memory that lasts until it leaves, at due or earlier.
 	Keep(frame F, due clock.Time) F
 	// Copy returns one more frame like this one.
 	Copy(frame F) F
-	// Transmit takes a frame and sends or queues it; Drop takes one that goes nowhere.
+	// Transmit takes over a frame and sends or queues it; Drop takes over one that is not sent.
 	Transmit(now clock.Time, port uint16, frame F)
 	Drop(frame F)
 }
 
 // Frames is what every software switch does between receiving and sending, in memory and on real interfaces: it holds,
-// drops, edits, duplicates, floods and mirrors as the pipeline decides. It serves one goroutine, which programs the
+// drops, edits, duplicates, floods and mirrors as the pipeline decides. One goroutine uses it, and programs the
 // pipeline between frames only.
 type Frames[F any] struct {
 	Pipeline *Pipeline
@@ -40,12 +40,12 @@ type outgoing[F any] struct {
 	frame F
 }
 
-// Forward lets the pipeline decide about a frame that arrived on port ingress at now, and forwards it and those that
-// waited for it. p is the frame, parsed. The mirror copy is made first.
+// Forward processes a frame that arrived on port ingress at now: it makes the mirror copy, then forwards the frame and
+// those that waited for it. p is the parsed frame.
 //
-// Held frames whose time was up before now leave first. However late the owner's timer is, frames then leave in the
-// order that stamps and delays in the trace tell; or a busy machine would make the trace accuse a host of answers to
-// packets that it had not got.
+// Held frames that were due before now leave first. So frames leave in the order that stamps and delays in the trace
+// show, however late the owner's timer is. Otherwise the trace of a busy machine would accuse a host of answering
+// packets that it had not received.
 func (f *Frames[F]) Forward(now clock.Time, ingress uint16, p *packet.Packet, frame F) (roce bool, err error) {
 	f.Release(now.Add(-1))
 	r := &f.result
@@ -84,14 +84,14 @@ func (f *Frames[F]) hold(now clock.Time, ns int64, frame F) {
 	f.holder.Hold(int64(due), f.result.Flow, int(to.Behind), outgoing[F]{to, f.Out.Keep(frame, due)})
 }
 
-// dueAfter returns the last instant before the nanosecond that begins ns after that of now. Mirror stamps are in whole
-// nanoseconds, so a trace shows exactly which packets arrived before a held one left and which after.
+// dueAfter returns the last time before the nanosecond that begins ns after that of now. Mirror stamps are in whole
+// nanoseconds, so a trace shows exactly which packets arrived before a held one left.
 func dueAfter(now clock.Time, ns int64) clock.Time {
 	start := clock.Time(0).Add(clock.Duration(now.Nanoseconds()+ns) * clock.Nanosecond)
 	return start.Add(-1)
 }
 
-// leave sends a frame, and as many copies as its event asks for, to every port that it goes to.
+// leave sends a frame, with the copies that its event requires, to each of its ports.
 func (f *Frames[F]) leave(now clock.Time, to *Forward, frame F) {
 	for range to.Copies {
 		f.send(now, to, f.Out.Copy(frame))

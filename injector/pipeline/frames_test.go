@@ -34,7 +34,7 @@ func (s *sentFrames) Keep(frame []byte) []byte {
 	return frame
 }
 
-// naive is a forwarder without regard to speed: a list of what waits, searched at every arrival.
+// naive is a simple forwarder: a list of waiting frames that is searched at every arrival.
 type naive struct {
 	pipe *pipeline.Pipeline
 	held []naiveHeld
@@ -137,7 +137,7 @@ func everyAction(t *rapid.T) p4.Action {
 	}).Draw(t, "action")
 }
 
-// program gives a pipeline two flows, events, a mirror session of two ports and, maybe, a snap length.
+// program gives a pipeline two flows, events, a mirror session of two ports and possibly a snap length.
 func program(t *rapid.T, entries []tableEntry, snap uint64) *pipeline.Pipeline {
 	p, err := pipeline.New(pipeline.Config{Ports: 6, Seed: 5})
 	if err != nil {
@@ -167,8 +167,8 @@ func program(t *rapid.T, entries []tableEntry, snap uint64) *pipeline.Pipeline {
 	return p
 }
 
-// TestFramesLeaveAsANaiveForwarderSendsThem sends frames with every kind of event, to known and unknown addresses, and
-// frames that are not RoCE or not even frames.
+// TestFramesLeaveAsANaiveForwarderSendsThem sends frames with every kind of event to known and unknown addresses, and
+// frames that are not RoCE or malformed.
 func TestFramesLeaveAsANaiveForwarderSendsThem(t *testing.T) { rapid.Check(t, leavesAsNaively) }
 
 func leavesAsNaively(t *rapid.T) {

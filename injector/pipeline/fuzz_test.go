@@ -9,8 +9,8 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// FuzzProcess runs arbitrary frames, live and snapped, through every kind of event. The packet itself must stay as it
-// was, and the forwarded copy must have the length that was counted.
+// FuzzProcess processes arbitrary frames, live and cut, with every kind of event. The packet must not change, and the
+// forwarded copy must have the length that was counted.
 func FuzzProcess(f *testing.F) {
 	for _, p := range []*packet.Packet{dataPacket(ipsn), nak(ipsn, packet.SyndromeNakSequence), rocePacket(packet.CNP, 0),
 		rocePacket(packet.CmpSwap, ipsn)} {

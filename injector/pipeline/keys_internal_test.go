@@ -158,8 +158,8 @@ func TestFiltersAndCounts(t *testing.T) {
 	}
 }
 
-// TestWhatNobodyNamesIsNotLookedUp checks what spares most packets their lookups, and that it returns when tables are
-// empty.
+// TestWhatNobodyNamesIsNotLookedUp checks the filters that save most packets their lookups, and that they are cleared
+// when tables are empty.
 func TestWhatNobodyNamesIsNotLookedUp(t *testing.T) {
 	p, err := New(Config{Ports: 1})
 	if err != nil {

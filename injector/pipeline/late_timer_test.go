@@ -30,7 +30,8 @@ type heldPacket struct {
 	action p4.Action
 }
 
-// leaving returns the order in which packets leave a switch whose timer is prompt, or serves only when a packet comes.
+// leaving returns the order in which packets leave a switch whose timer is punctual, or which serves held packets only
+// when a packet arrives.
 func leaving(t *rapid.T, packets []heldPacket, prompt bool) []packet.PSN {
 	p, err := pipeline.New(pipeline.Config{Ports: 2})
 	if err != nil {

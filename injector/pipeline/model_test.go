@@ -11,7 +11,7 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// model is the injector as lumina.md tells it, with no regard to speed, widths or registers.
+// model is the injector as lumina.md describes it, without regard to speed, widths or registers.
 type model struct {
 	message  bool
 	last     int // PSN
@@ -65,9 +65,9 @@ func (m *model) nak() trace.EventType {
 	return m.control[m.ordinal]
 }
 
-// TestPipelineAgreesWithTheModel drives pipeline and model with the same operations: data packets that go on, skip,
-// repeat and go back, NAKs, entries that come and go, new runs; around the PSN wrap or far from it, in both ITER
-// scopes.
+// TestPipelineAgreesWithTheModel runs the same operations on pipeline and model: data packets in order, with gaps,
+// repeated and after going back, NAKs, entries added and removed, new runs; near the PSN wrap and far from it, in both
+// ITER scopes.
 func TestPipelineAgreesWithTheModel(t *testing.T) { rapid.Check(t, agreesWithModel) }
 
 // FuzzPipelineAgreesWithTheModel is the same with the fuzzer's bytes as the list of operations.
@@ -158,7 +158,7 @@ func (d *driver) setAny(t *rapid.T) {
 	d.m.any[psn] = e
 }
 
-// setWatched gives each of the test's PSNs a slot of its own.
+// setWatched gives each of the test's PSNs a slot.
 func (d *driver) setWatched(t *rapid.T) {
 	psn, nth := d.psn(t), rapid.IntRange(1, 6).Draw(t, "nth")
 	slot := uint64((psn - d.first + 100 + period) % period)

@@ -61,15 +61,15 @@ type round struct {
 	last  packet.PSN
 	iter  uint16
 	epoch uint16
-	// filter has the filterBit of every PSN that an entry for data packets names, and maybe more: it spares most packets
-	// the lookups, which miss the cache. Whole tables being emptied clears it.
+	// filter has the filterBit of every PSN that an entry for data packets names, and possibly more: it saves most packets
+	// the lookups, which miss the cache. Emptying whole tables clears it.
 	filter uint64
 }
 
-// filterBit returns the bit of a PSN in filters: neighbouring PSNs, which come together, have different ones.
+// filterBit returns the bit of a PSN in filters: consecutive PSNs have different ones.
 func filterBit(psn packet.PSN) uint64 { return 1 << (psn & 63) }
 
-// arrivals is a counter that belongs to an epoch, in one register cell: the epoch above the count.
+// arrivals is an arrival counter with its epoch in one register cell: the epoch is in the upper bits.
 type arrivals uint32
 
 // next counts one arrival in an epoch and returns its number, from 1.
@@ -143,7 +143,7 @@ func New(cfg Config) (*Pipeline, error) {
 	return p, nil
 }
 
-// Reset forgets everything: tables, registers and counters. A pipeline that is pushed starts like this.
+// Reset clears tables, registers and counters, as after a push of the pipeline.
 func (p *Pipeline) Reset() {
 	p.v4, p.v6 = newExact[v4Key, flow](hashV4), newExact[v6Key, flow](hashV6)
 	p.event, p.eventAny, p.controlEvent = newExact[uint64, eventEntry](hashInt), newExact[uint64, eventEntry](hashInt),
@@ -165,14 +165,14 @@ func (p *Pipeline) Reset() {
 	p.usedFlows, p.usedSlots = 0, 0
 }
 
-// Reseed makes what follows as random as it is in a pipeline that was built with this seed.
+// Reseed makes the pipeline continue as if it was created with this seed.
 func (p *Pipeline) Reseed(seed uint64) { p.cfg.Seed = seed }
 
 // Ports returns the number of ports.
 func (p *Pipeline) Ports() int { return p.cfg.Ports }
 
 // Runts returns how many packets an action let pass because there was nothing to cut or change. The contract has no
-// counter for them; it is for the owner's diagnostics.
+// counter for them; this is for the owner's diagnostics.
 func (p *Pipeline) Runts() uint64 { return p.runts }
 
 // Keys of the integer tables: the contract's fields side by side, with occupied on top.

@@ -9,7 +9,7 @@ import (
 )
 
 // Mirror is the decision to copy a packet to a dumper. The copy is the packet as it arrived, with these numbers written
-// into it (trace.EncodeMirror) and then cut to Snap bytes.
+// into it (trace.EncodeMirror), cut to Snap bytes.
 type Mirror struct {
 	Active     bool
 	Session    uint16
@@ -27,10 +27,10 @@ type Forward struct {
 	Port  uint16   // egress, unless Drop or Flood
 	Ports []uint16 // of a flood; the pipeline's, valid until it is programmed
 
-	// What the owner does on the way out, as software targets can. At most one of these is not zero.
+	// What software targets do before sending. At most one of these is not zero.
 	DelayNS int64  // hold the packet for so long, while others pass
-	Copies  uint16 // send so many copies right behind it
-	Behind  uint16 // hold it until so many later packets of its flow have arrived, at most [trace.ReorderLimitNS]
+	Copies  uint16 // send that many copies directly after it
+	Behind  uint16 // hold it until that many later packets of its flow have arrived, at most [trace.ReorderLimitNS]
 }
 
 // Result is what the pipeline decided about one packet.
@@ -50,7 +50,7 @@ const (
 	mask48 = 1<<48 - 1
 
 	etherTypeMACControl = 0x8808
-	// Slow-protocol and pause addresses 01-80-c2-00-00-0x end at the MAC that receives them (IEEE 802.1Q, 8.6.3).
+	// A bridge does not forward slow-protocol and pause addresses 01-80-c2-00-00-0x (IEEE 802.1Q, 8.6.3).
 	reservedMACs     = 0x0180c2000000
 	reservedMACsMask = mask48 &^ 0xf
 )
@@ -114,7 +114,7 @@ func (p *Pipeline) inject(pk *packet.Packet, r *Result) {
 	r.action, r.Event = &e.action, e.action.event
 }
 
-// matchData moves the round on and returns the event of a data packet, or nil.
+// matchData advances the round and returns the event of a data packet, or nil.
 func (p *Pipeline) matchData(f *flow, s *round, pk *packet.Packet, r *Result) *eventEntry {
 	space, psn := pk.BTH.Opcode.Space(), pk.BTH.PSN
 	r.Iter = s.advance(f, space, pk)
@@ -186,7 +186,7 @@ func (p *Pipeline) arrive(f *flow, space packet.Space, class packet.Class, psn p
 	return *s, p.watchArrivals[*s].next(f.epoch), true
 }
 
-// advance moves the round of transmission on to a data packet and returns its ITER (Lumina, figure 5-3).
+// advance advances the round of transmission by a data packet and returns its ITER (Lumina, figure 5-3).
 func (s *round) advance(f *flow, space packet.Space, pk *packet.Packet) uint16 {
 	psn := pk.BTH.PSN
 	if s.epoch != f.epoch {
@@ -218,8 +218,8 @@ func (s *round) increment() {
 	}
 }
 
-// mirror gives the packet its mirror sequence number and picks the dumper whose turn it is. A turn that leads to no
-// session still takes a number: the hole shows in the trace instead of hiding a lost copy.
+// mirror gives the packet its mirror sequence number and selects the next dumper. A turn without a session takes a
+// number, too: the gap shows in the trace instead of hiding a lost copy.
 func (p *Pipeline) mirror(nowNS int64, length int, r *Result) {
 	p.seq = (p.seq + 1) & mask48
 	turn := p.turn
@@ -235,12 +235,12 @@ func (p *Pipeline) mirror(nowNS int64, length int, r *Result) {
 		return
 	}
 	p.mirrored[session].add(length)
-	m := &r.Mirror // field by field: assigning a literal goes through a copy on the stack, 10 ns
+	m := &r.Mirror // field by field: a literal is copied on the stack, which takes 10 ns
 	m.Active, m.Session, m.Ports, m.Snap = true, uint16(session), ports, p.snap
 	m.Seq, m.TimeNS, m.UDPDstPort = p.seq, nowNS&mask48, p.udpPort(p.seq)
 }
 
-// udpPort draws the UDP destination port of a mirror copy, 1024 … 65535, so that receive-side scaling spreads the
+// udpPort returns the UDP destination port of a mirror copy, 1024 … 65535, so that receive-side scaling spreads the
 // copies over a dumper's cores. It is a function of seed and sequence (the finaliser of SplitMix64).
 func (p *Pipeline) udpPort(seq uint64) uint16 {
 	x := p.cfg.Seed + seq*mix1

@@ -7,8 +7,8 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// Set inserts an entry or replaces the action of an existing one, whose hit count stays. The values must fit the widths
-// of the contract, as p4.Table parses them. Set refuses what the registers or ports behind the tables can't serve.
+// Set inserts an entry or replaces the action of an existing one, which keeps its hits. The values must fit the widths
+// of the contract, as p4.Table parses them. Set refuses what the registers or ports cannot serve.
 func (p *Pipeline) Set(table uint32, k p4.Key, a p4.Action) error {
 	switch table {
 	case p4.TableConnectionV4, p4.TableConnectionV6:
@@ -40,8 +40,8 @@ func (p *Pipeline) Set(table uint32, k p4.Key, a p4.Action) error {
 	return nil
 }
 
-// noteData enters data packets of a PSN in their flow's filter. Keys of event_any that name a class of control packets
-// set a bit in vain, which costs time, never correctness.
+// noteData adds data packets of a PSN to their flow's filter. Keys of event_any for a class of control packets set an
+// unneeded bit, which costs time but is correct.
 func (p *Pipeline) noteData(flow, space, psn p4.Value) {
 	index := flow.Lo & p4.FlowIndexMask
 	p.usedFlows = max(p.usedFlows, int(index)+1)
@@ -88,7 +88,7 @@ func (p *Pipeline) unset(table uint32, k p4.Key) {
 	}
 }
 
-// SetDefault sets the default action of a table. Tables without a choice accept NoAction only.
+// SetDefault sets the default action of a table. Most tables accept NoAction only.
 func (p *Pipeline) SetDefault(table uint32, a p4.Action) error {
 	switch {
 	case table == p4.TableMirror && a.ID == p4.ActionOpen:
@@ -126,7 +126,7 @@ func (p *Pipeline) SetCloneSession(id uint32, ports []uint16) error {
 	return nil
 }
 
-// SetMulticastGroup sets the egress ports of a multicast group; none deletes it. Only [p4.FloodGroup] is ever used.
+// SetMulticastGroup sets the egress ports of a multicast group; none deletes it. Only [p4.FloodGroup] is used.
 func (p *Pipeline) SetMulticastGroup(id uint32, ports []uint16) error {
 	if err := p.checkPorts(ports); err != nil {
 		return err
@@ -166,7 +166,7 @@ func (p *Pipeline) SetHits(table uint32, k p4.Key, hits uint64) {
 	}
 }
 
-// Counter returns a cell of an indirect counter; cells that this pipeline doesn't have are zero.
+// Counter returns a cell of an indirect counter; cells that this pipeline does not have are zero.
 func (p *Pipeline) Counter(id uint32, index int) (packets, bytes uint64) {
 	if c := p.counter(id, index); c != nil {
 		return c.packets, c.bytes

@@ -5,10 +5,9 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// A Sender takes the frames that a [Wire] sends. It owns the memory that copies and edited frames lie in.
+// A Sender sends the frames of a [Wire]. It owns the memory of copies and edited frames.
 type Sender interface {
-	// Transmit sends a frame, or queues it. The bytes are the frame in hand, what Keep returned, or a held frame of its
-	// own.
+	// Transmit sends or queues a frame: the current frame, what Keep returned, or a held frame.
 	Transmit(port uint16, frame []byte)
 	// Room returns an empty slice with room for n bytes; Keep takes what was built in it and returns it.
 	Room(n int) []byte
@@ -33,8 +32,8 @@ func NewWire(p *Pipeline, to Sender) *Wire {
 	return w
 }
 
-// Forward is [Frames.Forward] of a frame in hand. It reports whether the frame was RoCE. The mirror copy leaves with
-// Mirror, which must follow: a dumper never delays a host's packet.
+// Forward is [Frames.Forward] for the current frame. It reports whether the frame was RoCE. Mirror must follow and
+// sends the mirror copy: a dumper never delays a host's packet.
 func (w *Wire) Forward(now clock.Time, ingress uint16, frame []byte) (roce bool, err error) {
 	w.mirror, w.parsed = nil, w.packet.Parse(frame) == nil
 	return w.frames.Forward(now, ingress, &w.packet, frame)
@@ -59,8 +58,8 @@ func (w *Wire) Release(now clock.Time) { w.frames.Release(now) }
 // wireOutlet is what a Wire's Frames call.
 type wireOutlet Wire
 
-// mirroredHeaders is how far into a frame the mirror encoding writes at most: Ethernet with a tag, IPv4 with options,
-// UDP.
+// mirroredHeaders bounds the bytes of a frame that the mirror encoding writes to: Ethernet with a tag, IPv4 with
+// options, UDP.
 const mirroredHeaders = 14 + 4 + 60 + 8
 
 func (w *wireOutlet) Mirror(_ clock.Time, frame []byte, r *Result) error {

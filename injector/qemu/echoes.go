@@ -11,9 +11,9 @@ const (
 	idlePeriod = clock.Second
 	// linger is how long after a RoCE packet requests stay frequent.
 	linger = 2 * clock.Second
-	// manyAsked is how many requests may wait for an answer before they become rare: a host's buffers must hold them.
+	// manyAsked is how many requests may be unanswered before they become rare: they wait in a host's buffers.
 	manyAsked = 64
-	// maxAsked is how many are remembered. Their answers may never come: nobody was there to take them.
+	// maxAsked is how many unanswered requests are kept. Some are never answered because no host was attached.
 	maxAsked = 1024
 )
 
@@ -21,7 +21,8 @@ const (
 type asked struct {
 	number uint64
 	at     clock.Time
-	// from is when the first RoCE packet passed after the request before, or at: an answer bounds what was held since.
+	// from is when the first RoCE packet passed at or after the previous request: an answer bounds how long packets since
+	// were held.
 	from clock.Time
 }
 
@@ -76,7 +77,7 @@ func (e *echoes) traffic(now clock.Time) {
 	}
 }
 
-// answered notes an answer. Requests before it whose answers never came found nobody.
+// answered handles an answer. Earlier unanswered requests found no host.
 func (e *echoes) answered(now clock.Time, number uint64) {
 	for len(e.open) > 0 && e.open[0].number <= number {
 		if e.open[0].number == number {

@@ -24,7 +24,7 @@ func TestAnEchoBoundsWhatPassedSinceTheOneBefore(t *testing.T) {
 	var e echoes
 	e.request(at(1000))
 	e.answered(at(1001), 1)
-	e.traffic(at(1004)) // 6 ms before the echo that goes behind it
+	e.traffic(at(1004)) // 6 ms before the echo that follows it
 	e.traffic(at(1008))
 	e.request(at(1010))
 	e.answered(at(1110), 2)
@@ -62,7 +62,7 @@ func TestAnEchoWithoutAnAnswerBoundsFromBelow(t *testing.T) {
 	}
 }
 
-// While an interface is set up nobody takes the requests: no answer to them will come, and none may be waited for.
+// While an interface is set up its requests are lost: they are never answered and must not be waited for.
 func TestRequestsThatFoundNobodyAreForgotten(t *testing.T) {
 	var e echoes
 	for i := range 3000 {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Holds says how long the host at a port held frames, on the way to it or back: by echoes that went through the same
-// queues (package link/echo). It counts them by time, four classes to a power of two.
+// Holds counts how long the host at a port held frames, in either direction, measured by echoes through the same queues
+// (package link/echo). It has four classes for each power of two of time.
 type Holds struct {
 	counts [holdClasses]uint64
 	// Waiting is for how long the oldest echo has not been answered.
@@ -46,7 +46,7 @@ func (h Holds) Since(before Holds) Holds {
 	return h
 }
 
-// Longest returns a bound of the longest hold, at most a quarter above it. Without an answer nothing is known.
+// Longest returns a bound of the longest hold, at most a quarter above it. Without an answer it is unknown.
 func (h Holds) Longest() (bound time.Duration, known bool) {
 	for i := range h.counts {
 		if h.counts[i] > 0 {
@@ -64,7 +64,7 @@ func (h Holds) Echoes() (n uint64) {
 	return n
 }
 
-// String lists what the host has answered, as [ParseHolds] reads it: nothing for one that never has.
+// String lists the counts as [ParseHolds] reads them; "" for a host that never answered.
 func (h Holds) String() string {
 	if !h.Answers {
 		return ""

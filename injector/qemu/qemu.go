@@ -1,12 +1,11 @@
-// Package qemu is the injector pipeline in Go between virtual machines: each port is a Unix datagram socket that speaks
-// the framing of QEMU's -netdev dgram, one raw Ethernet frame per datagram, without privilege, bridge or kernel
-// network.
+// Package qemu is the injector pipeline in Go between virtual machines: each port is a Unix datagram socket with the
+// framing of QEMU's -netdev dgram, one raw Ethernet frame per datagram, without privilege, bridge or kernel network.
 //
 // Such a socket loses nothing: a sender whose peer is slow has to wait. The switch never waits for one port: what a
-// peer can't take yet stands in the port's FIFO, so that stamps are those of arrival at the switch whatever the peers
-// do. A port can also be a function of this process, which is how dumpers are attached.
+// peer cannot take yet waits in the port's FIFO, so stamps are those of arrival at the switch whatever the peers do. A
+// port can also be a function of this process, which is how dumpers are attached.
 //
-// The switch asks hosts for echoes, hundreds of bytes a second, to know for how long they hold frames ([Holds]).
+// The switch asks hosts for echoes, hundreds of bytes a second, to measure how long they hold frames ([Holds]).
 //
 // One goroutine, [Switch.Run], owns pipeline and sockets.
 package qemu
@@ -22,12 +21,11 @@ var ErrUnsupported = errors.New("the qemu datapath needs Linux")
 
 // Port is one port of the switch: a pair of sockets, or a function.
 type Port struct {
-	// Local is the path that the switch binds, Remote the one that the guest's QEMU does (its local.path).
+	// Local is the path that the switch binds, Remote the one of the guest's QEMU (its local.path).
 	Local, Remote string
-	// Record is told of each frame that leaves the port, if there are no sockets; frames are its own only until it
-	// returns.
+	// Record is called with each frame that leaves a port without sockets. Frames are valid during the call.
 	Record func(frame []byte)
-	// Echo says that a host is at the port that may answer echoes: they measure for how long it holds frames.
+	// Echo says that the host at the port may answer echoes, which measure how long it holds frames.
 	Echo bool
 }
 
@@ -37,7 +35,7 @@ type Config struct {
 	Seed  uint64 // of the UDP destination ports of mirror copies
 	// Queue bounds the bytes that wait for one port; 0 means 64 MiB. Frames beyond it are lost and counted.
 	Queue int
-	// Report is told what went wrong while packets pass; nil: nobody is. It must not block.
+	// Report is called with faults while packets pass. It must not block; nil: no reports.
 	Report func(error)
 }
 
@@ -47,10 +45,10 @@ const defaultQueue = 64 << 20
 type PortStats struct {
 	Received uint64
 	Sent     uint64
-	Unsent   uint64 // nobody was there to take them, or the FIFO was full
+	Unsent   uint64 // no peer took them, or the FIFO was full
 	Cut      uint64 // arrived longer than any frame may be
 	Waited   uint64 // had to wait in the FIFO
 }
 
-// Pipeline returns the datapath to program. Whoever does holds the lock that Run's do takes.
+// Pipeline returns the datapath to program, under the lock that Run's do takes.
 func (s *Switch) Pipeline() *pipeline.Pipeline { return s.pipeline }

@@ -17,7 +17,7 @@ import (
 // maxFrame is more than any guest sends: a longer datagram is cut, and counted.
 const maxFrame = 1 << 16
 
-// round is how many frames of one port are taken before the next port's turn.
+// round is how many frames of one port are taken before the next port is served.
 const round = 32
 
 // socketBuffer is what the sockets ask for; the kernel gives what its limits allow.
@@ -90,7 +90,7 @@ func Open(cfg Config) (_ *Switch, err error) {
 	return s, nil
 }
 
-// bind makes a socket at path, which nobody may use: what a dead switch left there goes.
+// bind makes a socket at path and replaces one that a dead switch left there.
 func bind(path string) (int, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return -1, err
@@ -102,7 +102,7 @@ func bind(path string) (int, error) {
 	if err := unix.Bind(socket, &unix.SockaddrUnix{Name: path}); err != nil {
 		return -1, errors.Join(err, unix.Close(socket))
 	}
-	// Whoever may write to it can send frames in a guest's name.
+	// A process that may write to it can send frames in a guest's name.
 	if err := os.Chmod(path, 0o600); err != nil {
 		return -1, errors.Join(err, unix.Close(socket))
 	}
@@ -148,7 +148,7 @@ func (s *Switch) Run(ctx context.Context, do func(func())) error {
 	return nil
 }
 
-// wait returns when a frame has arrived, a peer has room again, a held frame is due or Run shall end.
+// wait returns when a frame has arrived, a peer has room, a held frame is due or Run must end.
 func (s *Switch) wait() error {
 	fds := make([]unix.PollFd, 0, len(s.ports)+1)
 	fds = append(fds, unix.PollFd{Fd: int32(s.wake), Events: unix.POLLIN})
@@ -186,10 +186,10 @@ func (s *Switch) now() clock.Time {
 	return clock.Time(0).Add(clock.FromStd(s.offset + time.Since(s.origin)))
 }
 
-// Quiet returns the switch's time and when the latest RoCE packet arrived. Call it inside the lock.
+// Quiet returns the switch's time and when the latest RoCE packet arrived. Call it under the lock.
 func (s *Switch) Quiet() (now, lastRoCE clock.Time) { return s.now(), s.lastRoCE }
 
-// round takes what has arrived, a few frames of each port, and reports whether there may be more.
+// round handles frames that have arrived, a few of each port, and reports whether there may be more.
 func (s *Switch) round() (more bool) {
 	for i := range s.ports {
 		s.drain(&s.ports[i])
@@ -254,10 +254,10 @@ func (s *Switch) process(ingress uint16, frame []byte) {
 	s.frames.Mirror()
 }
 
-// outlet sends frames at once, or copies them: what lies in the scratch lives until the next frame is processed.
+// outlet sends frames immediately, or copies them: scratch is valid until the next frame is processed.
 type outlet struct{ *Switch }
 
-// Room is behind what the frame in hand has used of the scratch.
+// Room returns the rest of scratch after the current frame's part.
 func (o outlet) Room(n int) []byte {
 	if used := len(o.scratch); cap(o.scratch)-used < n {
 		o.scratch = make([]byte, 0, 2*cap(o.scratch)+n) // what was kept stays in the old one
@@ -273,7 +273,7 @@ func (o outlet) Keep(frame []byte) []byte {
 	return frame
 }
 
-// Transmit sends a frame, or queues it behind those that wait for the same port.
+// Transmit sends a frame, or queues it after those that wait for the same port.
 func (o outlet) Transmit(number uint16, frame []byte) {
 	s := o.Switch
 	if int(number) >= len(s.ports) {
@@ -302,8 +302,8 @@ func (o outlet) enqueue(p *port, frame []byte) {
 	p.stats.Waited++
 }
 
-// send sends a frame and reports whether it is done with: false means that the peer has no room now. A frame to nobody
-// is lost, and counted; a peer that has taken the place of another gets it.
+// send sends a frame and reports whether it is done: false means that the peer has no room now. A frame without a peer
+// is lost and counted; a peer that replaced another one gets it.
 func (s *Switch) send(p *port, frame []byte) (done bool) {
 	for {
 		fresh := !p.connected
@@ -312,7 +312,7 @@ func (s *Switch) send(p *port, frame []byte) (done bool) {
 			return true
 		}
 		p.connected = true
-		// SendmsgN, for it has no conversion of the address: the socket is connected, so that polling sees the peer's room.
+		// SendmsgN does not convert the address: the socket is connected, so that polling sees the peer's room.
 		_, err := unix.SendmsgN(p.socket, frame, nil, nil, unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL)
 		switch {
 		case err == nil:
@@ -325,7 +325,7 @@ func (s *Switch) send(p *port, frame []byte) (done bool) {
 		}
 		p.connected = false
 		if fresh {
-			p.stats.Unsent++ // nobody is there any more
+			p.stats.Unsent++ // the peer is gone
 			return true
 		}
 	}
@@ -355,7 +355,7 @@ func (s *Switch) nextEcho() clock.Time {
 	return next
 }
 
-// askForEchoes sends the requests that are due, behind whatever waits for the same port.
+// askForEchoes sends the requests that are due, after frames that wait for the same port.
 func (s *Switch) askForEchoes() {
 	for i := range s.ports {
 		p := &s.ports[i]
@@ -368,7 +368,7 @@ func (s *Switch) askForEchoes() {
 	}
 }
 
-// ask sends a request. It is no traffic, so no counter has it; one for which there is no room, or nobody, is not sent.
+// ask sends a request, which counters do not count. Without room or peer it is not sent.
 func (s *Switch) ask(p *port, frame []byte) {
 	before := p.stats
 	outlet{s}.enqueue(p, frame)
@@ -385,7 +385,7 @@ func (s *Switch) trafficAt(now clock.Time) {
 	}
 }
 
-// Stats returns what every port has done so far. Call it inside the lock that Run's do takes, or after Run.
+// Stats returns what every port has done so far. Call it under the lock that Run's do takes, or after Run.
 func (s *Switch) Stats() []PortStats {
 	list := make([]PortStats, len(s.ports))
 	for i := range s.ports {
@@ -397,7 +397,7 @@ func (s *Switch) Stats() []PortStats {
 // Delays returns how long frames took. Call it inside the lock.
 func (s *Switch) Delays() Delays { return s.delays }
 
-// Holds returns how long the host at every port held frames. Call it inside the lock.
+// Holds returns how long the host at every port held frames. Call it under the lock.
 func (s *Switch) Holds() []Holds {
 	now, list := s.now(), make([]Holds, len(s.ports))
 	for i := range s.ports {
@@ -406,7 +406,7 @@ func (s *Switch) Holds() []Holds {
 	return list
 }
 
-// Queued returns how many frames wait for ports without room. Call it inside the lock.
+// Queued returns how many frames wait for ports without room. Call it under the lock.
 func (s *Switch) Queued() (n int) {
 	for i := range s.ports {
 		n += len(s.ports[i].fifo)

@@ -18,7 +18,7 @@ import (
 	"candela.dev/candela/link/echo"
 )
 
-// running is a switch that forwards, the lock under which it is programmed, and sockets in place of guests and dumpers.
+// running is a switch that forwards, the lock for programming it, and sockets in place of guests and dumpers.
 type running struct {
 	*qemu.Switch
 	mu    sync.Mutex
@@ -120,7 +120,7 @@ func TestFramesLeaveAsThePipelineDecides(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", c.Name, err)
 		}
-		// Frames of different ports race to the switch, as they would from two machines: one after the other, please.
+		// Frames of different ports race to the switch as from two machines; here they must arrive in order.
 		before := uint64(0)
 		r.do(func() { before = received(r.Stats()) })
 		for i, f := range c.In {
@@ -192,7 +192,7 @@ func TestASlowPeerGetsEveryFrameInOrderAndDelaysNobody(t *testing.T) {
 	for i := range n {
 		r.send(t, toB(i))
 	}
-	r.await(t, n) // nobody has read a frame, and all were taken
+	r.await(t, n) // no peer has read a frame, and all were taken
 	got := r.receive(t, datapathtest.HostB, n)
 	if len(got) != n {
 		t.Fatalf("%d of %d frames arrived", len(got), n)
@@ -276,12 +276,13 @@ func TestAPeerThatTakesAnothersPlaceGetsEveryFrame(t *testing.T) {
 	}
 }
 
-// A host that returns echoes 150 ms late holds frames for so long; a dumper and a host that return none are not known.
+// A host that returns echoes 150 ms late holds frames that long; for a dumper and a host that return none it is
+// unknown.
 func TestEchoesMeasureForHowLongAHostHoldsFrames(t *testing.T) {
 	r := openWith(t, 0, true)
 	r.pair(t)
 	const hold = 150 * time.Millisecond
-	r.send(t, toB(0)) // the first frame is no RoCE, so this is idle: one echo a second
+	r.send(t, toB(0)) // the first frame is not RoCE, so this is idle: one echo a second
 	buffer := make([]byte, 2000)
 	for answered := false; !answered; {
 		if err := r.peers[datapathtest.HostB].SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
@@ -315,7 +316,7 @@ func TestEchoesMeasureForHowLongAHostHoldsFrames(t *testing.T) {
 	}
 }
 
-// Whoever may write to a port's socket can send frames in a guest's name.
+// A process that may write to a port's socket can send frames in a guest's name.
 func TestPortsAreOfTheirUserAlone(t *testing.T) {
 	r := open(t, 0)
 	for _, near := range r.near {

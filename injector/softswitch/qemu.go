@@ -9,8 +9,8 @@ import (
 	injectorpb "candela.dev/candela/proto/injector/v1"
 )
 
-// A port of the qemu datapath is named by a path: the switch's socket and the one of the guest's NIC, or of a dumper,
-// are that path with one of these endings.
+// A path names a port of the qemu datapath: the sockets of the switch and of the guest's NIC, or of a dumper, are that
+// path with one of these suffixes.
 const (
 	SwitchSocket = ".port"
 	PeerSocket   = ".nic"
@@ -25,7 +25,7 @@ const (
 	// WaitCounts is a delay.Counts of the times between the arrival of frames and their forwarding, with the afpacket
 	// datapath.
 	WaitCounts = "wait-counts"
-	// HoldsOfPort, with the number of a port, is a qemu.Holds. Ports at which nobody answers have none.
+	// HoldsOfPort, with the number of a port, is a qemu.Holds. Ports without an answer have none.
 	HoldsOfPort = "holds-of-port-"
 )
 

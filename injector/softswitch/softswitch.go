@@ -67,8 +67,8 @@ type Switch struct {
 	offloads []*link.Offloads
 }
 
-// Open takes the interfaces: it turns their offloads off and starts the datapath, which forwards at once and injects
-// nothing. The caller closes the Switch, which leaves the interfaces as they were.
+// Open takes the interfaces: it turns their offloads off and starts the datapath, which forwards immediately and
+// injects nothing. The caller closes the Switch, which restores the interfaces.
 func Open(cfg Config) (_ *Switch, err error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -209,7 +209,7 @@ type xdpPath struct {
 	*xdp.Datapath
 	log        *slog.Logger
 	names      []string
-	manyQueues bool // may number packets at once
+	manyQueues bool // may number packets on several CPUs
 }
 
 func openXDP(cfg Config, names []string) (*xdpPath, error) {
@@ -224,7 +224,7 @@ func openXDP(cfg Config, names []string) (*xdpPath, error) {
 	return &xdpPath{Datapath: d, log: cfg.Log, names: names, manyQueues: cfg.MultiQueue}, nil
 }
 
-// faultEvery is how often faults of map operations, which P4Runtime can't report, are looked for.
+// faultEvery is how often faults of map operations, which P4Runtime cannot report, are checked.
 const faultEvery = time.Second
 
 func (p *xdpPath) run(ctx context.Context, do func(func())) error {

@@ -40,7 +40,7 @@ func TestOpenNamesWhatItCannotTake(t *testing.T) {
 	}
 }
 
-// A switch between two virtual machines needs no privilege. What it does to packets is datapathtest's.
+// A switch between two virtual machines needs no privilege. datapathtest checks what it does to packets.
 func TestARunningSwitchTellsWhatItIsAndLeavesNothingBehind(t *testing.T) {
 	dir := t.TempDir()
 	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")

@@ -36,15 +36,15 @@ type controller struct {
 	overrun  chan struct{} // closed when out was full
 }
 
-// arbiter chooses the primary (P4Runtime 5.3 and 5.4). The server's lock guards it: a change of primary therefore waits
-// for writes in flight, and no write of the old primary starts after it.
+// arbiter selects the primary (P4Runtime 5.3 and 5.4). The server's lock guards it: a change of primary waits for
+// writes in flight, and no write of the old primary starts after it.
 type arbiter struct {
 	controllers []*controller // joined, in order
 	primary     *controller
 	highest     *electionID // ever seen of a primary
 }
 
-// outgoing is how many messages a stream may owe its client; whoever reads none of them is disconnected.
+// outgoing is how many unread messages a stream may have; a client that reads none is disconnected.
 const outgoing = 64
 
 func (c *controller) send(m *p4pb.StreamMessageResponse) {
@@ -157,7 +157,7 @@ func (s *Server) checkArbitration(c *controller, m *p4pb.MasterArbitrationUpdate
 	return nil
 }
 
-// elect settles who is primary after c's election id was set, and notifies whom it concerns.
+// elect selects the primary after c's election id was set, and notifies the clients affected.
 func (s *Server) elect(c *controller) {
 	a := &s.arb
 	switch {
@@ -198,7 +198,7 @@ func (s *Server) leave(c *controller) {
 	}
 }
 
-// notify tells c who is primary.
+// notify sends c the current primary.
 func (s *Server) notify(c *controller) {
 	m := &p4pb.MasterArbitrationUpdate{DeviceId: s.cfg.DeviceID, Status: &rpcstatus.Status{}}
 	if h := s.arb.highest; h != nil {

@@ -85,7 +85,7 @@ func (s *Server) reconcile(config *pipelineConfig) error {
 	return nil
 }
 
-// verify checks that the target can realise config: it must hold nothing that the target's own P4Info lacks.
+// verify checks that the target can realise config: its P4Info must be a part of the target's own.
 func (s *Server) verify(pb *p4pb.ForwardingPipelineConfig) (*pipelineConfig, error) {
 	if pb.GetP4Info() == nil {
 		return nil, invalid("no config with a P4Info is given")

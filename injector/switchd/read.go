@@ -13,7 +13,7 @@ import (
 // entitiesPerResponse keeps a response far below gRPC's 4 MB.
 const entitiesPerResponse = 1000
 
-// Read returns entities (P4Runtime 13). What valid requests of the batch select is sent even if others fail.
+// Read returns entities (P4Runtime 13). Valid requests of the batch are answered even if others fail.
 func (s *Server) Read(req *p4pb.ReadRequest, stream p4pb.P4Runtime_ReadServer) error {
 	entities, err := s.collect(req)
 	for len(entities) > 0 {
@@ -26,7 +26,7 @@ func (s *Server) Read(req *p4pb.ReadRequest, stream p4pb.P4Runtime_ReadServer) e
 	return err
 }
 
-// repeats is how often one request may read everything. Each wildcard takes a few bytes, and selects megabytes.
+// repeats is how often one request may read everything: a wildcard takes a few bytes and selects megabytes.
 const repeats = 4
 
 // present is how many entities the server has, from above.

@@ -35,7 +35,7 @@ func (r *rig) everything(t *testing.T) []*p4pb.Entity {
 func equalEntities(t *testing.T, got, want []*p4pb.Entity) {
 	t.Helper()
 	if proto.Equal(&p4pb.ReadResponse{Entities: got}, &p4pb.ReadResponse{Entities: want}) {
-		return // at once; protocmp takes seconds for thousands of counters
+		return // fast path; protocmp takes seconds for thousands of counters
 	}
 	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
 		t.Errorf("entities (-want +got):\n%s", diff)
@@ -155,7 +155,7 @@ func TestHitsAreReadBack(t *testing.T) {
 
 var _ switchd.Datapath = (*pipeline.Pipeline)(nil)
 
-// A wildcard takes four bytes and selects thousands of counters: a request of 4 MiB would take all memory, and viewers
+// A wildcard takes four bytes and selects thousands of counters: a request of 4 MiB could exhaust memory, and viewers
 // may read.
 func TestOneRequestReadsEverythingAFewTimesAtMost(t *testing.T) {
 	r := start(t, switchd.Config{})

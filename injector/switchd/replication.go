@@ -36,7 +36,7 @@ func (s *Server) writeReplication(op p4pb.Update_Type, e *p4pb.PacketReplication
 	return invalid("the packet replication engine entry is empty")
 }
 
-// maxReplicators bounds groups and sessions alike; it is far above what the contract uses.
+// maxReplicators bounds groups and sessions each; it is far above what the contract uses.
 const maxReplicators = 1024
 
 // replicated is a clone session or a multicast group.
@@ -88,7 +88,7 @@ func writeReplicas[E replicated](entries map[uint32]E, program func(uint32, []ui
 	return nil
 }
 
-// restoreReplicas undoes a write. The datapath has held the former ports before, so programming can't fail.
+// restoreReplicas undoes a write. The datapath had the former ports before, so programming cannot fail.
 func restoreReplicas[E replicated](entries map[uint32]E, program func(uint32, []uint16) error, id uint32, before E,
 	existed bool) {
 	var ports []uint16
@@ -141,7 +141,7 @@ func replicaPorts(replicas []*p4pb.Replica) ([]uint16, error) {
 	return ports, nil
 }
 
-// readReplication returns the sessions or groups that a request names, all of them for id 0.
+// readReplication returns the sessions or groups of a request, all of them for id 0.
 func (s *Server) readReplication(e *p4pb.PacketReplicationEngineEntry) ([]*p4pb.Entity, error) {
 	var out []*p4pb.Entity
 	add := func(e *p4pb.PacketReplicationEngineEntry) {
@@ -167,7 +167,7 @@ func (s *Server) readReplication(e *p4pb.PacketReplicationEngineEntry) ([]*p4pb.
 }
 
 // selected returns the entry with an id, or for id 0 all in the order of their ids. Entries are never changed in place,
-// so they may be sent after the lock is gone.
+// so they may be sent after the lock is released.
 func selected[E any](entries map[uint32]E, id uint32) []E {
 	if e, ok := entries[id]; ok {
 		return []E{e}

@@ -1,7 +1,7 @@
-// Package switchd is a P4Runtime server in front of an injector datapath: the pipeline in Go today, other software
-// switches later. It keeps the control plane's view (entries, sessions, metadata) and programs a [Datapath] with it.
+// Package switchd is a P4Runtime server in front of an injector datapath. It keeps the control plane's view (entries,
+// sessions, metadata) and programs a [Datapath] with it.
 //
-// What it claims of P4Runtime 1.5: one device, the default role only, primary and backup controllers; all
+// It supports of P4Runtime 1.5: one device, the default role only, primary and backup controllers; all
 // SetForwardingPipelineConfig actions for P4Infos that its target can serve; table entries with exact matches, default
 // actions, direct and indirect counters, clone sessions without truncation, multicast groups without backup replicas;
 // all three batch atomicities. Registers, meters, digests, packet I/O and action profiles answer UNIMPLEMENTED.
@@ -9,7 +9,7 @@
 // # Locking
 //
 // One lock covers the control state and the datapath. [Server.Do] takes it for the datapath's owner: packets are
-// processed inside Do, requests outside, so a batch is atomic from the data plane's point of view for free.
+// processed inside Do, requests outside, so a batch is atomic for the data plane.
 package switchd
 
 import (
@@ -31,8 +31,8 @@ import (
 // APIVersion is the version of P4Runtime that the server implements.
 const APIVersion = "1.5.0"
 
-// A Datapath executes what the server was told. The server calls it under its lock, with values that fit the P4Info; an
-// error says what the datapath can't do and becomes INVALID_ARGUMENT. pipeline.Pipeline is one.
+// A Datapath executes table writes. The server calls it under its lock, with values that fit the P4Info; an error says
+// what the datapath cannot do and becomes INVALID_ARGUMENT. pipeline.Pipeline is one.
 type Datapath interface {
 	// Reset forgets entries, registers and counters.
 	Reset()
@@ -59,7 +59,7 @@ type Config struct {
 	// StopTimeout bounds how long Serve lets running requests finish; 0 means 2 s.
 	StopTimeout time.Duration
 	// Lease is how long events and mirroring outlive a broken primary stream before they are flushed (forwarding never
-	// is); 0 means for ever.
+	// is); 0: they are kept.
 	Lease time.Duration
 }
 
@@ -109,7 +109,7 @@ func New(cfg Config) (*Server, error) {
 	return &Server{cfg: cfg, stopping: make(chan struct{})}, nil
 }
 
-// Do runs f while no request touches the datapath. Requests wait as long as f takes; f must not make requests itself.
+// Do runs f while no request uses the datapath. Requests wait for f, which must not make requests.
 func (s *Server) Do(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,7 +126,7 @@ func (s *Server) Serve(ctx context.Context, lis net.Listener, opts ...grpc.Serve
 func (s *Server) ServeWith(ctx context.Context, lis net.Listener, register func(*grpc.Server),
 	opts ...grpc.ServerOption) error {
 	const maxRequest = 16 << 20 // bytes; P4Runtime forbids less than gRPC's default of 4 MB
-	// A controller whose machine vanishes ends no stream: pings find out, well within a lease.
+	// A controller whose machine vanishes does not end its stream: pings detect that well within a lease.
 	alive := keepalive.ServerParameters{Time: 5 * time.Second, Timeout: 5 * time.Second}
 	opts = append([]grpc.ServerOption{grpc.WaitForHandlers(true), grpc.MaxRecvMsgSize(maxRequest),
 		grpc.KeepaliveParams(alive)}, opts...)
@@ -184,8 +184,8 @@ func (s *Server) reset(config *pipelineConfig) {
 	s.groups = map[uint32]*p4pb.MulticastGroupEntry{}
 }
 
-// Reset brings tables, registers and counters back to what a push of the active pipeline config leaves. Sessions go on.
-// It is for the owner of a datapath that one test hands to the next.
+// Reset restores the state after a push of the active pipeline config: tables, registers and counters. Sessions
+// continue. It is for the owner of a datapath that several tests use in turn.
 func (s *Server) Reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

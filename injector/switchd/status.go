@@ -23,7 +23,7 @@ func (s *Server) unknownDevice(id uint64) error {
 	return status.Errorf(codes.NotFound, "device %d: this server has device %d", id, s.cfg.DeviceID)
 }
 
-// batchError reports the outcomes of a batch, nil for success, as the specification wants it: UNKNOWN, with one
+// batchError reports the outcomes of a batch, nil for success, as the specification requires: UNKNOWN, with one
 // p4.v1.Error per element in order (P4Runtime 12.3). It returns nil if all succeeded.
 func batchError(what string, outcomes []error) error {
 	failed := 0

@@ -178,7 +178,7 @@ func (s *Server) deleteEntry(t *tableState, k p4.Key, undo *undoLog) error {
 	return nil
 }
 
-// restore puts an entry back as it was. The datapath has held it before, so Set can't fail.
+// restore puts an entry back. The datapath had it before, so Set cannot fail.
 func (s *Server) restore(t *tableState, e *entry, before entry, hits uint64) {
 	*e = before
 	t.entries[e.key] = e

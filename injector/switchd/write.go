@@ -9,7 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// undoLog remembers how to take back what a batch has done so far. A nil log remembers nothing.
+// undoLog undoes what a batch has done so far. A nil log keeps nothing.
 type undoLog []func()
 
 func (u *undoLog) add(f func()) {

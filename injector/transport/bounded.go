@@ -13,12 +13,12 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// bounded is the usual codec, which refuses messages that would take too much memory: an empty message within another
-// takes two bytes on the wire and a hundred times as many decoded.
+// bounded is the usual codec, but refuses messages that would take too much memory: an empty nested message takes two
+// bytes on the wire and a hundred times as many decoded.
 type bounded struct {
 	encoding.CodecV2
 	limit int
-	slots chan struct{} // of requests that are decoded at once: each takes a copy of its bytes meanwhile
+	slots chan struct{} // of requests that are decoded concurrently: each takes a copy of its bytes meanwhile
 }
 
 const decoders = 4
@@ -45,7 +45,7 @@ func (b bounded) Unmarshal(data mem.BufferSlice, v any) error {
 	return proto.Unmarshal(buf.ReadOnlyData(), m)
 }
 
-// What decoded values take at least, with their share of the slice that holds them.
+// The least memory of decoded values, including their share of the slice that holds them.
 const (
 	messageWeight = 160
 	bytesWeight   = 48

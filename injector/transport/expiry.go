@@ -30,8 +30,7 @@ func (d Deadline) String() string {
 	return fmt.Sprintf("the %s %s expires at %s, in %d days", d.What, d.File, stamp(d.End), d.Left/(24*time.Hour))
 }
 
-// Deadlines returns what of the files ends within [Ahead] of now. Whoever answers for them runs `candela agent pki
-// renew`.
+// Deadlines returns which files expire within [Ahead] of now. `candela agent pki renew` renews them.
 func (f Files) Deadlines(now time.Time) ([]Deadline, error) {
 	own, err := f.load(nil)
 	if err != nil {

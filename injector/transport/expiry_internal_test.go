@@ -144,7 +144,7 @@ func (echo) StreamChannel(s p4pb.P4Runtime_StreamChannelServer) error {
 	}
 }
 
-// Read answers with two messages, the second only when the first was read and more is asked for by time.
+// Read answers with two messages, the second only when the first was read and the next is due.
 func (echo) Read(_ *p4pb.ReadRequest, s p4pb.P4Runtime_ReadServer) error {
 	for {
 		if err := s.Send(&p4pb.ReadResponse{}); err != nil {
@@ -158,7 +158,7 @@ func (echo) Read(_ *p4pb.ReadRequest, s p4pb.P4Runtime_ReadServer) error {
 	}
 }
 
-// pair is a server and a client whose certificates have clocks of their own.
+// pair is a server and a client with separate clocks for their certificates.
 type pair struct {
 	client           p4pb.P4RuntimeClient
 	serverC, clientC clockwork

@@ -35,7 +35,7 @@ func issued(t *testing.T, a *pki.Authority, name string, role transport.Role) tr
 	return files
 }
 
-// A name may mean this machine when it is checked and another one when it is dialled.
+// A name may resolve to this machine when it is checked and to another one when it is dialled.
 func TestWithoutTLSTheAddressThatWasCheckedIsDialled(t *testing.T) {
 	conn, err := transport.DialForeign("localhost:9559", nil)
 	if err != nil {
@@ -91,7 +91,7 @@ func TestWhoIsRevokedIsHeardNoMoreOnAStreamThatIsOpen(t *testing.T) {
 	if err := a.Revoke("client"); err != nil {
 		t.Fatal(err)
 	}
-	// A list that replaces one written in the same tick of the kernel's clock has its time.
+	// A list that replaces one written in the same tick of the kernel's clock has the same time.
 	if err := os.Chtimes(serverFiles.CRL, before.ModTime(), before.ModTime()); err != nil {
 		t.Fatal(err)
 	}
@@ -100,8 +100,7 @@ func TestWhoIsRevokedIsHeardNoMoreOnAStreamThatIsOpen(t *testing.T) {
 	}
 }
 
-// A server that was killed leaves its socket; the next one must come up nevertheless, but never in the place of one
-// that lives.
+// A killed server leaves its socket; the next one must start nevertheless, but never replace one that is running.
 func TestASocketThatNobodyServesIsReplaced(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})

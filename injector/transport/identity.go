@@ -16,14 +16,13 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// Files names PEM files: this side's certificate chain and key, the authorities that the other side's must come from,
-// and the list of certificates that they have revoked (none if empty). Certificate, key and list are read anew when
-// they change.
+// Files names PEM files: this side's certificate chain and key, the authorities that must have issued the other side's,
+// and the list of revoked certificates (none if empty). Certificate, key and list are reloaded when they change.
 type Files struct {
 	Cert, Key, CA string
 	CRL           string
-	// ServerRole is what the other side's certificate must say when this side dials; empty: nothing, as for switches of
-	// other vendors.
+	// ServerRole is the role that the other side's certificate must have when this side dials; empty: any, as for
+	// third-party switches.
 	ServerRole Role
 }
 
@@ -76,7 +75,8 @@ func (f Files) load(log *slog.Logger) (*identity, error) {
 	return own, nil
 }
 
-// refresh reads certificate and key if their files have changed. The caller holds the lock, or is alone.
+// refresh reads certificate and key if their files have changed. The caller holds the lock, or there is no other
+// goroutine.
 func (own *identity) refresh() error {
 	var now [2]os.FileInfo
 	for i, path := range []string{own.files.Cert, own.files.Key} {
@@ -101,7 +101,8 @@ func unchanged(a, b os.FileInfo) bool {
 	return a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size() && os.SameFile(a, b)
 }
 
-// current returns the certificate. While its files can't be read, as when one of two is replaced, it stays what it was.
+// current returns the certificate: the previous one while its files cannot be read, for instance when one of two is
+// replaced.
 func (own *identity) current() *tls.Certificate {
 	own.mu.Lock()
 	defer own.mu.Unlock()
@@ -132,7 +133,7 @@ func (own *identity) client() credentials.TransportCredentials {
 	return &lasting{credentials.NewTLS(config), own}
 }
 
-// lasting are credentials that hold the server's certificate to its time while a connection lasts.
+// lasting are credentials that end a connection when the server's certificate expires.
 type lasting struct {
 	credentials.TransportCredentials
 	own *identity
@@ -168,10 +169,10 @@ type expiring struct {
 	why     error     // the connection was ended
 }
 
-// recheck is how often a connection looks at the list of revoked certificates, and a side at its own.
+// recheck is how often a connection checks the list of revoked certificates, and a side its own files.
 const recheck = time.Second
 
-// check ends the connection if the server's certificate is valid no longer, and says so ever after.
+// check closes the connection if the server's certificate is no longer valid, and then returns the same error.
 func (e *expiring) check() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -190,7 +191,7 @@ func (e *expiring) check() error {
 	return e.why
 }
 
-// Read reads, and hands nothing on that came when the certificate was no longer valid.
+// Read does not return data that arrived after the certificate had expired.
 func (e *expiring) Read(b []byte) (int, error) {
 	n, err := e.Conn.Read(b)
 	if invalid := e.check(); invalid != nil {

@@ -14,8 +14,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// mute is a connection of a client whose machine can be turned off: then nothing that it says leaves, and nobody is
-// told.
+// mute is a connection of a client whose machine can be turned off: then nothing leaves it, and the peer is not
+// notified.
 type mute struct {
 	net.Conn
 	off *atomic.Bool

@@ -17,14 +17,14 @@ import (
 	"google.golang.org/grpc/tap"
 )
 
-// Limits bound what clients may take of a server. A peer is a user of this machine or an address of another. Zero
-// values stand for the defaults.
+// Limits bound what clients may use of a server. A peer is a user of this machine or an address of another. Zero values
+// are the defaults.
 type Limits struct {
 	Connections     int // of all peers: 256
 	PeerConnections int // of one peer: 16
 	ConnectionCalls int // open on one connection: 32; more of them wait at the client
 	PeerCalls       int // open of one peer, on all its connections: 64; more are refused
-	// FirstMessage is how long a call may take to say what it wants: 10 s.
+	// FirstMessage is how long a call may take to send its first message: 10 s.
 	FirstMessage time.Duration
 	// Handshake is how long a connection may take to be ready for calls: 10 s.
 	Handshake    time.Duration
@@ -80,8 +80,8 @@ func newGate(lis net.Listener, identify func(net.Conn) (string, error), cfg Serv
 	}
 }
 
-// addressOf identifies the peer of a TCP connection before it has shown a certificate. A machine has as many IPv6
-// addresses as it likes.
+// addressOf identifies the peer of a TCP connection before it has shown a certificate. IPv6 peers are identified by
+// prefix, since a machine can have any number of addresses.
 func addressOf(conn net.Conn) (string, error) {
 	at, err := netip.ParseAddrPort(conn.RemoteAddr().String())
 	if err != nil {
@@ -163,7 +163,7 @@ func (g *gate) enter(name string) error {
 	return nil
 }
 
-// refused logs that a connection or call was refused, once a second: whoever is refused can try thousands of times.
+// refused logs that a connection or call was refused, at most once a second: a client may try thousands of times.
 func (g *gate) refused(why error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -176,7 +176,7 @@ func (g *gate) refused(why error) {
 	g.unlogged, g.silent = 0, now.Add(time.Second)
 }
 
-// watch warns of what expires, now and again until the listener is closed.
+// watch warns of what expires, periodically until the listener is closed.
 func (g *gate) watch(own *identity, every time.Duration) {
 	own.warn(g.log)
 	tick := time.NewTicker(every)
@@ -198,7 +198,7 @@ func (g *gate) Close() error {
 	return g.Listener.Close()
 }
 
-// options are those of a server behind the gate. Those of the server itself may come before, none of them after.
+// options are those of a server with the gate. Options of the server may only come before these.
 func (g *gate) options() []grpc.ServerOption {
 	return append(keepalives(pingAfter),
 		grpc.MaxConcurrentStreams(uint32(g.limits.ConnectionCalls)),
@@ -231,7 +231,7 @@ func (o *opening) Value(key any) any {
 	return o.Context.Value(key)
 }
 
-// Err says that the time is up, which is not how the cancellation of a context reads.
+// Err reports a timeout, not a cancellation.
 func (o *opening) Err() error {
 	err := o.Context.Err()
 	if err != nil && errors.Is(context.Cause(o.Context), errMute) {
@@ -240,7 +240,7 @@ func (o *opening) Err() error {
 	return err
 }
 
-// admit counts a call before anything of it is read, and ends it if its first message does not come.
+// admit counts a call before anything of it is read, and ends it if its first message does not arrive.
 func (g *gate) admit(ctx context.Context, info *tap.Info) (context.Context, error) {
 	caller, ok := peer.FromContext(ctx)
 	if !ok {

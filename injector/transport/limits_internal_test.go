@@ -26,7 +26,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// counting is a server that knows how many calls it serves at once.
+// counting is a server that counts its concurrent calls.
 type counting struct {
 	echo
 	now, most, decoded atomic.Int64
@@ -98,7 +98,7 @@ func TestACallThatSaysNothingEnds(t *testing.T) {
 	if err := unary.RecvMsg(new(p4pb.WriteResponse)); err == nil || ctx.Err() != nil {
 		t.Errorf("a call of one request: %v", err)
 	}
-	// Whoever has said something may be silent for longer.
+	// A client that has sent a message may be silent for longer.
 	spoken, err := c.StreamChannel(ctx)
 	if err == nil {
 		err = spoken.Send(&p4pb.StreamMessageRequest{})
@@ -327,7 +327,7 @@ func TestRequestsAreWeighedBeforeTheyAreDecoded(t *testing.T) {
 			t.Errorf("%s (%d bytes): %v", name, len(tt.bytes), err)
 		}
 	}
-	// What is malformed is the decoder's to tell.
+	// The decoder reports malformed messages.
 	if err := newBounded(1<<20).Unmarshal(mem.BufferSlice{mem.SliceBuffer{0x22, 0xff}},
 		new(p4pb.WriteRequest)); err == nil || status.Code(err) == codes.ResourceExhausted {
 		t.Errorf("a message that is cut: %v", err)

@@ -15,7 +15,7 @@ const (
 	localPeerCred = 1
 )
 
-// peerOf asks the kernel who connected a socket, or who listens at its other end: as of then, not as of now.
+// peerOf asks the kernel who connected a socket, or listens at its other end, at that time.
 func peerOf(conn *net.UnixConn) (p process, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// peerOf asks the kernel who connected a socket, or who listens at its other end: as of then, not as of now.
+// peerOf asks the kernel who connected a socket, or listens at its other end, at that time.
 func peerOf(conn *net.UnixConn) (p process, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {

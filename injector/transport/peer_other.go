@@ -7,7 +7,7 @@ import (
 	"net"
 )
 
-// peerOf knows nobody here, so that every unix socket is refused.
+// peerOf cannot identify peers here, so every unix socket is refused.
 func peerOf(*net.UnixConn) (process, error) {
 	return process{}, errors.New("this operating system does not say who is at the other end of a unix socket")
 }

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// revocation is a file with revoked certificates, read anew when it changes. A list that can't be read or is not the
-// authority's refuses everybody: an unreadable list must not bring the revoked ones back.
+// revocation is a file with revoked certificates, reloaded when it changes. A list that cannot be read or is not the
+// authority's refuses every peer: otherwise revoked ones would be admitted.
 type revocation struct {
 	path        string
 	authorities []*x509.Certificate
@@ -52,7 +52,7 @@ func (r *revocation) check(cert *x509.Certificate) error {
 	return nil
 }
 
-// ends returns when the list is to be renewed; false if there is none. One that can't be read ends with the one before.
+// ends returns when the list must be renewed; false if there is none. An unreadable one ends with its predecessor.
 func (r *revocation) ends() (time.Time, bool) {
 	if r == nil {
 		return time.Time{}, false

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Role is what the owner of a certificate may do; it stands in a URI of the certificate, candela:role:ROLE.
+// Role is what the owner of a certificate may do; it is in a URI of the certificate, candela:role:ROLE.
 type Role string
 
 // Roles.
@@ -43,12 +43,11 @@ func has(cert *x509.Certificate, roles []Role) bool {
 	})
 }
 
-// A Policy says which roles may call a method, given as /package.Service/Method; nobody else may. No role at all:
-// nobody.
+// A Policy returns the roles that may call a method, /package.Service/Method. Without roles nobody may.
 type Policy func(method string) []Role
 
-// guard holds every call to a policy, to the validity of both certificates, and to the list of revoked ones: a
-// connection may be older than an entry, and last longer than a certificate.
+// guard checks every call against a policy, the validity of both certificates, and the list of revoked ones: a
+// connection may be older than an entry, and outlive a certificate.
 type guard struct {
 	policy Policy
 	own    *identity
@@ -73,7 +72,7 @@ func (g guard) options() []grpc.ServerOption {
 	}
 }
 
-// guarded is a stream each of whose messages is held to the same, in both directions: it may be open for hours.
+// guarded is a stream with the same check for each message in both directions: it may be open for hours.
 type guarded struct {
 	grpc.ServerStream
 	guard

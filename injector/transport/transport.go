@@ -1,10 +1,10 @@
-// Package transport connects clients and servers safely: over unix sockets, whose other end the kernel names, or over
-// TCP with mutual TLS, on loopback too: every user of a machine reaches its loopback addresses. There is no third mode;
-// whoever asks for one gets an error that says so, never a warning. The only exception is a client of a third-party
-// server on loopback that offers no TLS, see [DialForeign].
+// Package transport connects clients and servers securely: over unix sockets, whose peer the kernel identifies, or over
+// TCP with mutual TLS, on loopback too, which every user of a machine can reach. There is no third mode: a request for
+// one is an error, never a warning. The only exception is a client of a third-party server on loopback without TLS, see
+// [DialForeign].
 //
-// A server admits to a unix socket root, its own user, and the members of a group if one is given. Whoever is admitted
-// may do everything. Over TCP a certificate says what its owner may do, see [Role].
+// A server admits to a unix socket root, its own user, and the members of a group if one is given. They may do
+// everything. Over TCP a certificate says what its owner may do, see [Role].
 package transport
 
 import (
@@ -36,9 +36,9 @@ type ServerConfig struct {
 	Log *slog.Logger
 }
 
-// Listen opens a listener for a gRPC server and returns the server options that protect it; both are needed. With no
+// Listen opens a listener for a gRPC server and returns the server options that protect it; both are needed. Without
 // files the address must be a unix socket. Otherwise clients must present a certificate from the authorities, and each
-// of their calls is held to the policy.
+// of their calls is checked against the policy.
 func Listen(address string, cfg ServerConfig) (net.Listener, []grpc.ServerOption, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -94,23 +94,23 @@ func protected(lis net.Listener, own *identity, cfg ServerConfig) (*gate, []grpc
 	config := &tls.Config{
 		MinVersion: tls.VersionTLS13, ClientCAs: own.pool, ClientAuth: tls.RequireAndVerifyClientCert,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return own.current(), nil },
-		// A resumed session would skip nothing of what is checked at each call, but outlive the chain it was made with.
+		// A resumed session would not skip checks, but could outlive its certificate chain.
 		SessionTicketsDisabled: true,
 	}
 	opts := append(g.options(), guard{cfg.Policy, own}.options()...)
 	return g, append(opts, grpc.Creds(credentials.NewTLS(config)))
 }
 
-// A client that has said nothing for pingAfter is asked for a sign of life, and its connection ends if none comes: the
-// machine of one that lost its power, or that hangs, ends none, and a lease runs only once the stream is gone.
+// A client that has been silent for pingAfter is pinged, and its connection ends without an answer: a machine that lost
+// power or hangs does not end its connections, and a lease starts only when the stream is gone.
 const (
 	pingAfter = 15 * time.Second
 	pingWait  = 10 * time.Second
-	// idleTime is how long a connection without calls is kept. Clients connect anew by themselves.
+	// idleTime is how long a connection without calls is kept. Clients reconnect automatically.
 	idleTime = 15 * time.Minute
 	// pingsEvery is how often a client may ask for signs of life.
 	pingsEvery = 5 * time.Second
-	// What a client may send before it is read, on a call and on a connection. Left to itself, gRPC raises both to 16 MiB.
+	// What a client may send before it is read, per call and per connection. gRPC's default raises both to 16 MiB.
 	callWindow       = 256 << 10
 	connectionWindow = 1 << 20
 )
@@ -127,10 +127,9 @@ func keepalives(after time.Duration) []grpc.ServerOption {
 // bytes each.
 const maxTrailer = 4 << 20
 
-// Dial returns a client connection to one of our servers; it connects when it is first used. With no files the address
-// must be a unix socket, which root, this user, or the owner of the directories that lead to it must serve. The
-// certificate of a server must be from the authorities and name the host of address; a connection ends when that
-// certificate expires or is revoked.
+// Dial returns a client connection to one of our servers; it connects when it is first used. Without files the address
+// must be a unix socket that root, this user, or the owner of its directories serves. The certificate of a server must
+// be from the authorities and name the host of address; a connection ends when that certificate expires or is revoked.
 func Dial(address string, files *Files) (*grpc.ClientConn, error) {
 	path, local, err := socketPath(address)
 	switch {
@@ -158,8 +157,9 @@ func Dial(address string, files *Files) (*grpc.ClientConn, error) {
 		grpc.WithMaxHeaderListSize(maxTrailer))
 }
 
-// DialForeign is Dial for a third-party server, which may offer plain TCP only: with no files, a loopback address is
-// dialled without TLS. Every user of this machine can then drive that server, and whoever has its port can pass for it.
+// DialForeign is Dial for a third-party server, which may offer plain TCP only: without files, a loopback address is
+// dialled without TLS. Every user of this machine can then drive that server, and a process on its port can impersonate
+// it.
 func DialForeign(address string, files *Files) (*grpc.ClientConn, error) {
 	if _, local, err := socketPath(address); err != nil || local || files != nil {
 		return Dial(address, files)
@@ -173,7 +173,7 @@ func DialForeign(address string, files *Files) (*grpc.ClientConn, error) {
 			"third-party servers: "+
 			"give certificate, key and authority files: %w", address, ErrInsecure)
 	}
-	// Not the name: it may mean another machine by the time that it is dialled.
+	// Use the address: the name may resolve to another machine when it is dialled.
 	return grpc.NewClient("passthrough:///"+addr.String(), grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithMaxHeaderListSize(maxTrailer))
 }

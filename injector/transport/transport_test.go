@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// asUser says to this process, a copy of the test, who it is to be, and what it is to do: "UID GID call|serve PATH".
+// asUser gives this process, a copy of the test, its user and task: "UID GID call|serve PATH".
 const asUser = "CANDELA_TEST_AS_USER"
 
 func TestTCPWithoutTLSIsRefusedOnLoopbackToo(t *testing.T) {
@@ -152,7 +152,7 @@ func capabilities(t *testing.T, address string, files *transport.Files) error {
 	t.Helper()
 	dial := transport.Dial
 	if files == nil {
-		dial = transport.DialForeign // somebody without TLS
+		dial = transport.DialForeign // without TLS
 	}
 	conn, err := dial(address, files)
 	if err != nil {

@@ -69,7 +69,7 @@ func (p process) String() string {
 	return fmt.Sprintf("user %d (process %d)", p.uid, p.pid)
 }
 
-// trusted reports whether p is root, or whoever this process is.
+// trusted reports whether p is root or this process's user.
 func (p process) trusted() bool { return p.uid == 0 || int(p.uid) == os.Geteuid() }
 
 // noGroup means that no group may use a socket.
@@ -103,7 +103,7 @@ func listenUnix(path, group string) (_ *socket, err error) {
 	if err := safeDirectory(filepath.Dir(path)); err != nil {
 		return nil, fmt.Errorf("socket %s: %w", path, err)
 	}
-	// Of two servers that start at once, one may find the remains of an earlier one and remove the socket of the other.
+	// If two servers start together, one may find the remains of an earlier one and remove the socket of the other.
 	lock, err := filelock.Acquire(path+".lock", startPatience)
 	if err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ type socket struct {
 	closed sync.Once
 }
 
-// furnish gives the socket its owner and mode. Who connects before is known by its credentials, too.
+// furnish sets the socket's owner and mode. A client that connects earlier is identified by its credentials, too.
 func (s *socket) furnish() error {
 	mode := os.FileMode(0o600)
 	if s.gid != noGroup {
@@ -187,8 +187,8 @@ func (s *socket) Close() (err error) {
 	return err
 }
 
-// safeDirectory makes the directory of a socket, and refuses one where others could put theirs in its place. Where only
-// the owner of a file may remove it, as in /tmp, they can't.
+// safeDirectory creates the directory of a socket, and refuses one where other users could replace it. In /tmp only the
+// owner of a file may remove it, so they cannot.
 func safeDirectory(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -217,10 +217,10 @@ func ownerOf(info os.FileInfo) (uid int, ok bool) {
 	return int(s.Uid), true
 }
 
-// probeTime is how long a server has to accept a connection before it counts as one that hangs.
+// probeTime is how long a server has to accept a connection before it counts as hung.
 const probeTime = 2 * time.Second
 
-// removeStale removes a socket that nobody serves: a server that was killed leaves one. Whatever else is there stays.
+// removeStale removes a socket without a server, which a killed one leaves. Other files stay.
 func removeStale(path string) error {
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -247,8 +247,8 @@ func removeStale(path string) error {
 	return fmt.Errorf("%s: another server listens there, and does not answer: %w", path, err)
 }
 
-// dialUnix connects to a socket and checks who serves it: root, this user, or the owner of the directories that lead to
-// it. In a directory like /tmp anybody can be first with a name.
+// dialUnix connects to a socket and checks who serves it: root, this user, or the owner of its directories. In a
+// directory like /tmp any user can create a name first.
 func dialUnix(ctx context.Context, path string) (net.Conn, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "unix", path)
 	if err != nil {
@@ -268,7 +268,7 @@ func dialUnix(ctx context.Context, path string) (net.Conn, error) {
 	return conn, nil
 }
 
-// onlyBy reports whether somebody else than root, this user and the given one could have made the socket at path.
+// onlyBy reports whether a user other than root, this one and uid could have made the socket at path.
 func onlyBy(path string, uid int) error {
 	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
 	if err == nil {

@@ -276,7 +276,7 @@ func TestAServerOfAnotherUserIsRefused(t *testing.T) {
 	if err := capabilities(t, "unix:"+path, nil); err == nil || !strings.Contains(err.Error(), "user 65534 serves it") {
 		t.Errorf("an impostor: %v", err)
 	}
-	// Its own user gets through, and so would root, who reads what that user may write.
+	// Its own user is admitted, and so would be root.
 	if got := callAs(t, nobody, nobody, path); got != "<nil>" {
 		t.Errorf("its own user: %s", got)
 	}
@@ -286,7 +286,7 @@ func TestAServerOfAnotherUserIsRefused(t *testing.T) {
 	}
 }
 
-// Of servers that start at once where a killed one has left its socket, one serves, and is reached.
+// Of several servers that start together where a killed one has left its socket, one serves, and is reached.
 func TestOneOfManyServersTakesTheSocket(t *testing.T) {
 	for range 20 {
 		path := filepath.Join(t.TempDir(), "s")

@@ -55,11 +55,10 @@ func BenchmarkLiveFrames(b *testing.B) {
 	})
 }
 
-// BenchmarkProgram measures the program alone, by the thread's own CPU time: no redirect is carried out. Each variant
-// leaves a part of the work away, which tells what costs; "mirror" is all of it for a packet that no event can meet, as
-// most are, and the figure of the live issue; "event" is a packet that its event is looked up for in two tables and
-// meets in the second. "nothing" is a program that returns at once: what the kernel's loop around a program costs;
-// "bare" redirects and does nothing else.
+// BenchmarkProgram measures the program alone by the thread's CPU time: no redirect is carried out. Each variant omits
+// a part of the work, to show its cost. "mirror" is all of it for a packet that no event can meet, as most are, and the
+// figure of the live issue. "event" is a packet whose event is looked up in two tables and found in the second.
+// "nothing" returns immediately: the cost of the kernel's loop around a program. "bare" only redirects.
 func BenchmarkProgram(b *testing.B) {
 	in := datapathtest.FlowFrame(crowdFlow)
 	other := bytes.Clone(in)
@@ -97,8 +96,7 @@ func BenchmarkProgram(b *testing.B) {
 	})
 }
 
-// eventsOf are an event that the frame meets each time, and one that it seems to, for its PSN and ITER are the frame's
-// modulo 64.
+// eventsOf returns an event that the frame meets each time, and one whose PSN and ITER equal the frame's modulo 64.
 func eventsOf(frame []byte) []datapathtest.Entry {
 	const psnAt = packet.EthernetLen + packet.IPv4Len + packet.UDPLen + packet.BTHLen - 3
 	psn := uint64(frame[psnAt])<<16 | uint64(frame[psnAt+1])<<8 | uint64(frame[psnAt+2])
@@ -124,7 +122,7 @@ func benchmarkAlone(b *testing.B, program *ebpf.Program, frame []byte) {
 	b.ReportMetric(float64(spent.Nanoseconds())/float64(n), "ns/packet")
 }
 
-// threadTime is the CPU time of this thread, which other programs on the machine don't stretch.
+// threadTime is the CPU time of this thread, which other programs do not affect.
 func threadTime(b *testing.B) time.Duration {
 	b.Helper()
 	var t unix.Timespec
@@ -154,7 +152,7 @@ const (
 )
 
 // BenchmarkVeth sends from a packet socket through the injector to a veth, with mirroring to two others, and reports
-// what gets lost on the way: at a port's driver, by the injector's own account, or at the far ends, by their counters.
+// losses: at a port's driver, by the injector's counters, or at the far ends, by theirs.
 func BenchmarkVeth(b *testing.B) {
 	linktest.Namespace(b, func() {
 		datapathtest.NewWire(b)
@@ -201,8 +199,8 @@ func BenchmarkVeth(b *testing.B) {
 	})
 }
 
-// queue sends a frame. A sender that is faster than the switch finds the first veth full, which it is told: such frames
-// are neither sent nor lost.
+// queue sends a frame. A sender that is faster than the switch gets an error because the first veth is full: such
+// frames are neither sent nor lost.
 func queue(b *testing.B, s *link.Sender, frame []byte) {
 	b.Helper()
 	err := s.Queue(frame)
@@ -215,7 +213,7 @@ func queue(b *testing.B, s *link.Sender, frame []byte) {
 	}
 }
 
-// farPackets is what has arrived behind the ports of host B and the dumpers.
+// farPackets is what has arrived at the far ends of host B and the dumpers.
 func farPackets(b *testing.B) (n uint64) {
 	b.Helper()
 	for _, i := range []int{datapathtest.HostB, datapathtest.DumperA, datapathtest.DumperB} {

@@ -2,8 +2,8 @@ package xdp
 
 import "candela.dev/candela/injector/p4"
 
-// Of a connection over IPv4 the program first looks at a cell, which names a slot with key and flow, and at the hash
-// map only if that is another's: a hash costs it as much as the rest of the decision.
+// For a connection over IPv4 the program first reads a cell, which names a slot with key and flow, and uses the hash
+// map only if the cell is another connection's: a hash lookup costs as much as the rest of the decision.
 const (
 	flowCells = 4 * p4.MaxFlows
 	flowSlots = 2 * p4.MaxFlows
@@ -12,7 +12,7 @@ const (
 // connections says which slot the cell of a connection names.
 type connections struct {
 	cells map[uint32]cell // by place
-	free  []uint32        // slots, the one freed last at the end: a packet that is under way may still read it
+	free  []uint32        // slots, the one freed last at the end: the program may still read it for a packet in flight
 }
 
 type cell struct {
@@ -35,7 +35,7 @@ func cellOf(k bpfV4Key) uint32 {
 }
 
 // setConnection writes the hash map, which has room for all, and a slot unless the cell is another connection's. A new
-// flow of a known connection gets a new slot: the cell is one word, so that the program sees the old flow or the new
+// flow of a known connection gets a new slot: the cell is one word, so the program sees either the old flow or the new
 // one.
 func (d *Datapath) setConnection(k bpfV4Key, f bpfFlow) error {
 	if err := d.table(bpfMapConnectionV4).Put(k, f); err != nil {

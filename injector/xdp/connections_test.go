@@ -14,7 +14,7 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// apart is how far apart the queue pair numbers of two connections are that want the same cell.
+// apart is the distance of two queue pair numbers whose connections use the same cell.
 const apart = 4 * p4.MaxFlows
 
 // pairOf are the numbers of two such connections of a Crowd.
@@ -57,7 +57,7 @@ func TestConnectionsThatWantTheSameCellAreKeptApart(t *testing.T) {
 	})
 }
 
-// cellTest has two connections that want the same cell, and an event in each flow that they may be.
+// cellTest has two connections that use the same cell, and an event in each possible flow.
 type cellTest struct {
 	*testing.T
 	d      *xdp.Datapath
@@ -103,7 +103,7 @@ func (c *cellTest) set(which int, flow uint64) {
 
 func (c *cellTest) unset(which int) { c.d.Unset(p4.TableConnectionV4, c.keys[which]) }
 
-// want sends a packet of each connection and checks which flow it is said to be of; 0 is none.
+// want sends a packet of each connection and checks its flow; 0 is none.
 func (c *cellTest) want(when string, flows ...int) {
 	c.Helper()
 	for which, flow := range flows {

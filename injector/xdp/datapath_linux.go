@@ -25,7 +25,7 @@ type port struct {
 }
 
 // A Datapath is the injector on a set of interfaces. It implements switchd.Datapath: the server calls it under its
-// lock, while packets pass. An entry takes effect as a whole, a batch of them one after the other.
+// lock, while packets pass. An entry takes effect as a whole; the entries of a batch take effect one after the other.
 type Datapath struct {
 	cfg    Config
 	shared *ebpf.Collection // maps, egress programs and the one that watches their redirects
@@ -36,7 +36,7 @@ type Datapath struct {
 
 	gates       uint64               // openings so far
 	indices     map[uint64]uint32    // of event keys in map hits
-	freed       []uint32             // indices to use again
+	freed       []uint32             // indices for reuse
 	filters     map[uint32]bpfFilter // as written
 	cells       map[uint32]uint64    // of destination addresses: whose each is
 	connections connections
@@ -45,7 +45,7 @@ type Datapath struct {
 	watches     map[uint64]struct{}
 	group       []uint16
 	sessions    map[uint32]uint16    // → mirror port
-	pairs       map[uint32]*ebpf.Map // by egress and mirror port; made when first needed and kept, for it takes long
+	pairs       map[uint32]*ebpf.Map // by egress and mirror port; made when first needed and kept, because that takes long
 	faults      []error              // of operations that return none
 }
 
@@ -55,9 +55,8 @@ type dataEntry struct {
 	key   uint64
 }
 
-// Open loads the program, attaches it to every port and puts their receive processing on one CPU. It needs CAP_BPF and
-// CAP_NET_ADMIN. The caller closes the Datapath, which detaches everything; a process that dies takes the programs
-// along.
+// Open loads the program, attaches it to every port and moves their receive processing to one CPU. It needs CAP_BPF and
+// CAP_NET_ADMIN. The caller closes the Datapath, which detaches everything; the kernel does so if the process dies.
 func Open(cfg Config) (_ *Datapath, err error) {
 	if len(cfg.Ports) == 0 || len(cfg.Ports) > MaxPorts {
 		return nil, fmt.Errorf("xdp: %d ports, allowed are 1…%d", len(cfg.Ports), MaxPorts)
@@ -129,7 +128,7 @@ func (d *Datapath) load() error {
 	return nil
 }
 
-// attach puts the injector on port i: a program of its own, which knows its port, on the maps of all.
+// attach attaches a program to port i that has the port's number and shares all maps.
 func (d *Datapath) attach(i int) error {
 	p := &d.ports[i]
 	spec, err := loadBpf()
@@ -166,7 +165,7 @@ func (d *Datapath) attach(i int) error {
 }
 
 // attachLink tries the driver's hook first, if both are allowed. Ports on different hooks would differ in latency, so
-// the first that needs the generic one decides for those behind it.
+// the first that needs the generic one decides for the following ones.
 func (d *Datapath) attachLink(p *port) error {
 	attach := func(flags link.XDPAttachFlags) error {
 		l, err := link.AttachXDP(link.XDPOptions{Program: p.program.Programs[bpfProgInjector], Interface: p.ifindex,
@@ -193,7 +192,7 @@ func (d *Datapath) attachLink(p *port) error {
 	return nil
 }
 
-// verifier says that the kernel refused a program; %+v of the cause is its whole log.
+// verifier wraps the kernel's refusal of a program; %+v of the cause is its whole log.
 func verifier(err error) error { return fmt.Errorf("load the program: %w", err) }
 
 // Mode says which hook the ports use; any means the driver's.
@@ -250,7 +249,7 @@ func (d *Datapath) Diagnostics() (Diagnostics, error) {
 }
 
 // Losses returns, by port, how many frames a redirect could not hand to the port's driver since the Datapath was
-// opened. It also puts a port back on its CPU that was down meanwhile.
+// opened. It also moves a port that was down back to its CPU.
 func (d *Datapath) Losses() ([]uint64, error) {
 	for i := range d.ports {
 		if n := d.ports[i].napi; n != nil {
@@ -291,7 +290,7 @@ func (d *Datapath) set(variable string, value any) {
 	d.note("set "+variable, d.shared.Variables[variable].Set(value))
 }
 
-// opcodeTable tells the program what package packet knows of opcodes.
+// opcodeTable gives the program the properties of opcodes in package packet.
 func opcodeTable() (table [256]bpfOpcode) {
 	for i := range table {
 		o := packet.Opcode(i)
@@ -331,8 +330,8 @@ func network128(v p4.Value) [4]uint32 {
 	return [4]uint32{network32(v.Hi >> 32), network32(v.Hi), network32(v.Lo >> 32), network32(v.Lo)}
 }
 
-// Pass attaches a program that lets everything pass to an interface, so that a veth takes redirected frames from its
-// peer. The caller closes it.
+// Pass attaches a program that passes everything to an interface, so that a veth takes redirected frames from its peer.
+// The caller closes it.
 func Pass(name string) (link.Link, error) {
 	device, err := net.InterfaceByName(name)
 	if err != nil {

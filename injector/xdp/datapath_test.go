@@ -59,7 +59,7 @@ func TestTheProgramDecidesAsThePipelineDoes(t *testing.T) {
 func TestAVethWhosePeerTakesNoRedirectedFramesIsRefused(t *testing.T) {
 	linktest.Namespace(t, func() {
 		datapathtest.NewWire(t)
-		// The far ends have no program: redirected frames would vanish, and no counter would show it.
+		// The far ends have no program: redirected frames would be lost without any counter.
 		d, err := xdp.Open(xdp.Config{Ports: datapathtest.NearPorts(), CPU: 0})
 		if err != nil {
 			t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The part of the netdev family that tells what a device's driver can do with XDP (Linux 6.3, netdev.yaml).
+// The part of the netdev family with a driver's XDP features (Linux 6.3, netdev.yaml).
 const (
 	netdevFamily      = "netdev"
 	netdevVersion     = 1
@@ -20,7 +20,7 @@ const (
 	featureTransmit = 1 << 2 // NDO_XMIT: frames can be redirected to it
 )
 
-// genericHeader is struct genlmsghdr. The library's leaves the reserved bytes to chance, which this family refuses.
+// genericHeader is struct genlmsghdr. The library does not clear the reserved bytes, which this family checks.
 type genericHeader [nl.SizeofGenlmsg]byte
 
 // Len returns the length in bytes.
@@ -30,7 +30,7 @@ func (genericHeader) Len() int { return nl.SizeofGenlmsg }
 func (h genericHeader) Serialize() []byte { return h[:] }
 
 // canTransmit reports whether frames can be redirected to an interface. A veth can only while its peer has a program or
-// GRO; the kernel skips one that can't without a word.
+// GRO; the kernel skips one that cannot, without an error.
 func canTransmit(ifindex int) (bool, error) {
 	family, err := netlink.GenlFamilyGet(netdevFamily)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 
 const currentNamespace = "/proc/thread-self/ns/net"
 
-// namespace is a network namespace. The kernel looks interface numbers up in that of the thread that writes a device
-// map, and a P4Runtime request is served by any thread.
+// namespace is a network namespace. The kernel looks interface numbers up in the namespace of the thread that writes a
+// device map, and any thread may serve a P4Runtime request.
 type namespace struct {
 	file  *os.File
 	inode uint32
@@ -48,7 +48,7 @@ func (n *namespace) do(f func() error) error {
 	}
 	err = f()
 	if back := unix.Setns(int(now.file.Fd()), unix.CLONE_NEWNET); back != nil {
-		// This thread must never run anything else: without the deferred unlock the runtime ends it with its goroutine.
+		// This thread must never run anything else: it is not unlocked, so the runtime ends it with its goroutine.
 		runtime.LockOSThread()
 		err = errors.Join(err, fmt.Errorf("leave the ports' network namespace: %w", back))
 	}

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sysClassNet shows the interfaces of the network namespace that /sys was mounted in: a process that enters a namespace
-// must mount its own.
+// sysClassNet has the interfaces of the network namespace that /sys was mounted in: a process that enters a namespace
+// must mount /sys again.
 const sysClassNet = "/sys/class/net"
 
 // napi is an interface whose receive processing runs in kernel threads on one CPU.
@@ -24,7 +24,7 @@ type napi struct {
 	threads []int  // process ids
 }
 
-// pin moves the receive processing of an interface to one CPU: the kernel runs it in threads, and threads can be bound.
+// pin moves the receive processing of an interface to one CPU: the kernel runs it in threads, which can be bound.
 func pin(name string, cpu int) (*napi, error) {
 	file := filepath.Join(sysClassNet, name, "threaded")
 	before, err := os.ReadFile(file)
@@ -68,8 +68,8 @@ func raise(pid int) error {
 	return err
 }
 
-// rebind binds threads that the kernel has made anew: it ends an interface's when that goes down, and those that come
-// with the next up run anywhere. An interface that is down has none.
+// rebind binds new threads of the kernel: they end when an interface goes down, and those of the next up are not bound.
+// An interface that is down has none.
 func (n *napi) rebind(cpu int) error {
 	for _, pid := range n.threads {
 		comm, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "comm"))
@@ -107,8 +107,8 @@ func napiThreads(name string) ([]int, error) {
 	}
 }
 
-// threadsNamed returns the processes whose command starts with a prefix. Interfaces of other namespaces may bear the
-// same name; binding their threads, too, would be wrong, so more threads than receive queues are an error of Check.
+// threadsNamed returns the processes whose command starts with a prefix. Interfaces of other namespaces may have the
+// same name; their threads must not be bound, so more threads than receive queues are an error of Check.
 func threadsNamed(prefix string) ([]int, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -128,9 +128,9 @@ func threadsNamed(prefix string) ([]int, error) {
 	return pids, nil
 }
 
-// Check reports what would falsify a run: ports that frames can't be redirected to, which the kernel keeps quiet about,
-// and what makes sequence numbers, stamps and ITER of different ports disagree: several receive queues on a port, or
-// ports on different CPUs.
+// Check reports what would invalidate a run: ports that frames cannot be redirected to, which the kernel does not
+// report, and what makes sequence numbers, stamps and ITER of different ports disagree: several receive queues on a
+// port, or ports on different CPUs.
 func (d *Datapath) Check() error {
 	var failed []error
 	for i, p := range d.ports {

@@ -39,7 +39,7 @@ func (d *Datapath) SetCloneSession(id uint32, ports []uint16) error {
 	return d.table(bpfMapSessions).Put(id, uint32(mirror))
 }
 
-// pair makes the map that a broadcast redirect takes to an egress port, or to the flood group, and a mirror port.
+// pair makes the map of a broadcast redirect to an egress port, or to the flood group, and a mirror port.
 func (d *Datapath) pair(egress uint32, mirror uint16) error {
 	index := egress*MaxPorts + uint32(mirror)
 	m := d.pairs[index]
@@ -62,7 +62,7 @@ func (d *Datapath) pair(egress uint32, mirror uint16) error {
 	if egress == floodPort {
 		return errors.Join(d.device(m, MaxPorts, mirror, bpfProgCopy), d.fill(m))
 	}
-	// The kernel hands over first what stands last: the receiver's processing begins before the dumper's.
+	// The kernel handles the last entry first: the receiver's processing begins before the dumper's.
 	return errors.Join(d.device(m, 0, mirror, bpfProgCopy), d.device(m, MaxPorts, uint16(egress), bpfProgForward))
 }
 
@@ -88,7 +88,7 @@ func (d *Datapath) members() (member [MaxPorts]bool) {
 	return member
 }
 
-// SetMulticastGroup sets the ports of a multicast group; none deletes it. Only [p4.FloodGroup] is ever used.
+// SetMulticastGroup sets the ports of a multicast group; none deletes it. Only [p4.FloodGroup] is used.
 func (d *Datapath) SetMulticastGroup(id uint32, ports []uint16) error {
 	for _, port := range ports {
 		if err := d.checkPort(uint64(port)); err != nil {
@@ -146,7 +146,7 @@ var counterMaps = map[uint32]string{
 	p4.CounterMirrored: bpfMapMirrored,
 }
 
-// Counter returns a cell of an indirect counter; cells that the program doesn't have are zero.
+// Counter returns a cell of an indirect counter; cells that the program does not have are zero.
 func (d *Datapath) Counter(id uint32, index int) (packets, bytes uint64) {
 	name, ok := counterMaps[id]
 	if !ok || index < 0 || index >= int(d.table(name).MaxEntries()) {

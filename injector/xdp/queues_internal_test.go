@@ -75,7 +75,7 @@ func ownCPUs(t *testing.T) (list []int) {
 	return list
 }
 
-// openQueues makes a switch whose first port has several receive queues, each served where its frames come from.
+// openQueues makes a switch whose first port has several receive queues, each served on the CPU of its frames.
 func openQueues(t *testing.T) *Datapath {
 	t.Helper()
 	for i := range datapathtest.Ports {
@@ -138,7 +138,7 @@ func record(t *testing.T, name string, port int) *dumperlive.Recorder {
 	return r
 }
 
-// sendOnEachCPU sends packets of a flow of its own from each CPU at once.
+// sendOnEachCPU sends packets of a separate flow from each CPU concurrently.
 func sendOnEachCPU(t *testing.T, cpus []int) {
 	t.Helper()
 	var group sync.WaitGroup
@@ -216,8 +216,8 @@ func perCPU(t *testing.T, d *Datapath) (packets []uint64) {
 	return packets
 }
 
-// judge checks the trace as a run does, with a bound that no pause of the machine reaches, and that a copy is missing
-// only if a counter has it.
+// judge checks the trace as a run does, with a bound above any pause of the machine; a copy may be missing only if a
+// counter shows it.
 func judge(t *testing.T, d *Datapath, merged []byte, written, lost uint64) {
 	t.Helper()
 	var counters trace.Counters

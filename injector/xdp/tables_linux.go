@@ -62,8 +62,8 @@ func (d *Datapath) Reset() {
 	d.clearArrays()
 }
 
-// clearArrays zeroes registers and counters; those of events are zeroed when an entry gets one. Registers would be
-// initialised by the next epoch anyway, but a pushed pipeline starts with none.
+// clearArrays zeroes registers and counters; those of events are zeroed when an entry gets one. The next epoch would
+// initialise the registers, but a pushed pipeline starts without any.
 func (d *Datapath) clearArrays() {
 	d.note("clear rounds", fillArray(d.table(bpfMapRounds), bpfRound{}))
 	d.note("clear forwarding", fillArray(d.table(bpfMapL2Cells), uint64(0)))
@@ -111,7 +111,7 @@ func fillArray[T any](m *ebpf.Map, value T) error {
 	return err
 }
 
-// device points entry key of a device map to a port, with an egress program.
+// device maps key of a device map to a port, with an egress program.
 func (d *Datapath) device(m *ebpf.Map, key uint32, port uint16, program string) error {
 	v := bpfBpfDevmapVal{Ifindex: uint32(d.ports[port].ifindex)}
 	v.BpfProg.Fd = int32(d.shared.Programs[program].FD())
@@ -145,7 +145,7 @@ func (d *Datapath) Set(table uint32, k p4.Key, a p4.Action) error {
 }
 
 // setForwarding writes the hash map, which has room for all addresses, and the cell of the address unless another has
-// it. A cell is one word, so that the program sees it whole. An empty one is zero, so address 0 has none.
+// it. A cell is one word, so the program sees it whole. An empty one is zero, so address 0 has none.
 func (d *Datapath) setForwarding(mac uint64, egress uint32) error {
 	if err := d.table(bpfMapL2).Put(mac, egress); err != nil {
 		return err
@@ -288,7 +288,7 @@ func (d *Datapath) newIndex() uint32 {
 // bit is where a filter has a PSN or an ITER.
 func bit(n uint64) uint64 { return 1 << (n & 63) }
 
-// addFilter adds bits to the filter of a flow and space, before the entry that they are of.
+// addFilter adds bits to the filter of a flow and space, before their entry is written.
 func (d *Datapath) addFilter(e dataEntry, flow, space uint64, bits bpfFilter) error {
 	index := uint32(2*(flow&p4.FlowIndexMask) + space&1)
 	old := d.filters[index]

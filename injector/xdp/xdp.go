@@ -1,18 +1,18 @@
 // Package xdp is the injector pipeline in the Linux kernel: eBPF programs on the receive path of network interfaces,
-// fed with table entries by the P4Runtime server of package switchd. A Linux machine with two ports is then an injector
+// with table entries from the P4Runtime server of package switchd. A Linux machine with two ports is then an injector
 // switch.
 //
 // The program decides exactly as [candela.dev/candela/injector/pipeline] does (one suite of packets tests both), with
-// the base contract's actions; the events that hold packets back need the afpacket datapath.
+// the base contract's actions; events that hold packets need the afpacket datapath.
 //
-// # What must hold for a trace to be exact
+// # Conditions for an exact trace
 //
 // Mirror sequence, timestamps and ITER agree only if one CPU handles the packets of all ports: one receive queue for
-// each injected port, and every port's NAPI on the same CPU. [Open] arranges that and [Datapath.Check] says whether it
-// is so. Frames are linear: an interface whose MTU needs several buffers is refused.
+// each injected port, and every port's NAPI on the same CPU. [Open] arranges that and [Datapath.Check] verifies it.
+// Frames are linear: an interface whose MTU needs several buffers is refused.
 //
-// A redirect into a veth whose far end has neither a program nor GRO is lost while every counter looks fine. [Pass]
-// attaches a program to such a far end; what really arrives is for probe packets to find out, not for counters.
+// A redirect into a veth whose far end has neither a program nor GRO is lost without any counter. [Pass] attaches a
+// program to such a far end; probe packets, not counters, show what arrives.
 package xdp
 
 import (
@@ -33,11 +33,11 @@ var ErrUnsupported = errors.New("xdp needs Linux")
 // Mode says where the program runs.
 type Mode uint8
 
-// Modes. The zero value takes the driver's hook and falls back to the generic one, and says so in [Datapath.Mode].
+// Modes. The zero value uses the driver's hook and falls back to the generic one; see [Datapath.Mode].
 const (
 	ModeAny     Mode = iota
 	ModeDriver       // native XDP or an error
-	ModeGeneric      // after the kernel made an skb: every driver, slower; its packets can't be put on one CPU
+	ModeGeneric      // after the kernel made an skb: every driver, slower; its packets cannot be moved to one CPU
 )
 
 var modeNames = [...]string{"any", "driver", "generic"}
@@ -50,7 +50,7 @@ type Config struct {
 	Ports []string // interface names; the index is the port number
 	Seed  uint64   // of the UDP destination ports of mirror copies
 	Mode  Mode
-	// CPU handles the packets of all ports, by threaded NAPI. Negative: leave the placement alone and let Check complain.
+	// CPU handles the packets of all ports, by threaded NAPI. Negative: threads are not moved; see Check.
 	CPU int
 	// MultiQueue allows several receive queues and CPUs: stamps and sequence numbers may then disagree.
 	MultiQueue bool

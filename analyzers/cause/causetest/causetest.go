@@ -17,7 +17,7 @@ import (
 
 var codes = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 
-// Table checks the table of causes: each rule has one, each cause has a rule, a code of its own and a sentence.
+// Table checks the table of causes: each rule has a cause; each cause has a known rule, a unique code and a sentence.
 func Table(t *testing.T, rules []analyzers.Rule, causes []cause.Cause) {
 	t.Helper()
 	seen := map[string]bool{}
@@ -49,7 +49,7 @@ func Table(t *testing.T, rules []analyzers.Rule, causes []cause.Cause) {
 	}
 }
 
-// Declared checks that each finding has a cause of its rule that is declared, and a headline.
+// Declared checks that each finding has a headline and a declared cause of its rule.
 func Declared(t testing.TB, causes []cause.Cause, findings []analyzers.Finding) {
 	t.Helper()
 	for _, fault := range undeclared(causes, findings) {
@@ -75,8 +75,7 @@ func undeclared(causes []cause.Cause, findings []analyzers.Finding) (faults []st
 	return faults
 }
 
-// Reported checks that the examples that causes are documented with are what the analyzer reports: each of them is the
-// headline of a finding.
+// Reported checks that each documented example is the headline of a finding.
 func Reported(t *testing.T, causes []cause.Cause, findings []analyzers.Finding) {
 	t.Helper()
 	Declared(t, causes, findings)
@@ -131,7 +130,7 @@ func (b *Book) Keep(findings []analyzers.Finding) []analyzers.Finding {
 }
 
 // Main runs the tests of a package and then checks, as [Reported] does, that they made the analyzer report all causes.
-// It returns the exit status. Where only some tests are to run there is nothing to check.
+// It returns the exit status. If only some tests are selected it checks nothing.
 func (b *Book) Main(m *testing.M) int {
 	flag.Parse()
 	status := m.Run()

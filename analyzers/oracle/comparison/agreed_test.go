@@ -10,15 +10,14 @@ import (
 	"candela.dev/candela/analyzers/oracle/comparison"
 )
 
-// TestAgreedTraces judges the traces of testdata/agreed.txt, on which analyzers and oracle once differed, and their
-// neighbours in which somebody is guilty. A case starts with "## VERDICT VERDICT: NAME", the verdicts being those of
-// requester and responder.
+// TestAgreedTraces judges the traces of testdata/agreed.txt, on which analyzers and oracle once differed, and similar
+// ones with a faulty endpoint. A case starts with "## VERDICT VERDICT: NAME": the verdicts of requester and responder.
 func TestAgreedTraces(t *testing.T) {
 	checkAgreed(t, "testdata/agreed.txt")
 }
 
-// TestTracesThatMutantsOfTheObserverMisjudge judges random traces of single captures, minimised, each of which some
-// mutant of the observer judges otherwise than the oracle.
+// TestTracesThatMutantsOfTheObserverMisjudge judges minimised random traces of single captures. Each of them some
+// mutant of the observer judges differently from the oracle.
 func TestTracesThatMutantsOfTheObserverMisjudge(t *testing.T) { checkAgreed(t, "testdata/mutants.txt") }
 
 func checkAgreed(t *testing.T, file string) {

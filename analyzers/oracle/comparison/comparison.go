@@ -1,5 +1,5 @@
-// Package comparison holds the analyzers against the oracle on random small traces. It calls the analyzers as black
-// boxes, by the interface that every analysis uses.
+// Package comparison compares the analyzers with the oracle on small random traces. It calls the analyzers through the
+// interface that every analysis uses.
 package comparison
 
 import (
@@ -92,7 +92,7 @@ func (d *Disagreement) Class() string {
 	return d.Group() + " " + d.Detail
 }
 
-// Unjust reports whether the judge says more than is certain: somebody innocent is blamed, or a doubt is reported as a
+// Unjust reports whether the judge claims more than is certain: it blames an innocent endpoint, or reports a doubt as a
 // fact.
 func (d *Disagreement) Unjust() bool { return d.Kind == FalseAlarm || d.Kind == TooSevere }
 
@@ -137,7 +137,7 @@ func compareRequests(
 		}
 		blame := attribute(t, findings, first == oracle.OtherRequester)
 		if n := all[d.Endpoint.Neighbour()]; n.Verdict != oracle.Possible && n.At >= 0 {
-			// Nobody knows what a queue pair does that sent something wrong elsewhere: what it owes at the end is not judged.
+			// The state of a queue pair that sent something wrong elsewhere is unknown: what it owes at the end is not judged.
 			blame = attribute(&open, findings, first == oracle.OtherRequester)
 		}
 		said, rule := blame.of(e, decisions[e])
@@ -152,7 +152,7 @@ func compareRequests(
 			d.Kind, d.Rule = TooSevere, rule
 		case t.View.Plain && !t.View.Complete &&
 			(analyzers.LostFirst(rule) || rule == "gbn.capture-gap" || rule == "gbn.opcode-sequence"):
-			continue // the oracle counts up to two unseen frames, a network may lose more of them before the tap
+			continue // the oracle allows two unseen frames; a network may lose more of them before the tap
 		default:
 			d.Kind, d.Rule = TooMild, rule
 		}

@@ -18,8 +18,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/open.txt")
 
-// TestBlindAndParanoidJudgesDisagree checks the comparison itself: a judge that sees nothing misses, one that convicts
-// all the time raises false alarms.
+// TestBlindAndParanoidJudgesDisagree checks the comparison: a judge that sees nothing misses faults, one that always
+// convicts raises false alarms.
 func TestBlindAndParanoidJudgesDisagree(t *testing.T) {
 	blind := func(*oracle.Trace) ([]analyzers.Finding, error) { return nil, nil }
 	paranoid := func(*oracle.Trace) ([]analyzers.Finding, error) {
@@ -71,7 +71,7 @@ func TestMinimisedTracesStayInTheirClass(t *testing.T) {
 	}
 }
 
-// TestTheNotationIsReadBack prints random traces and reads them again.
+// TestTheNotationIsReadBack prints random traces and parses them.
 func TestTheNotationIsReadBack(t *testing.T) {
 	for i := range 500 {
 		tr := comparison.Draw(rand.New(rand.NewPCG(2, uint64(i))))
@@ -85,9 +85,9 @@ func TestTheNotationIsReadBack(t *testing.T) {
 	}
 }
 
-// TestAnalyzersAgreeWithTheOracle judges seeded traces both ways. testdata/open.txt lists the classes of disagreement
-// that are known, with their counts. Neither their sum may grow nor any class of false alarms. After a fix -update
-// takes what is gone out of the list.
+// TestAnalyzersAgreeWithTheOracle judges seeded traces both ways. testdata/open.txt lists the known classes of
+// disagreement with their counts. Neither their sum nor any class of false alarms may grow. After a fix, -update
+// removes what is gone.
 func TestAnalyzersAgreeWithTheOracle(t *testing.T) {
 	const file = "testdata/open.txt"
 	traces := 6000

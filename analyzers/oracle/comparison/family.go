@@ -9,7 +9,7 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// Family is a class of traces by what they hold and what is known of them. Each has its own limits in CI, so that a new
+// Family is a class of traces by their contents and what is known of them. Each has its own limits in CI, so that a new
 // family does not weaken the limits of the others.
 type Family int
 
@@ -19,7 +19,7 @@ const (
 	Lengths                 // some message has no bytes or an odd length
 	Partial                 // a part of T, host delay and counters is known, or the trace is closed without T
 	TwoWay                  // both hosts send requests
-	Elsewhere               // a single capture at a host or behind the switch
+	Elsewhere               // a single capture at a host or after the switch
 	Disturbed               // a pair of captures of a switch that reorders and doubles frames
 	AtHosts                 // a pair of captures at the hosts
 

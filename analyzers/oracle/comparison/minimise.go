@@ -7,8 +7,8 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// Minimise deletes packets from the trace of a disagreement, and makes the rest plainer, while a disagreement of its
-// class stays.
+// Minimise deletes packets from the trace of a disagreement and simplifies the rest while a disagreement of its class
+// remains.
 func Minimise(d Disagreement, judge Judge) Disagreement {
 	for changed := true; changed; {
 		changed = false
@@ -54,7 +54,7 @@ func try(d *Disagreement, judge Judge, change func(*oracle.Trace)) bool {
 	return false
 }
 
-// remove deletes a packet, and with a frame that was sent also what passed of it.
+// remove deletes a packet; for a frame that was sent, also the passed frame.
 func remove(t *oracle.Trace, i int) {
 	frame, passed := t.Packets[i].Frame, t.Packets[i].Seen == trace.Passed
 	t.Packets = slices.Delete(t.Packets, i, i+1)

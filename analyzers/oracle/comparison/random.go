@@ -14,13 +14,13 @@ import (
 // MaxPackets is the length of the longest trace that is compared.
 const MaxPackets = 12
 
-// Taps lists the kinds of tap, as oracle.Trace.Tap names them, and two kinds of pairs that Draw leaves out: of a switch
-// that reorders and doubles frames, and of captures at both hosts.
+// Taps lists the kinds of tap, as oracle.Trace.Tap names them, and two kinds of pairs that Draw leaves out: beside a
+// switch that reorders and duplicates frames, and captures at both hosts.
 func Taps() []string { return append(usualTaps(), "disturbed", "hosts") }
 
 func usualTaps() []string { return []string{"mirror", "plain", "pair"} }
 
-// ParseTaps reads a list of kinds of tap with commas between them. An empty list stands for all.
+// ParseTaps parses a comma-separated list of kinds of tap. An empty list selects all.
 func ParseTaps(list string) ([]string, error) {
 	if list == "" {
 		return usualTaps(), nil
@@ -52,8 +52,8 @@ func DrawSeenBy(rng *rand.Rand, taps []string) (*oracle.Trace, Family) {
 	}
 }
 
-// Draw returns a random trace of at most MaxPackets packets: that of compliant endpoints, and in three of four cases
-// something near it.
+// Draw returns a random trace of at most MaxPackets packets: that of compliant endpoints, in three of four cases with
+// changes.
 func Draw(rng *rand.Rand) *oracle.Trace {
 	t, _ := draw(rng)
 	return t
@@ -155,8 +155,7 @@ func mutateCrossings(rng *rand.Rand, t *oracle.Trace, at *[]traffic.Crossing) {
 	}
 }
 
-// Judgeable reports whether a trace begins where its connection does: a capture that begins later has not missed
-// anything.
+// Judgeable reports whether a trace begins with its connection: a capture that begins later has not missed anything.
 func Judgeable(t *oracle.Trace) bool {
 	if !t.View.Plain {
 		return len(t.Packets) > 0
@@ -176,7 +175,7 @@ func Judgeable(t *oracle.Trace) bool {
 	return len(t.Packets) > 0
 }
 
-// watch turns a mirror trace into what a random kind of tap sees, with more or less knowledge beside it.
+// watch turns a mirror trace into what a random kind of tap sees, with more or less other knowledge.
 func watch(rng *rand.Rand, t *oracle.Trace, transit int64, closed bool, place traffic.Place) {
 	forget(rng, &t.View, closed)
 	v := &t.View
@@ -194,7 +193,7 @@ func watch(rng *rand.Rand, t *oracle.Trace, transit int64, closed bool, place tr
 	}
 }
 
-// forget leaves all, a part or nothing of what is known beside the packets.
+// forget removes all, a part or nothing of what is known besides the packets.
 func forget(rng *rand.Rand, v *oracle.View, closed bool) {
 	v.Closed = closed && rng.IntN(4) > 0
 	switch rng.IntN(8) {

@@ -11,12 +11,12 @@ type side int
 const (
 	requester side = iota + 1
 	responder
-	sender   // whoever sent the first packet of the finding
+	sender   // the sender of the first packet of the finding
 	either   // the rule is about the connection as a whole
 	excluded // about fields that the oracle does not see
 )
 
-// sides is the table of rules by endpoint. Excluded ones need fields outside the oracle's alphabet, or judge times that
+// sides is the table of rules by endpoint. Excluded ones need fields that the oracle does not have, or judge times that
 // the standard does not bound.
 var sides = map[string]side{
 	"gbn.ack-beyond": responder, "gbn.ack-decreasing": responder, "gbn.ack-missing": responder, "gbn.after-error": sender,
@@ -41,8 +41,8 @@ var sides = map[string]side{
 	"retrans.timer-off": requester,
 }
 
-// atTheEnd are rules that claim that something is still to come. In an open trace they need not be right, and the
-// analyzers can't be told that it is open.
+// atTheEnd are rules that report something missing at the end. In an open trace they may be wrong, and the analyzers
+// cannot know that it is open.
 var atTheEnd = map[string]bool{
 	"gbn.incomplete": true, "gbn.ack-missing": true, "gbn.read-missing": true, "gbn.nak-missing": true,
 	"gbn.nak-unanswered":    true,
@@ -53,8 +53,8 @@ var atTheEnd = map[string]bool{
 type blamed struct {
 	worst [2]oracle.Verdict
 	rule  [2]string
-	// either is what findings say of the connection as a whole, or of its end. It is right if one of the endpoints is
-	// guilty.
+	// either is what findings say of the connection as a whole, or of its end. It is right if one of the endpoints is at
+	// fault.
 	either        oracle.Verdict
 	eitherRule    string
 	eitherExcused bool
@@ -73,7 +73,7 @@ func attribute(t *oracle.Trace, findings []analyzers.Finding, other bool) blamed
 		}
 		s, known := sides[f.Rule]
 		if !known {
-			s = sender // a new rule: whoever sent the packet
+			s = sender // a new rule: the sender of the packet
 		}
 		if s == excluded {
 			continue
@@ -82,7 +82,7 @@ func attribute(t *oracle.Trace, findings []analyzers.Finding, other bool) blamed
 			b.atEnd, b.atEndRule = v, f.Rule
 		}
 		if s == either || !t.View.Closed && atTheEnd[f.Rule] {
-			// That a connection failed may be the network's fault: only the test knows whether it should.
+			// The network may cause a connection to fail: only the test knows whether it should.
 			b.eitherExcused = b.eitherExcused && (!t.View.Closed || f.Rule == "gbn.incomplete")
 			if v > b.either {
 				b.either, b.eitherRule = v, f.Rule
@@ -124,9 +124,8 @@ func severity(f *analyzers.Finding) oracle.Verdict {
 	}
 }
 
-// of returns what was said of an endpoint, a requester or responder and by which rule. What was said of the connection
-// counts where it is deserved; an exchange that stops in the middle is one finding, though both endpoints may be to
-// blame.
+// of returns what was said of an endpoint, and by which rule. A finding about the connection counts where it is
+// deserved; an exchange that stops half-way is one finding, even if both endpoints are at fault.
 func (b *blamed) of(e oracle.Endpoint, d oracle.Decision) (oracle.Verdict, string) {
 	if b.either > b.worst[e] && d.Verdict > b.worst[e] {
 		return min(b.either, d.Verdict), b.eitherRule

@@ -19,10 +19,10 @@ type Session struct {
 	Settled bool
 
 	mtu  int
-	ends []trace.Connection // by life of a queue pair: those of Connections, then those that were opened again
+	ends []trace.Connection // by life of a queue pair: those of Connections, then those that were reopened
 }
 
-// sessionFrame is a frame with the connection that it belongs to and its number among all that its host sent.
+// sessionFrame is a frame with its connection and its number among all that its host sent.
 type sessionFrame struct {
 	Frame
 	connection int
@@ -35,8 +35,8 @@ type Options struct {
 	Packets     int  // about as many in all
 	EqualIPSN   bool // every initial PSN is 0
 	MTU         int  // 0: 1024
-	// Reopened: some queue pairs are reset after a while and used once more, with other initial PSNs. No connections
-	// document says so.
+	// Reopened: some queue pairs are reset after a while and reused with other initial PSNs, which the connections
+	// document does not show.
 	Reopened bool
 	Scenario Scenario
 }
@@ -194,7 +194,7 @@ func (s *Session) bytes(b []byte, f *sessionFrame) []byte {
 	return p.AppendTo(b)
 }
 
-// lacking converts bytes that a packet lacks of a path MTU of 1024: all of them, none, or some.
+// lacking scales bytes that a packet lacks of a path MTU of 1024: all of them, none, or some.
 func (s *Session) lacking(bytes int) int {
 	switch bytes {
 	case 0:
@@ -206,7 +206,7 @@ func (s *Session) lacking(bytes int) int {
 	}
 }
 
-// address converts an address, which is that of a PSN at a path MTU of 1024.
+// address scales the address of a PSN at a path MTU of 1024.
 func (s *Session) address(va uint64) uint64 {
 	base := oracle.Address(0)
 	return base + (va-base)/oracle.MTU*uint64(s.mtu)

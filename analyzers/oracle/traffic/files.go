@@ -14,7 +14,7 @@ type FileFormat int
 // Formats.
 const (
 	Nanoseconds  FileFormat = iota // classic pcap
-	Microseconds                   // classic pcap, as tcpdump writes it unless told otherwise
+	Microseconds                   // classic pcap, tcpdump's default
 	PcapNG                         // with interface statistics that count no drop
 )
 

@@ -70,7 +70,7 @@ func (r *Recording) Add(place Place, atNS int64, frame []byte) {
 	r.seen[place] = append(r.seen[place], sighting{at: atNS, frame: frame})
 }
 
-// AddMirror notes what an injector at the switch mirrors: the frame as it arrived, and what became of it.
+// AddMirror records what an injector at the switch mirrors: the frame as it arrived, and its fate.
 func (r *Recording) AddMirror(atNS int64, frame []byte, event trace.EventType) {
 	r.mirrored = append(r.mirrored, sighting{atNS, frame, event})
 }
@@ -78,14 +78,14 @@ func (r *Recording) AddMirror(atNS int64, frame []byte, event trace.EventType) {
 // Frames returns how many frames reached the switch.
 func (r *Recording) Frames() int { return len(r.seen[AtSwitch]) }
 
-// A Tap is where frames are seen and what is wrong with what was seen.
+// A Tap is where frames are seen, and the faults of the recording.
 type Tap struct {
 	Place Place
 	// OffsetNS and DriftPPM are those of its clock.
 	OffsetNS int64
 	DriftPPM float64
 	Missing  float64 // share of frames that it misses
-	// Doubled: every frame is recorded a second time soon after, by a router's other port (TTL one less) if Routed.
+	// Doubled: every frame is recorded a second time soon after; if Routed, from a router's other port (TTL one less).
 	Doubled, Routed bool
 
 	Format FileFormat

@@ -32,7 +32,7 @@ type requester struct {
 	una      int
 	cur      int
 	next     int
-	posted   int // PSN behind the last message posted
+	posted   int // PSN after the last message posted
 
 	retries, rnrs int
 	pumping       bool
@@ -202,7 +202,7 @@ func (r *requester) startTimer() {
 	})
 }
 
-// goBack restarts at una, after up to linger more packets that are already on their way through the NIC.
+// goBack restarts at una, after up to linger more packets that are already in the NIC.
 func (r *requester) goBack(linger int) {
 	if r.backTo >= 0 {
 		return
@@ -255,8 +255,7 @@ func (r *requester) receive(p oracle.Packet) {
 	}
 }
 
-// progress acknowledges everything before psn, as far as READs and atomics have had their answers; missing: one has
-// not.
+// progress acknowledges everything before psn up to the first unanswered READ or atomic; missing: there is one.
 func (r *requester) progress(psn int) (missing bool) {
 	to := r.una
 	for to < psn && !r.at(to).explicit() {
@@ -280,7 +279,7 @@ func (r *requester) advance(una int) {
 	r.wake(1 + r.upTo(r.ProcessMax/2))
 }
 
-// impliedNak reacts to a response that has overtaken a missing one, at once or by letting the timer expire.
+// impliedNak reacts to a response that overtook a missing one, immediately or when the timer expires.
 func (r *requester) impliedNak() {
 	if r.implied != r.una && r.chance(0.6) {
 		r.implied = r.una

@@ -5,7 +5,7 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// responder executes requests in order and answers them. What it decides to send leaves in that order, some time later.
+// responder executes requests in order and answers them. Its responses leave in that order, some time later.
 type responder struct {
 	*stream
 	expect  int
@@ -61,7 +61,7 @@ func (r *responder) gap() {
 	})
 }
 
-// nak sends the NAK that is due; no response to a later request passes it.
+// nak sends the NAK that is due; responses to later requests wait for it.
 func (r *responder) nak() {
 	if r.nakDue {
 		r.nakDue = false
@@ -111,12 +111,12 @@ func (r *responder) inOrder(p oracle.Packet) {
 		if p.AckReq {
 			r.acknowledgeLater(p.PSN)
 		} else if r.chance(0.05) {
-			r.acknowledge(r.ack(), p.PSN) // nobody asked, but it may
+			r.acknowledge(r.ack(), p.PSN) // not requested, but allowed
 		}
 	}
 }
 
-// acknowledgeLater coalesces acknowledgements that are due at once.
+// acknowledgeLater coalesces acknowledgements that are due at the same time.
 func (r *responder) acknowledgeLater(psn int) {
 	r.owed = psn
 	r.epoch++

@@ -36,8 +36,8 @@ func Small(rng *rand.Rand) Scenario {
 	return sc
 }
 
-// HostDelay bounds what a host of sc takes between the tap and its answer: the way, queues of a full window, and the
-// processing of each frame of it.
+// HostDelay bounds the time that a host of sc takes between the tap and its answer: the path, queues of a full window,
+// and the processing of each frame of it.
 func (sc *Scenario) HostDelay() int64 {
 	bound := sc.Transit + sc.DelayMax + 2*sc.ProcessMax + int64(sc.Window+sc.Packets+4)*(sc.ProcessMax+sc.DelayMax)
 	if sc.TwoWay {
@@ -56,7 +56,7 @@ func Mirror(sc Scenario, frames []Frame) *oracle.Trace {
 	return t
 }
 
-// Seen returns what a tap sees at a place. At the switch that is what a mirror sees.
+// Seen returns what a tap sees at a place; at the switch the same as a mirror.
 func Seen(sc Scenario, frames []Frame, place Place) *oracle.Trace {
 	t := Mirror(sc, nil)
 	if place != AtSwitch { // the way to one of the hosts is longer
@@ -79,8 +79,8 @@ type Crossing struct {
 	Copy          int64 // when a second copy passes the second tap; 0: there is none
 }
 
-// Crossings returns when the frames pass two taps, before and after the switch or, if hosts is set, at the host that
-// sends and at the one that receives.
+// Crossings returns when the frames pass two taps: before and after the switch or, with hosts, at the sending and the
+// receiving host.
 func Crossings(frames []Frame, hosts bool) []Crossing {
 	list := make([]Crossing, len(frames))
 	for i := range frames {
@@ -97,7 +97,7 @@ func Crossings(frames []Frame, hosts bool) []Crossing {
 }
 
 // Cross returns what two taps see of frames, merged by time. The clock of the second tap is early by earlyNS. A host
-// may answer at once, and a switch may pass a frame on at once.
+// may answer, and a switch forward, without delay.
 func Cross(frames []oracle.Packet, at []Crossing, hosts bool, earlyNS int64) []oracle.Packet {
 	var all []oracle.Packet
 	for i := range frames {
@@ -125,7 +125,7 @@ func Cross(frames []oracle.Packet, at []Crossing, hosts bool, earlyNS int64) []o
 }
 
 // Pair returns what two taps see of the frames of a mirror trace, one before the switch and one after it, merged by
-// time. The frames take the time transit through the switch, and stamped of it by the clock of the second tap.
+// time. Frames take the time transit through the switch, of which the second tap's clock shows stamped.
 func Pair(mirror []oracle.Packet, transit, stamped int64) []oracle.Packet {
 	var all []oracle.Packet
 	for i := range mirror {

@@ -1,6 +1,6 @@
 // Package traffic makes traces of one reliable connection from two random endpoints that follow the standard, with a
 // switch between them that loses frames. The endpoints were written from IBTA volume 1, chapter 9, for this package
-// alone: they share nothing with the analyzers, nor with the nondeterministic endpoints of package oracle, which must
+// alone: they share nothing with the analyzers or with the nondeterministic endpoints of package oracle, which must
 // accept all that they do.
 package traffic
 
@@ -25,17 +25,18 @@ type Scenario struct {
 	TwoWay   bool    // both hosts send requests
 
 	Loss float64 // of frames at the switch, either direction
-	// Late and Twice are the shares of frames that the switch holds up, so that others overtake them, and that it passes
-	// on twice.
+	// Late and Twice are the shares of frames that the switch delays, so that others overtake them, and that it
+	// duplicates.
 	Late, Twice float64
-	// Held is the share of frames that the switch holds back for up to HeldMax, so that others overtake them, Doubled of
-	// those of which it sends a second copy.
+	// Held is the share of frames that the switch delays by up to HeldMax, so that others overtake them, Doubled the share
+	// of those that it also duplicates.
 	Held, Doubled float64
 	HeldMax       int64
-	// NotReady is the share of requests answered with an RNR NAK, Refused that of requests refused for ever.
+	// NotReady is the share of requests answered with an RNR NAK, Refused that of requests refused for good.
 	NotReady, Refused float64
 
-	DelayMin, DelayMax int64 // from a host to the switch or back, each frame its own; frames of a direction stay in order
+	// from a host to the switch or back, drawn for each frame; frames of a direction stay in order
+	DelayMin, DelayMax int64
 	Transit            int64 // through the switch
 	ProcessMax         int64 // the longest that a host takes to answer
 	TimeoutNS          int64
@@ -58,7 +59,7 @@ const (
 	All = Send | Write | Read | Atomic
 )
 
-// Frame is one frame with the instants at which taps along its way see it.
+// Frame is one frame with the times at which taps along its path see it.
 type Frame struct {
 	oracle.Packet
 	Sent    int64 // by its host
@@ -71,8 +72,8 @@ type Frame struct {
 	Copied, CopyArrived int64
 }
 
-// Run simulates a connection until nothing is left to do. The frames come in the order in which they reach the switch.
-// settled says that every message was completed, or the connection failed as the standard says.
+// Run simulates a connection until nothing is left to do. The frames are in the order in which they reach the switch.
+// settled says that every message was completed, or that the connection failed as the standard allows.
 func Run(sc Scenario) (frames []Frame, settled bool) {
 	n := run(sc)
 	return n.frames, n.budget > 0

@@ -9,7 +9,7 @@ import (
 	"candela.dev/candela/analyzers/oracle/traffic"
 )
 
-// TestTheOracleAcceptsCompliantEndpoints holds the two independent readings of the standard against each other.
+// TestTheOracleAcceptsCompliantEndpoints compares two independent implementations of the standard.
 func TestTheOracleAcceptsCompliantEndpoints(t *testing.T) {
 	n := 20000
 	if testing.Short() {
@@ -40,8 +40,8 @@ func TestTheOracleAcceptsCompliantEndpoints(t *testing.T) {
 	t.Logf("%d packets, %d states", packets, states)
 }
 
-// TestTheOracleAcceptsWhatADisturbedNetworkMakesOfThem draws connections over a switch that reorders and doubles
-// frames, as two taps beside it and captures at the hosts see them.
+// TestTheOracleAcceptsWhatADisturbedNetworkMakesOfThem draws connections over a switch that reorders and duplicates
+// frames, with two taps beside it and captures at the hosts.
 func TestTheOracleAcceptsWhatADisturbedNetworkMakesOfThem(t *testing.T) {
 	n := 4000
 	if testing.Short() {
@@ -81,8 +81,7 @@ func TestTheOracleAcceptsWhatADisturbedNetworkMakesOfThem(t *testing.T) {
 	}
 }
 
-// TestTheOracleAcceptsLongConnections does the same for connections of a few hundred packets, with the losses of
-// sessions.
+// TestTheOracleAcceptsLongConnections draws connections of a few hundred packets with the losses of sessions.
 func TestTheOracleAcceptsLongConnections(t *testing.T) {
 	n := 60
 	if testing.Short() {

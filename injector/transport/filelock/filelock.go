@@ -1,4 +1,4 @@
-// Package filelock is a lock between processes that the kernel releases when its holder ends, however that ends.
+// Package filelock is a lock between processes that the kernel releases when its holder ends in any way.
 package filelock
 
 import (
@@ -14,11 +14,11 @@ import (
 // Lock is a file that this process has locked.
 type Lock struct{ file *os.File }
 
-// pollEvery is how often a lock that another process holds is tried. Waiting in the kernel could not be called off.
+// pollEvery is how often a lock that another process holds is tried. Waiting in the kernel could not be cancelled.
 const pollEvery = 2 * time.Millisecond
 
-// Acquire locks the file at path, which it makes if needed, and waits no longer than patience for another holder. The
-// file stays when the lock is released: whoever removed it could lock another file than those who wait.
+// Acquire locks the file at path, which it creates if needed, and waits at most patience for another holder. The file
+// stays after release: removing it could let two processes lock different files.
 func Acquire(path string, patience time.Duration) (*Lock, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_CLOEXEC, 0o600)
 	if err != nil {
@@ -31,7 +31,7 @@ func Acquire(path string, patience time.Duration) (*Lock, error) {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		switch {
 		case err == nil:
-			// For whoever waits too long; the lock itself does not depend on it.
+			// For a reader of the file; the lock does not depend on it.
 			if err := f.Truncate(0); err == nil {
 				_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())), 0)
 			}

@@ -1,8 +1,8 @@
-// Package pki is the small certificate authority of a lab: one directory with the authority's key, which stays with
-// whoever orchestrates, the certificates that it has issued, and the list of those that it has revoked.
+// Package pki is the small certificate authority of a lab: one directory with the authority's key, which stays on the
+// orchestrator's machine, the certificates that it has issued, and the list of revoked ones.
 //
-// A certificate says in a URI what its owner may do (see package transport): candela:role:orchestrator drives agents
-// and switches, candela:role:agent and candela:role:switch are such, candela:role:viewer may look.
+// A URI in a certificate gives its owner's role (see package transport): candela:role:orchestrator drives agents and
+// switches, candela:role:agent and candela:role:switch are those, candela:role:viewer may only read.
 package pki
 
 import (
@@ -38,14 +38,14 @@ const (
 	authorityLifetime = 10 * 365 * 24 * time.Hour
 	// Lifetime is how long a certificate is valid.
 	Lifetime = 365 * 24 * time.Hour
-	// clockSkew is how far the clocks of lab machines may be behind.
+	// clockSkew is how far the clocks of lab machines may be slow.
 	clockSkew = 5 * time.Minute
 )
 
 // names of certificates become file names.
 var names = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{0,62}$`)
 
-// Authority is an authority in a directory. Several processes may use one at once.
+// Authority is an authority in a directory, which several processes may use concurrently.
 type Authority struct {
 	dir  string
 	cert *x509.Certificate
@@ -53,8 +53,8 @@ type Authority struct {
 	now  func() time.Time
 }
 
-// Create makes an authority in dir, which it creates. There must be none yet; one whose making was cut short is made
-// anew.
+// Create makes an authority in dir, which it creates. There must be none yet; one whose creation was interrupted is
+// replaced.
 func Create(dir, name string, now func() time.Time) (*Authority, error) {
 	a, err := create(dir, name, now)
 	if err != nil {
@@ -179,8 +179,8 @@ func (a *Authority) until(d time.Duration) time.Time {
 	return end
 }
 
-// Issue makes a certificate for a role and writes NAME.pem and NAME.key beside the authority, and a new list of revoked
-// certificates. Hosts are the names and addresses under which a server is reached; a client needs none.
+// Issue makes a certificate for a role and writes NAME.pem, NAME.key and a new list of revoked certificates to the
+// directory. Hosts are the names and addresses of a server; a client needs none.
 func (a *Authority) Issue(name string, role transport.Role, hosts []string) (transport.Files, error) {
 	files := transport.Files{Cert: a.path(name + ".pem"), Key: a.path(name + ".key"), CA: a.path(authorityCert),
 		CRL: a.path(revokedList)}

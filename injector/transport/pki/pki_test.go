@@ -103,7 +103,7 @@ func TestARoleMayDoWhatItMayDo(t *testing.T) {
 			if got := status.Code(read) == codes.PermissionDenied; got != tt.read {
 				t.Errorf("read: %v", read)
 			}
-			// The switch refuses every write of somebody who is not its primary controller: tell the reasons apart.
+			// The switch refuses writes of a client that is not its primary controller: distinguish the reasons.
 			if got := strings.Contains(status.Convert(write).Message(), "candela:role:"+string(tt.role)); got != tt.write {
 				t.Errorf("write: %v; want it refused for the role: %v", write, tt.write)
 			}
@@ -142,7 +142,7 @@ func TestARevokedCertificateIsRefusedAtItsNextCall(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "client.key")); err == nil {
 		t.Error("the key of a revoked certificate is still there")
 	}
-	// The name is free again, and the new certificate is another one.
+	// The name is free, and its new certificate is a different one.
 	if read, _ := calls(t, address, issue(t, a, "client", transport.Orchestrator, nil)); read != nil {
 		t.Error(read)
 	}

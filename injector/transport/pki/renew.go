@@ -15,11 +15,11 @@ type Renewed struct {
 	Authority bool      // whether the authority has one, too
 }
 
-// Renew writes a new list of revoked certificates, and new certificates for the given names, or if there are none for
-// all names whose certificate expires within a time. Keys stay as they are: only NAME.pem has to be copied, and the one
-// before stays valid until it expires or the name is revoked. The authority's own certificate is renewed when it would
-// end before a new certificate does; until theirs expire, machines that have the one before accept everything, for the
-// key is the same.
+// Renew writes a new list of revoked certificates, and new certificates for the given names, or without names for all
+// whose certificate expires within a time. Keys do not change: only NAME.pem has to be copied, and the previous
+// certificate stays valid until it expires or the name is revoked. The authority's certificate is renewed if it would
+// expire before a new certificate; machines with the previous one accept everything until that expires, because the key
+// is the same.
 func (a *Authority) Renew(list []string, within time.Duration) (done Renewed, err error) {
 	err = a.locked(func() (err error) {
 		if a.cert.NotAfter.Sub(a.now()) < Lifetime+within {
@@ -47,7 +47,7 @@ func (a *Authority) Renew(list []string, within time.Duration) (done Renewed, er
 	return done, nil
 }
 
-// renewAll renews the certificates of the given names, all of which must be there, or of all that expire within a time.
+// renewAll renews the certificates of the given names, all of which must exist, or of all that expire within a time.
 func (a *Authority) renewAll(given []string, within time.Duration) (done []string, err error) {
 	all, err := a.names()
 	if err != nil {
@@ -80,7 +80,7 @@ func (a *Authority) renewAll(given []string, within time.Duration) (done []strin
 	return done, nil
 }
 
-// renew makes a certificate that differs from one in its time and its serial number only.
+// renew makes a certificate that differs only in its validity and its serial number.
 func (a *Authority) renew(name string, old *x509.Certificate) error {
 	if err := old.CheckSignatureFrom(a.cert); err != nil {
 		return fmt.Errorf("another authority has issued it: %w", err)

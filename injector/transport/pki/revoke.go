@@ -11,13 +11,12 @@ import (
 	"time"
 )
 
-// listLifetime is how long a list of revoked certificates may be used. Afterwards who has it refuses everybody; every
-// command writes a new one.
+// listLifetime is how long a list of revoked certificates is valid. With an expired list every peer is refused; each
+// command writes a new list.
 const listLifetime = 365 * 24 * time.Hour
 
-// Revoke puts all certificates of a name on the list of revoked ones, and renames its files so that the name is free
-// again. That the name's certificate was revoked before is no error. Servers and clients read the list anew when it
-// changes; copy it to them.
+// Revoke puts all certificates of a name on the list of revoked ones, and renames its files so that the name is free.
+// Revoking a name twice is not an error. Servers and clients reload the list when it changes; copy it to them.
 func (a *Authority) Revoke(name string) error {
 	if !names.MatchString(name) || reserved(name) {
 		return fmt.Errorf("revoke a certificate: there is none called %q", name)
@@ -51,7 +50,7 @@ func (a *Authority) revoke(name string) error {
 	if _, err := a.writeList(entries); err != nil {
 		return err
 	}
-	// From here on it is revoked; a command that is killed now leaves the rest to the next.
+	// From here on it is revoked; if this command is killed the next one does the rest.
 	cert, err := readCertificate(a.path(name + ".pem"))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -62,7 +61,7 @@ func (a *Authority) revoke(name string) error {
 	return a.retire(name, cert)
 }
 
-// readList reads the list. Without it nobody knows what is revoked, so nothing is issued.
+// readList reads the list. Without it nothing is issued, since revoked certificates are unknown.
 func (a *Authority) readList() (*x509.RevocationList, error) {
 	list, err := parseList(a.path(revokedList))
 	if err == nil {
@@ -78,7 +77,7 @@ func (a *Authority) readList() (*x509.RevocationList, error) {
 func (a *Authority) writeList(entries []x509.RevocationListEntry) (*x509.RevocationList, error) {
 	number, end := big.NewInt(a.now().UnixNano()), a.until(listLifetime)
 	if before, err := parseList(a.path(revokedList)); err == nil {
-		// Lists must have growing numbers, and a clock that was set back must not shorten their time.
+		// Lists need increasing numbers, and a clock that was set back must not shorten their validity.
 		if before.Number != nil && before.Number.Cmp(number) >= 0 {
 			number = new(big.Int).Add(before.Number, big.NewInt(1))
 		}

@@ -17,15 +17,14 @@ import (
 	"candela.dev/candela/injector/transport/filelock"
 )
 
-// Commands may run at once, and may be killed at any instruction. So each change of the directory is made under a lock
-// that the kernel releases with its holder; each file is written under a name of its own, made durable, and renamed;
-// and whoever gets the lock first completes, or removes, what a killed one left. The list of revoked certificates is
-// written before anything else of a revocation is done: what is on it, is revoked.
+// Commands may run concurrently, and may be killed at any time. So each change of the directory is made under a lock
+// that the kernel releases with its holder; each file is written to a temporary name, synced, and renamed; and the next
+// holder of the lock completes, or removes, what a killed command left. A revocation writes the list of revoked
+// certificates first: what is on it is revoked.
 
 const (
 	lockFile = ".lock"
-	// issuedDir holds every certificate ever issued, by serial number: a name may have several that are valid, after a
-	// renewal.
+	// issuedDir holds every certificate ever issued, by serial number: after a renewal a name has several valid ones.
 	issuedDir = "issued"
 	// unfinished starts the names of files that are being written.
 	unfinished = ".tmp-"
@@ -36,7 +35,7 @@ const (
 // lockPatience bounds the wait for other commands on the same directory; one takes some milliseconds.
 const lockPatience = time.Minute
 
-// locked runs f while no other process changes the directory, after what a killed one left was dealt with.
+// locked runs f while no other process changes the directory, after completing the work of a killed one.
 func (a *Authority) locked(f func() error) (err error) {
 	lock, err := filelock.Acquire(filepath.Join(a.dir, lockFile), lockPatience)
 	if err != nil {
@@ -76,7 +75,7 @@ func (a *Authority) recover() error {
 		case err == nil && listed(list, cert.SerialNumber):
 			err = a.retire(name, cert)
 		default:
-			err = nil // nobody can use what can't be read
+			err = nil // an unreadable certificate cannot be used by anyone
 		}
 		if err != nil {
 			return err
@@ -99,7 +98,8 @@ func removeUnfinished(dir string) error {
 	return err
 }
 
-// mergeFormer takes over what an earlier version was about to revoke when it was killed, if it wrote the whole list.
+// mergeFormer takes over what a command of an earlier version was about to revoke when it was killed, if it had written
+// the whole list.
 func (a *Authority) mergeFormer(list *x509.RevocationList) (*x509.RevocationList, error) {
 	path := a.path(formerNewList)
 	former, err := parseList(path)
@@ -135,8 +135,7 @@ func (a *Authority) names() ([]string, error) {
 
 func reserved(name string) bool { return name == "ca" || name == "revoked" }
 
-// retire takes the files of a revoked certificate away, so that its name is free. The certificate stays to be looked
-// at.
+// retire renames the files of a revoked certificate, so that its name is free. The certificate is kept for reference.
 func (a *Authority) retire(name string, cert *x509.Certificate) error {
 	if _, err := os.Stat(a.issuedPath(cert.SerialNumber)); errors.Is(err, os.ErrNotExist) {
 		if err := a.keep(cert); err != nil {
@@ -153,8 +152,8 @@ func (a *Authority) retire(name string, cert *x509.Certificate) error {
 	return syncDir(a.dir)
 }
 
-// removeOrphan removes the key of a certificate that was retired when a command was killed. The key of one that was
-// never issued stays, and is replaced when the name gets one.
+// removeOrphan removes the key of a certificate that was being retired when a command was killed. The key of one that
+// was never issued stays, and is replaced when the name gets one.
 func (a *Authority) removeOrphan(name string) error {
 	retired, err := readCertificate(a.path(name + ".pem.revoked"))
 	if err != nil {
@@ -225,8 +224,7 @@ func writeKey(path string, key *ecdsa.PrivateKey) error {
 	return writePEM(path, "PRIVATE KEY", der, 0o600)
 }
 
-// writePEM replaces a file: whoever reads it meanwhile, or after a crash, sees the old one or the new one, never a
-// part.
+// writePEM replaces a file: a reader, also after a crash, sees the old one or the new one, never a part.
 func writePEM(path, kind string, der []byte, mode os.FileMode) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), unfinished+"*")
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	"candela.dev/candela/injector/transport/pki"
 )
 
-// asCommand says to this process, a copy of the test, what to do: "revoke|issue|renew DIR NAME".
+// asCommand gives this process, a copy of the test, its task: "revoke|issue|renew DIR NAME".
 const asCommand = "CANDELA_TEST_PKI"
 
 func TestMain(m *testing.M) {
@@ -158,8 +158,8 @@ func TestConcurrentRevocationsAllReachTheList(t *testing.T) {
 	}
 }
 
-// TestKilledRevocationsLoseNothing kills commands at random instants. What a command has reported stays revoked,
-// whoever was killed, and what it has not reported can be revoked afterwards.
+// TestKilledRevocationsLoseNothing kills commands at random times. What a command has reported stays revoked, and what
+// it has not reported can be revoked afterwards.
 func TestKilledRevocationsLoseNothing(t *testing.T) {
 	a, dir := create(t)
 	seed := rand.Uint64()
@@ -267,8 +267,7 @@ func TestOfConcurrentIssuesOfOneNameOneSucceeds(t *testing.T) {
 	}
 }
 
-// TestWhatAKilledCommandLeftIsCompleted makes, one by one, what a command leaves that is killed between two of its
-// steps.
+// TestWhatAKilledCommandLeftIsCompleted creates each state that a command leaves if it is killed between two steps.
 func TestWhatAKilledCommandLeftIsCompleted(t *testing.T) {
 	copied := func(t *testing.T, from, to string) {
 		t.Helper()
@@ -360,7 +359,7 @@ func TestAnAuthorityWhoseMakingWasCutShortIsMadeAnew(t *testing.T) {
 	issue(t, a, "one", transport.Viewer, nil)
 }
 
-// An empty list in place of one that is lost would let everybody in who was ever revoked.
+// An empty list in place of a lost one would admit everybody who was ever revoked.
 func TestALostListIsNotReplaced(t *testing.T) {
 	a, dir := create(t)
 	issue(t, a, "one", transport.Viewer, nil)

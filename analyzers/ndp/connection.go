@@ -52,9 +52,9 @@ type connection struct {
 
 // packet is what has been seen of one data packet.
 type packet struct {
-	// latest NACK or return after that of answered, since the latest transmission; 0: none
+	sent, answered clock.Time // latest transmission; latest ACK, NACK or return that passed towards the sender
 	delivered      clock.Time // latest header
-	// latest NACK or return after the one of told, since the latest transmission; 0: none
+	// latest NACK or return after that of answered, since the latest transmission; 0: none
 	repeated                   clock.Time
 	tx, rx                     uint8
 	wholeSeen, wholeAnswered   uint16

@@ -25,12 +25,12 @@ const (
 	MaxEventType = EventRewrite
 )
 
-// ReorderLimitNS bounds how long a packet waits for those that shall overtake it: none may follow the last packet of a
-// flow, and nothing may get lost. It is far above a round trip and below the timeouts in use.
+// ReorderLimitNS bounds how long a packet waits for those that overtake it: none may follow the last packet of a flow,
+// and nothing may get lost. It is far above a round trip and below the timeouts in use.
 const ReorderLimitNS = 1_000_000
 
 // An Action is what the injector can do to the packet of an event. Configuration, P4Info, pipeline, explanation,
-// fuzzing and traces read it from here. What an action does to the bytes of a packet is in injector/pipeline/action.go.
+// fuzzing and traces use this table. injector/pipeline/action.go changes the bytes of packets.
 type Action struct {
 	Event EventType
 	Word  string // the event in configurations and reports
@@ -42,13 +42,13 @@ type Action struct {
 	Software bool // only software targets have it
 	DataOnly bool // control packets don't take it
 	Params   []ActionParam
-	// Check, if there is one, refuses values that are within their bounds one by one and yet mean nothing.
+	// Check refuses values that are within their bounds one by one but invalid together. Optional.
 	Check func(v []uint64) error
-	// Departure, if there is one, says how the packet leaves, beyond what its mirror copy shows.
+	// Departure says how the packet leaves, beyond what its mirror copy shows. Optional.
 	Departure func(v []uint64) Departure
 
 	Loses   bool // the receiver never gets the packet as it was sent
-	Edits   bool // the packet that passes has other bytes than its mirror copy; of some packets there is nothing to edit
+	Edits   bool // the packet that passes has other bytes than its mirror copy; in some packets there is nothing to edit
 	Damages bool // the receiver finds the iCRC wrong
 	Marks   bool // the packet that passes carries CE
 	Late    bool // the packet leaves after later ones
@@ -75,7 +75,7 @@ type ActionParam struct {
 	Print    Printing
 	Noun     string // that a number counts, in explanations
 
-	Key      string // in configurations; empty: not by a key of its own
+	Key      string // in configurations; empty: it has no key
 	Doc      string // for the reference
 	Default  uint64
 	Required string // why there is no default; empty: there is one
@@ -193,8 +193,7 @@ func (e EventType) Action() *Action {
 	return byEvent[e]
 }
 
-// What analyzers ask of every record is one load: the properties of each event as bits. No event has any beyond those
-// of the table.
+// The properties of each event as bits, so that analyzers need one load for each record.
 const (
 	loses = 1 << iota
 	edits
@@ -221,7 +220,8 @@ var properties = func() (bits [256]uint8) {
 // Loses reports whether the receiver never gets the packet as it was sent.
 func (e EventType) Loses() bool { return properties[e]&loses != 0 }
 
-// Edits reports whether the packet that passes has other bytes than its mirror copy. Some packets have nothing to edit.
+// Edits reports whether the packet that passes has other bytes than its mirror copy. In some packets there is nothing
+// to edit.
 func (e EventType) Edits() bool { return properties[e]&edits != 0 }
 
 // Arrives reports whether something of the packet reaches the receiver.
@@ -239,7 +239,7 @@ func (e EventType) Marks() bool { return properties[e]&marks != 0 }
 // Late reports whether the packet leaves after later ones.
 func (e EventType) Late() bool { return properties[e]&late != 0 }
 
-// Departs reports whether the trace must be told how the packet left: see [Checked.WithDepartures].
+// Departs reports whether the trace needs to know how the packet left: see [Checked.WithDepartures].
 func (e EventType) Departs() bool { return properties[e]&departs != 0 }
 
 // String returns the event in the words of the configuration.

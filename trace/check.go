@@ -16,11 +16,11 @@ type Options struct {
 	Counters    Counters     // of the switch, for a mirror trace
 	SkipICRC    bool         // saves a CRC per whole frame
 	MTU         int          // path MTU of inferred connections whose manager says nothing; 0: what their packets show
-	// TimeDisorderNS is how far stamps of different flows in a mirror trace may be out of order: of a switch that receives
-	// with several queues at once. Stamps of one flow never are. 0: no stamp is.
+	// TimeDisorderNS is how far stamps of different flows in a mirror trace may be out of order, for a switch that
+	// receives with several queues. Stamps of one flow must be in order. 0: all stamps must.
 	TimeDisorderNS int64
-	// Vouched says that every copy is known to be as its sender made it: of a mirror trace by comparison with what hosts
-	// recorded, or because nothing can damage it. A wrong iCRC is then its sender's.
+	// Vouched says that every copy is known to be as its sender made it: the caller compared a mirror trace with what
+	// hosts recorded, or nothing can damage it. A wrong iCRC is then its sender's fault.
 	Vouched bool
 	// KeepTruncated makes a partial last record of a plain capture a note instead of an error, for captures of a tcpdump
 	// that was killed. In a mirror trace it always means a lost packet.
@@ -38,7 +38,7 @@ type Options struct {
 	Place Place
 
 	// About pairs of captures: where they were taken, whether one clock stamped both, and whether the caller says that the
-	// first is upstream of the second, so that the contrary is an error.
+	// first is upstream of the second, so that packets that contradict it are an error.
 	Placement Placement
 	SameClock bool
 	Ordered   bool
@@ -101,7 +101,7 @@ type scan struct {
 	inference *Inference // nil if connections were given
 	recording *recording // nil: not wanted
 	index     *fileIndex // nil: not wanted
-	general   bool       // takes no frame the short way, for tests
+	general   bool       // without the fast path, for tests
 
 	seq    sequenceCheck
 	time   *timeCheck
@@ -130,8 +130,8 @@ func newScan(src Source, o Options) *scan {
 	return s
 }
 
-// icrcSample looks whether iCRCs mean anything in a trace: tools that make up packets often leave them out, and then no
-// packet must be taken for damaged.
+// icrcSample looks whether a trace has iCRCs: tools that generate packets often leave them out, and then no packet must
+// be considered damaged.
 type icrcSample struct{ looked, valid int64 }
 
 // icrcSampleLimit is how many whole frames decide.
@@ -191,8 +191,8 @@ func (s *scan) add(r *Record, f *Frame) {
 		(s.dec.template < 0 || !s.copies.templated(r, &s.dec.templates.list[s.dec.template], f.Data)) {
 		s.copies.add(r, f.Data, f.Number)
 	}
-	// Inference wants every verdict, as a damaged packet may name a QP that does not exist, and so do analyses; the
-	// conditions want none but for mirror copies.
+	// Inference needs every verdict, as a damaged packet may name a QP that does not exist, and so do analyses; the
+	// conditions need those of mirror copies only.
 	if !s.icrc.add(r.ICRC) && s.inference == nil &&
 		(!s.icrc.trusted() || s.o.Format != FormatMirror && (s.recording == nil || s.recording.full)) {
 		s.dec.withICRC = false
@@ -251,8 +251,8 @@ func plainConditions() []Condition {
 	return out
 }
 
-// decodable is violated by any undecodable RoCE frame in a mirror trace, where it would look like a lost packet to the
-// analyzers. In a plain capture, where anything may be sent to port 4791, it becomes a note.
+// decodable is violated by any undecodable RoCE frame in a mirror trace, where analyzers would take it for a lost
+// packet. In a plain capture, where port 4791 may have other traffic, it becomes a note.
 func (s *scan) decodable() Condition {
 	c := Condition{Name: ConditionDecodable, Status: StatusOK, Message: "every RoCE frame was decoded",
 		UndecodableCount: s.bad, Undecodable: s.badList}
@@ -266,11 +266,10 @@ func (s *scan) decodable() Condition {
 	return c
 }
 
-// ErrNothingToAnalyse is what Check's error answers to when a readable file holds no RoCE packet: a verdict on it would
-// be a pass for nothing.
+// ErrNothingToAnalyse matches Check's error when a readable file holds no RoCE packet: a pass would mean nothing.
 var ErrNothingToAnalyse = errors.New("nothing to analyse")
 
-// An UnjudgedError says why no verdict is possible on a file that holds RoCE packets, and what helps.
+// An UnjudgedError says why a file with RoCE packets cannot be judged, and what helps.
 type UnjudgedError struct {
 	Name   string
 	Reason string

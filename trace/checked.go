@@ -12,7 +12,7 @@ type Kind uint8
 const (
 	// KindMirror is a reconstructed trace of mirror copies: complete, in the switch's order, events known.
 	KindMirror Kind = iota + 1
-	// KindPlain is one capture at a tap: file order and file times, injected events and losses behind it unknown.
+	// KindPlain is one capture at a tap: file order and file times; injected events and later losses are unknown.
 	KindPlain
 	// KindPair is two captures around the injector: the first yields Sent records, the second Passed ones.
 	KindPair
@@ -44,41 +44,40 @@ type Meta struct {
 	Name      string // of the file, for messages
 
 	Connections *Connections
-	// ICRCCheckable says that the trace holds frames whose iCRC was checked; without it every Record.ICRC is not
-	// checkable.
+	// ICRCCheckable says that the trace holds frames whose iCRC was checked; otherwise every Record.ICRC is not checkable.
 	ICRCCheckable bool
-	// EventsKnown says that Record.Event tells what happened to each packet. In a plain capture it does not: EventNone
-	// there means "not known".
+	// EventsKnown says that Record.Event is what happened to each packet. In a plain capture EventNone means "unknown".
 	EventsKnown bool
 
 	// TrimReactions is what a test says about its hosts, see [Checked.WithTrims].
 	TrimReactions TrimReactions
 
 	// MayMiss says that taps may have missed frames, so that what is not in the trace may have happened. Otherwise a plain
-	// capture is believed to hold what passed its tap as far as what it shows agrees with that.
+	// capture is assumed to hold what passed its tap unless its packets contradict that.
 	MayMiss bool
-	// Complete says that somebody vouches for the taps: the captures hold every frame that was sent.
+	// Complete says that the user declared the captures to hold every frame that was sent.
 	Complete bool
-	// TapHost is the address of the host at whose port a single capture was taken, if that is known. Vouched: the capture
-	// holds every frame that this host sent or received.
+	// TapHost is the address of the host at whose port a single capture was taken, if known. Vouched: the capture holds
+	// every frame that this host sent or received.
 	TapHost string
 	Vouched bool
 	// AtHosts says that the captures of a pair were taken at the two hosts: nothing happens to packets after the
 	// downstream one.
 	AtHosts bool
-	// HostsInferred says that nobody named these places: one of the captures may have been taken at a switch port instead,
+	// HostsInferred says that the user named no places: one of the captures may have been taken at a switch port instead,
 	// so that frames of the host on its side may be lost before both.
 	HostsInferred bool
-	// Agreed says that two captures vouch for each other: nothing in them shows that a tap missed frames. Complete is set,
+	// Agreed says that two captures confirm each other: nothing in them shows that a tap missed frames. Complete is set,
 	// too.
 	Agreed bool
-	// MarkedLater says that a plain capture holds frames twice and the second ones, which are left out, have CE marks that
-	// the first lack.
+	// MarkedLater says that a plain capture holds frames twice, and that the second copies, which are left out, have CE
+	// marks that the first ones lack.
 	MarkedLater bool
-	// Unread is how many frames a plain capture holds that could not be decoded, mostly because they were cut off.
+	// Unread is how many frames of a plain capture could not be decoded, mostly because they were cut off.
 	Unread int64
 
-	// ClockUncertaintyNS is how much later than stamped packets may have reached their receivers: two clocks are involved.
+	// ClockUncertaintyNS is how much later than stamped packets may have reached their receivers, because two clocks were
+	// used.
 	ClockUncertaintyNS int64
 
 	// Packets is the number of records. StartNS and EndNS are the TimeNS of the earliest and latest.
@@ -88,32 +87,31 @@ type Meta struct {
 	// Interfaces are those that the (first) capture was recorded on, with the frames that it missed, if the file says so.
 	Interfaces []Interface
 
-	// Notes are observations that a reader of results must know: ambiguous inference, a capture that starts in the middle.
+	// Notes are what a reader of results must know, such as ambiguous inference or a capture that starts in the middle.
 	Notes []string
 }
 
 // Checked is a trace that may be analysed. Only this package makes one: from a mirror trace that passed the four
-// integrity conditions, from captures (which have none to pass; Meta says so), or for tests from records
+// integrity conditions, from captures (which have no conditions; see Meta), or for tests from records
 // ([CheckedRecords]).
 type Checked struct {
 	meta   Meta
 	stream func(ctx context.Context, fn func(*Record) error) error
-	// batches is the same pass with the records made where they are wanted; nil: stream is all there is.
+	// batches is the same pass in batches; nil: there is only stream.
 	batches func(ctx context.Context, b *batcher) error
-	// others are the readings of a pair that the packets do not rule out: other places of the taps, or, if packets passed
+	// others are the readings of a pair that the packets do not exclude: other places of the taps, or, if packets passed
 	// one tap while the other did not record, the first capture alone.
 	others []*Checked
-	// payloads streams records with the hashes of their payloads: at least those at the instants that are wanted. nil:
-	// stream does.
+	// payloads streams records with the hashes of their payloads, at least those at the wanted times. nil: use stream.
 	payloads func(ctx context.Context, wanted *wantedPackets, fn func(*Record) error) error
 }
 
 // Meta returns what is known about the trace as a whole.
 func (c *Checked) Meta() Meta { return c.meta }
 
-// ForEach calls fn for every record in trace order. The record is valid during the call only. ForEach stops at the
-// first error of fn, which it returns as it is, and when ctx ends. It may be called any number of times, also
-// concurrently: each call reads the trace anew, in bounded memory.
+// ForEach calls fn for every record in trace order. The record is valid during the call only. ForEach stops when ctx
+// ends and at the first error of fn, which it returns unchanged. It may be called any number of times, also
+// concurrently: each call reads the whole trace in bounded memory.
 func (c *Checked) ForEach(ctx context.Context, fn func(*Record) error) error {
 	return c.stream(ctx, fn)
 }
@@ -175,7 +173,7 @@ func (b *batcher) finish() error {
 }
 
 // CountedUnseen returns how many frames are known to be missing from a capture: those that could not be decoded, and
-// those that the file says were dropped.
+// those that the file counts as dropped.
 func (m *Meta) CountedUnseen() int64 {
 	n := m.Unread
 	for i := range m.Interfaces {
@@ -184,10 +182,10 @@ func (m *Meta) CountedUnseen() int64 {
 	return n
 }
 
-// WithUnseenFrames returns the trace in the reading that its taps may have missed frames, or false if that is ruled
-// out: a mirror trace with integrity is complete, and somebody may vouch for the captures. Two taps that agree vouch
-// for each other (Meta.Agreed), unless this reading shows a frame that both lack. Of a pair what was seen upstream is
-// left, as of what was not seen downstream nobody knows where it was lost.
+// WithUnseenFrames returns the trace in the reading that its taps may have missed frames, or false if that is excluded:
+// a mirror trace with integrity is complete, and the user may declare captures complete. Two taps that agree confirm
+// each other (Meta.Agreed), unless this reading shows a frame that both lack. Of a pair the upstream capture is used,
+// as it is unknown where a frame that is missing downstream was lost.
 func (c *Checked) WithUnseenFrames() (*Checked, bool) {
 	if c.meta.Kind == KindMirror || c.meta.Complete && !c.meta.Agreed || c.meta.MayMiss {
 		return nil, false
@@ -211,8 +209,8 @@ func (c *Checked) WithUnseenFrames() (*Checked, bool) {
 	}}, true
 }
 
-// OtherReadings returns the trace as it is if the taps of a pair were elsewhere than it seems, as far as the packets do
-// not rule that out.
+// OtherReadings returns the trace as if the taps of a pair were at other places, as far as the packets do not exclude
+// that.
 func (c *Checked) OtherReadings() []*Checked { return c.others }
 
 // CheckedRecords makes a trace of records in memory, for tests of analyzers. Zero fields of meta are completed: a
@@ -251,5 +249,5 @@ func CheckedRecords(meta Meta, records []Record) *Checked {
 	}}
 }
 
-// cancelEvery is how many records pass between two looks at a context: far below a millisecond of work.
+// cancelEvery is how many records are processed between two checks of the context: less than a millisecond of work.
 const cancelEvery = 4096

@@ -11,8 +11,8 @@ type straight struct{ offset, slope float64 }
 
 func (s straight) at(x float64) float64 { return s.offset + s.slope*x }
 
-// An envelope is the least, or the largest, correction that the bounds allow at each instant, whatever the drift: an
-// extreme of a few straight ones.
+// An envelope is the least, or the largest, correction that the bounds allow at each time, whatever the drift: the
+// extreme of a few straight lines.
 type envelope []straight
 
 func (e envelope) least(x float64) float64 {
@@ -35,7 +35,7 @@ func (e envelope) largest(x float64) float64 {
 func (l *lines) envelopes(drift float64) (least, largest envelope) {
 	tight := &lines{below: hull(l.below, 1), above: hull(l.above, -1)}
 	allowed := func(s float64) bool { lo, hi := tight.offsets(s); return lo <= hi }
-	// The allowed drifts are an interval, as the room is a concave function of the drift.
+	// The allowed drifts are an interval, because the room is a concave function of the drift.
 	end := func(far float64) float64 {
 		near := drift
 		if allowed(far) {
@@ -62,7 +62,7 @@ func (l *lines) envelopes(drift float64) (least, largest envelope) {
 	return least, largest
 }
 
-// slopes returns the slopes from low to high at which a line that touches the points turns from one of them to the
+// slopes returns the slopes from low to high at which a line that touches the points moves from one of them to the
 // next.
 func slopes(points []point, low, high float64) []float64 {
 	list := []float64{low}

@@ -4,8 +4,8 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// exchanges follows connection managers: a REQ and the REP that answers it name both queue pairs of a connection and
-// all that the two sides agreed upon (IBTA volume 1, 12.9).
+// exchanges follows the connection manager: a REQ and its REP name both queue pairs of a connection and their settings
+// (IBTA volume 1, 12.9).
 type exchanges struct {
 	pending map[exchangeKey]packet.CM
 	agreed  []agreement
@@ -67,15 +67,15 @@ func (x *agreement) keys() (toward, back flowKey) {
 	return toward, back
 }
 
-// settings returns what both requesters go by. The timer and retry_cnt of the REQ hold for both; each side announces
-// the rnr_retry of the other, of which the larger is kept.
+// settings returns the settings of both requesters. The timer and retry_cnt of the REQ apply to both; each side
+// announces the rnr_retry of the other, of which the larger is kept.
 func (x *agreement) settings() Settings {
 	timeout, retry, rnr := int(x.req.Timeout), int(x.req.Retry), int(max(x.req.RNRRetry, x.rep.RNRRetry))
 	return Settings{Timeout: &timeout, Retry: &retry, RNRRetry: &rnr}
 }
 
-// byExchange pairs the flows of agreed connections. A pair of queue pairs that was agreed upon twice was used again
-// within the trace, so that its numbers are those of neither.
+// byExchange pairs the flows of agreed connections. A pair of queue pairs with two exchanges was reused within the
+// trace: neither exchange gives its numbers.
 func (p *pairing) byExchange() {
 	p.agreed = make(map[int]*agreement)
 	e := &p.inf.exchanges
@@ -120,7 +120,7 @@ func (p *pairing) present(i int, key flowKey) int {
 	return i
 }
 
-// adopt takes over what the two sides of a connection agreed upon. toward is the half to the responder.
+// adopt takes what the two sides of a connection agreed on. toward is the half to the responder.
 func (p *pairing) adopt(c *Connection, x *agreement, toward *half) {
 	req, rep := x.req.StartingPSN, x.rep.StartingPSN // what the receiver of each message starts with
 	a, _ := x.keys()

@@ -34,8 +34,7 @@ func framesOf(list ...[]byte) []written {
 	return out
 }
 
-// setUp is the exchange of two connections of which the first request of each carries the same PSN, as applications
-// that choose 0 make them.
+// setUp is the exchange of two connections whose first requests have the same PSN, as if applications choose 0.
 func setUp() [][]byte {
 	req := func(id uint32, qpn packet.QPN) packet.CM {
 		return packet.CM{Attribute: packet.CMConnectRequest, LocalID: id, QPN: qpn, StartingPSN: 700, MTU: 4096, Timeout: 17,
@@ -53,7 +52,7 @@ func setUp() [][]byte {
 }
 
 func TestConnectionsAreThoseOfTheConnectionManager(t *testing.T) {
-	// Answers come in the order in which pairing by appearance would be wrong.
+	// Answers are in an order that misleads pairing by order of appearance.
 	frames := append(setUp(),
 		traffic(false, packet.WriteOnly, 202, 0, 256), traffic(false, packet.WriteOnly, 201, 0, 256),
 		traffic(true, packet.Acknowledge, 101, 0, 0), traffic(true, packet.Acknowledge, 102, 0, 0))
@@ -96,7 +95,7 @@ func TestConnectionsAreThoseOfTheConnectionManager(t *testing.T) {
 	}
 }
 
-// The starting PSN of a message is that of its receiver: the first request to be lost before the tap does not move it.
+// The starting PSN in a message is that of its receiver: a first request lost before the tap does not change it.
 func TestTheFirstRequestOfAConnectionMayBeMissing(t *testing.T) {
 	frames := append(setUp(), traffic(false, packet.WriteOnly, 201, 2, 256), traffic(true, packet.Acknowledge, 101, 2, 0))
 	checked, _, err := Check(t.Context(), memorySource("cm.pcap", pcapOf(t, framesOf(frames...))), Options{})
@@ -110,7 +109,7 @@ func TestTheFirstRequestOfAConnectionMayBeMissing(t *testing.T) {
 	}
 }
 
-// A connection that the other side began is the same connection, seen from its requester.
+// A connection that the other side started is the same connection, seen from its requester.
 func TestTheSideThatAnswersTheConnectionManagerMaySendTheRequests(t *testing.T) {
 	frames := append(setUp(), traffic(true, packet.WriteOnly, 101, 700, 256),
 		traffic(false, packet.Acknowledge, 201, 700, 0))

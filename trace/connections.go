@@ -10,8 +10,7 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// Side is one end of a connection. QPN and IPSN are its own: packets to it carry its QPN as destination, and its
-// requests start at its IPSN.
+// Side is one end of a connection. Packets to it have its QPN as destination, and its requests start at its IPSN.
 type Side struct {
 	IP   netip.Addr `json:"ip"`
 	QPN  packet.QPN `json:"qpn"`  // 0: not known (QP 0 never carries RC)
@@ -29,12 +28,12 @@ type Connection struct {
 	Responder Side     `json:"responder"`
 	Settings
 
-	// Exchanged says of an inferred connection that queue pairs, initial PSNs, MTU and settings are those of the
-	// connection manager's messages in the trace: they are as certain as those of a document.
+	// Exchanged says that queue pairs, initial PSNs, MTU and settings of an inferred connection come from connection
+	// manager messages in the trace: they are as certain as those of a document.
 	Exchanged bool `json:"-"`
 }
 
-// Settings are what the sides of a connection were told; nil: not known.
+// Settings are those of the sides of a connection; nil: unknown.
 type Settings struct {
 	Timeout  *int `json:"timeout,omitempty"`   // exponent t of the local ACK timeout 4.096 us * 2^t; 0: no timer
 	Retry    *int `json:"retry,omitempty"`     // retry_cnt
@@ -56,8 +55,8 @@ func (c *Connections) Certain(flow FlowID) bool {
 // Connections is the set of connections of a trace, with a fast way from addresses to flows. It does not change once
 // made, so any number of goroutines may use it.
 type Connections struct {
-	// Inferred says that the connections were read off the packets, not out of a file: numbers may be those of the first
-	// packets captured rather than the real initial ones.
+	// Inferred says that the connections come from the packets, not from a file: initial PSNs may be those of the first
+	// packets captured.
 	Inferred bool
 
 	all   []Connection
@@ -106,7 +105,7 @@ func NewConnections(list []Connection) (*Connections, error) {
 	return c, nil
 }
 
-// problems lists what is wrong with c alone; each text starts with the path of the field inside the connection.
+// problems lists the problems of c; each text starts with the path of the field inside the connection.
 func (c *Connection) problems(n int) []string {
 	var ps []string
 	if c.Index < 1 || c.Index > n {
@@ -187,7 +186,7 @@ func (s *Side) problems(path string) []string {
 	return ps
 }
 
-// indexProblems checks that sorted indices have no duplicate; with the range check of problems that makes them 1…n.
+// indexProblems checks that sorted indices have no duplicate; problems checks their range.
 func indexProblems(sorted []Connection) []error {
 	var errs []error
 	for i := 1; i < len(sorted); i++ {
@@ -244,7 +243,7 @@ func (c *Connections) Flow(src, dst netip.Addr, dstQPN packet.QPN) FlowID {
 	return c.flows.find(&key)
 }
 
-// InitialPSN returns the PSN at which the given space of a flow starts: requests at the sender's IPSN, responses at the
+// InitialPSN returns the PSN at which a space of a flow starts: requests at the sender's IPSN, responses at the
 // receiver's, whose requests they answer. It is 0 for an unknown flow.
 func (c *Connections) InitialPSN(flow FlowID, space packet.Space) packet.PSN {
 	conn, ok := c.Get(flow)
@@ -258,14 +257,14 @@ func (c *Connections) InitialPSN(flow FlowID, space packet.Space) packet.PSN {
 }
 
 // RelPSN returns the 1-based place of psn in its space, as configurations count: the initial PSN is 1. The distance is
-// taken as a signed 24-bit number, so places more than 2²³ from the start come out wrong; a stream that long is
-// followed with [Connections.RelPSNNear].
+// a signed 24-bit number, so places more than 2²³ from the start are wrong; use [Connections.RelPSNNear] for longer
+// streams.
 func (c *Connections) RelPSN(flow FlowID, space packet.Space, psn packet.PSN) int64 {
 	return int64(psn.Sub(c.InitialPSN(flow, space))) + 1
 }
 
-// RelPSNNear is RelPSN across any number of wraps: of all places that psn may stand for it returns the one nearest to
-// near, the place of a packet seen recently in the same space.
+// RelPSNNear is RelPSN across any number of wraps: it returns the place nearest to near, that of a recent packet in the
+// same space.
 func (c *Connections) RelPSNNear(flow FlowID, space packet.Space, psn packet.PSN, near int64) int64 {
 	at := packet.NewPSN(int64(c.InitialPSN(flow, space)) + near - 1)
 	return near + int64(psn.Sub(at))

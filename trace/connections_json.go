@@ -52,7 +52,7 @@ func ReadConnections(r io.Reader) (*Connections, error) {
 	return NewConnections(list)
 }
 
-// connectionsDecoder walks the tokens of a document, so that it knows where everything stands.
+// connectionsDecoder reads the tokens of a document, to know the position of everything.
 type connectionsDecoder struct {
 	data []byte
 	dec  *json.Decoder
@@ -82,7 +82,7 @@ func (d *connectionsDecoder) start() int64 {
 	return at
 }
 
-// token returns the next token and the offset at which it starts. After a syntax error it returns nil for ever.
+// token returns the next token and the offset at which it starts. After a syntax error it always returns nil.
 func (d *connectionsDecoder) token() (json.Token, int64) {
 	if d.dead {
 		return nil, 0
@@ -275,7 +275,7 @@ func (d *connectionsDecoder) connection(path string) Connection {
 		}
 	})
 	if len(d.errs) == before {
-		// Index against the number of connections is NewConnections' business; the rest has a position here.
+		// NewConnections compares the index with the number of connections; the rest has a position here.
 		for _, p := range c.problems(c.Index) {
 			d.problem(start, "%s%s", path, p)
 		}

@@ -11,8 +11,8 @@ import (
 )
 
 // Continuous reports whether files are parts of one capture: of one link type, one after the other in time, and without
-// repeating each other's packets. Captures of two places with clocks far apart do not overlap in time, but repeat
-// nearly every packet.
+// the same packets. Captures of two places with very different clocks do not overlap in time, but have nearly the same
+// packets.
 func Continuous(ctx context.Context, parts []Source) (bool, error) {
 	var list []extent
 	for _, p := range parts {
@@ -46,7 +46,7 @@ type extent struct {
 	packets         map[fingerprint]int64 // the first RoCE packets, and when each of them was seen first
 }
 
-// fingerprint tells RoCE packets of one capture apart, and is the same wherever a packet is captured.
+// fingerprint distinguishes RoCE packets of one capture, and is the same wherever a packet is captured.
 type fingerprint struct {
 	key        flowKey
 	psn        packet.PSN
@@ -96,12 +96,12 @@ func identification(frame []byte) uint16 {
 	return be16(frame[at.l3+4:])
 }
 
-// repeats reports whether nearly all packets of one file are also among those of the other. Captures that were cut
-// share a part only: a quarter is enough if IPv4 identifications, or equal distances in time of packets in both
-// directions, show that they are no retransmissions.
+// repeats reports whether nearly all packets of one file are also in the other. Captures that were cut share only a
+// part: a quarter is enough if IPv4 identifications, or equal time differences of packets in both directions, show that
+// they are not retransmissions.
 func (e *extent) repeats(other *extent) bool {
 	same, identified := 0, map[uint16]bool{}
-	// of the repeated packets: the least and greatest distance in time, and the first and last instant
+	// of the common packets: the least and greatest time difference, and the first and last time
 	var apart, span [2]int64
 	var ways [2]bool
 	for p, at := range e.packets {

@@ -19,10 +19,10 @@ const (
 	ViewAfter              // packets as the injector passed them on
 )
 
-// ToPlain writes the packets of a mirror trace as a plain capture. What the mirror encoding overwrote is made up: TTL
-// 64, and Ethernet addresses 02:xx from the IP addresses. Seen from behind the injector, dropped packets are missing,
-// marked ones carry CE and corrupted ones a broken iCRC, as the injector's actions make them; other events can't be
-// redone from a mirror copy and are an error. It returns how many packets were written.
+// ToPlain writes the packets of a mirror trace as a plain capture. Fields that the mirror encoding overwrote are
+// invented: TTL 64, and Ethernet addresses 02:xx from the IP addresses. In a view after the injector, dropped packets
+// are missing, marked ones carry CE and corrupted ones a broken iCRC, as the injector's actions make them; other events
+// cannot be redone from a mirror copy and are an error. It returns how many packets were written.
 func ToPlain(ctx context.Context, src Source, format Format, view View, out io.Writer, name string) (int64, error) {
 	dec := NewDecoder(format, nil, false)
 	w := NewPcapWriter(out, name, 0)
@@ -49,7 +49,7 @@ func ToPlain(ctx context.Context, src Source, format Format, view View, out io.W
 	return int64(w.Packets()), err
 }
 
-// plainFrame undoes the mirror encoding of frame and applies the event of r if the view is from behind.
+// plainFrame undoes the mirror encoding of frame and, in a view after the injector, applies the event of r.
 func plainFrame(frame []byte, format Format, view View, r *Record) error {
 	if format == FormatLumina {
 		if err := NormaliseLumina(frame, 0); err != nil {
@@ -98,8 +98,7 @@ func setCE(ip []byte) {
 	ip[1] |= uint8(packet.CE) << 4
 }
 
-// corrupt does what the injector's corrupt action does (design, "Injector contract"); the IPv4 checksum follows with
-// the TTL.
+// corrupt does the injector's corrupt action (design, "Injector contract") and adjusts the IPv4 checksum to the TTL.
 func corrupt(ip, udp []byte) {
 	if ip[0]>>4 == 4 {
 		ip[4] ^= 0x80

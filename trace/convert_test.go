@@ -9,8 +9,8 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// TestConvertedMirrorCopiesAreWhatHostsSentAndGot holds each plain frame against the packet that was mirrored, over
-// IPv4 and IPv6, with a UDP checksum and without.
+// TestConvertedMirrorCopiesAreWhatHostsSentAndGot compares each plain frame with the packet that was mirrored, over
+// IPv4 and IPv6, with and without UDP checksum.
 func TestConvertedMirrorCopiesAreWhatHostsSentAndGot(t *testing.T) {
 	six := func(p *packet.Packet) *packet.Packet {
 		p.Eth.Type, p.IP.Version = packet.EtherTypeIPv6, 6
@@ -102,7 +102,7 @@ func checkPlain(t *testing.T, family uint8, after bool, event EventType, origina
 	}
 }
 
-// TestAChecksumFollowsTheWordThatChanges compares with the sum computed anew, for every carry.
+// TestAChecksumFollowsTheWordThatChanges compares with the sum of all words, for every carry.
 func TestAChecksumFollowsTheWordThatChanges(t *testing.T) {
 	sum := func(words ...uint16) uint16 {
 		acc := uint32(0)

@@ -10,8 +10,8 @@ import (
 )
 
 // copyCheck looks for mirror copies that were damaged on their way to the dumper: their headers contradict each other,
-// or flipping one bit back makes the iCRC right. A device that calculates iCRCs wrong hits upon such a value once in
-// half a million packets.
+// or flipping one bit makes the iCRC right. The wrong iCRC of a faulty device looks like that once in half a million
+// packets.
 type copyCheck struct {
 	vouched   bool // the copies are known to be what the devices sent
 	injected  bool // copies show packets before the injector's damage
@@ -49,8 +49,7 @@ func (c *copyCheck) add(r *Record, frame []byte, number uint64) {
 	}
 }
 
-// templated does for a frame of template t what add does, or returns false, with nothing done, if there may be more to
-// say of it.
+// templated does the same as add for a frame of template t, or returns false and does nothing if the frame needs add.
 func (c *copyCheck) templated(r *Record, t *template, frame []byte) bool {
 	if !t.agrees || r.ICRC == packet.ICRCInvalid || t.span.l3 != packet.EthernetLen ||
 		!checksumHolds(frame[packet.EthernetLen:]) {
@@ -67,7 +66,7 @@ func checksumHolds(ip []byte) bool {
 	if h[0] != 0x45 {
 		return h[0]>>4 == 6
 	}
-	// The sum of all words, the checksum included, is 0xffff; in which order their bytes are read does not matter.
+	// The sum of all words, checksum included, is 0xffff; byte order does not matter.
 	sum, carry := bits.Add64(binary.LittleEndian.Uint64(h), binary.LittleEndian.Uint64(h[8:]), 0)
 	sum, carry = bits.Add64(sum, uint64(le32(h[16:])), carry)
 	sum = sum>>32 + sum&0xffff_ffff + carry
@@ -85,8 +84,8 @@ func ipLen(ip []byte) int {
 	return packet.IPv6Len + int(be16(ip[4:]))
 }
 
-// contradiction says what of a copy's headers cannot be: the switch calculates the IPv4 header checksum anew, and IP
-// and UDP announce the same length unless another switch has trimmed the packet.
+// contradiction returns the contradiction in a copy's headers: the switch computes the IPv4 header checksum, and IP and
+// UDP announce the same length unless another switch has trimmed the packet.
 func (c *copyCheck) contradiction(frame []byte, l3, l4 int) string {
 	ip, udp := frame[l3:], int(be16(frame[l4+4:]))
 	if ip[0]>>4 == 4 {
@@ -100,8 +99,8 @@ func (c *copyCheck) contradiction(frame []byte, l3, l4 int) string {
 	return ""
 }
 
-// flippedBit finds the one bit of an IP packet that makes its iCRC right if it is flipped back, counted from the start
-// of the header.
+// flippedBit finds the bit of an IP packet that makes its iCRC right when flipped, counted from the start of the
+// header.
 func flippedBit(l3 []byte) (at int, ok bool) {
 	end := len(l3) - packet.ICRCLen
 	if end < packet.IPv4Len+packet.UDPLen+packet.BTHLen || l3[0]>>4 == 6 &&
@@ -128,8 +127,7 @@ func flippedBit(l3 []byte) (at int, ok bool) {
 	return 0, false
 }
 
-// condition is violated by any damaged copy: a packet that was another one than the trace shows would be held against a
-// device.
+// condition is violated by any damaged copy: a device would be blamed for a packet that it did not send.
 func (c *copyCheck) condition(icrcs bool) Condition {
 	cond := Condition{Name: ConditionCopies, Status: StatusOK,
 		Message: "no mirror copy is damaged, as far as headers and iCRCs show"}

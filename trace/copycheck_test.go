@@ -11,7 +11,7 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// TestWhatADecoderHasSeenDoesNotChangeWhatItSees compares one that knows the frame's template with a fresh one, for
+// TestWhatADecoderHasSeenDoesNotChangeWhatItSees compares a decoder that has the frame's template with a new one, for
 // every flipped bit of the headers.
 func TestWhatADecoderHasSeenDoesNotChangeWhatItSees(t *testing.T) {
 	v6 := testPacket(packet.WriteMiddle, 17, 5, 64)

@@ -2,10 +2,10 @@ package trace
 
 import "candela.dev/candela/clock"
 
-// DecisionValues is how many values of its own a decision has.
+// DecisionValues is how many values specific to its kind a decision has.
 const DecisionValues = 8
 
-// Decision is what a switch says that it decided about a packet, and on what state. It is the device's claim: judges
+// Decision is what a switch reports to have decided about a packet, and in what state. It is the device's claim: judges
 // recompute what the taps allow and check the rest for contradictions.
 type Decision struct {
 	Time      clock.Time
@@ -32,7 +32,7 @@ const (
 	OutcomeDropped                // it is discarded
 )
 
-// DecisionKind declares one kind of decision of a family: its name, what it claims, and what its values are.
+// DecisionKind declares one kind of decision of a family: its name, its outcome, and its values.
 type DecisionKind struct {
 	Name    string
 	Doc     string

@@ -14,15 +14,15 @@ import (
 // DecisionFormats lists the formats of files of decision records.
 func DecisionFormats() []string { return []string{"csv", "json", "parquet"} }
 
-// DecisionWriter writes decision records as CSV, JSON lines or Parquet. All formats have the same columns: those of
-// any record, and behind them the values that the kinds of the family declare, each once.
+// DecisionWriter writes decision records as CSV, JSON lines or Parquet. All formats have the same columns: those of any
+// record, then the values that the kinds of the family declare, each once.
 type DecisionWriter struct {
 	w       io.Writer
 	write   func(r *Decision, k *DecisionKind) error
 	kinds   []DecisionKind
 	names   []string // of switches
 	values  []string // columns of values
-	at      [][]int  // by kind and column: which of the record's values; -1: the kind does not have it
+	at      [][]int  // by kind and column: index of the record's value; -1: the kind does not have it
 	buffer  []byte
 	parquet *parquet.Writer
 	count   uint64
@@ -189,7 +189,7 @@ func (d *DecisionWriter) json(columns []decisionColumn) func(*Decision, *Decisio
 	}
 }
 
-// rows writes Parquet: a value that the kind of a record does not have is null.
+// rows writes Parquet: values that a record's kind does not have are null.
 func (d *DecisionWriter) rows(columns []decisionColumn) func(*Decision, *DecisionKind) error {
 	var schema []parquet.Column
 	for _, c := range columns {

@@ -19,7 +19,7 @@ const (
 	// FormatPlain is a capture of the packets themselves.
 	FormatPlain
 	// FormatLumina is the mirror encoding of Lumina's prototype: UDP destination port 9741, the original source port in
-	// the UDP checksum field, sequence numbers that run 1…2³¹−1.
+	// the UDP checksum field, sequence numbers from 1 to 2³¹−1.
 	FormatLumina
 )
 
@@ -46,14 +46,14 @@ func ParseFormat(name string) (Format, error) {
 // LuminaPort is the UDP destination port of mirror copies made by Lumina's prototype.
 const LuminaPort = 9741
 
-// ErrNotRoCE is what Decode returns for frames that are not RoCEv2. It is a value, not a wrapped text, as many frames
-// of a capture may be like that.
+// ErrNotRoCE is Decode's result for frames that are not RoCEv2. It is a plain value because many frames of a capture
+// may be such.
 var ErrNotRoCE = errors.New("not a RoCEv2 frame")
 
 // bthShape is what the decoder needs to know about an opcode.
 type bthShape struct {
 	extLen uint8 // bytes of extended headers
-	imm    uint8 // offset of immediate data behind the BTH, plus 1; 0: none
+	imm    uint8 // offset of immediate data after the BTH, plus 1; 0: none
 	ext    extension
 }
 
@@ -80,7 +80,7 @@ func makeBTHShapes() (shapes [256]bthShape) {
 			case packet.HasAtomicETH:
 				s.ext = extAtomic
 			case packet.HasAETH:
-				s.ext = extAETH // it comes first, wherever there is one
+				s.ext = extAETH // it is always the first extension
 			case packet.HasAtomicAckETH:
 				s.ext = extAtomicAck
 			case packet.HasIETH:
@@ -105,7 +105,7 @@ type span struct {
 }
 
 // locateRoCE finds the UDP payload of a frame to UDP destination port port. ok is false for every other frame; err says
-// why a frame to that port can't be used.
+// why a frame to that port cannot be used.
 func locateRoCE(frame []byte, port uint16) (s span, ok bool, err error) {
 	if len(frame) < packet.EthernetLen {
 		return s, false, nil
@@ -152,8 +152,8 @@ func locateRoCE(frame []byte, port uint16) (s span, ok bool, err error) {
 	return s, true, s.boundByUDP(int(be16(frame[s.l4+4:])))
 }
 
-// boundByUDP applies the UDP length: the shorter of the two length fields ends the packet, as in receivers, and if that
-// is the IP length (a trimmed packet with an untouched UDP header), what the UDP length announces is missing.
+// boundByUDP applies the UDP length: the shorter of the two length fields ends the packet, as in receivers. If that is
+// the IP length (a trimmed packet with an unchanged UDP header), the rest is missing.
 func (s *span) boundByUDP(length int) error {
 	have := s.end - s.l4
 	switch {
@@ -170,8 +170,8 @@ func (s *span) boundByUDP(length int) error {
 	return nil
 }
 
-// decodeRoCE fills r with what frame itself says: everything but ID, TimeNS, Event and Flow. It agrees with
-// packet.Parse (FuzzDecodeAgreesWithParse), at a tenth of the cost.
+// decodeRoCE fills r with the contents of frame: everything but ID, TimeNS, Event and Flow. It agrees with packet.Parse
+// (FuzzDecodeAgreesWithParse), at a tenth of the cost.
 func decodeRoCE(frame []byte, port uint16, r *Record) (s span, err error) {
 	s, ok, err := locateRoCE(frame, port)
 	if !ok {
@@ -236,7 +236,7 @@ func (e extension) flags() Flags {
 	return 0
 }
 
-// extend reads the extended headers behind a BTH.
+// extend reads the extended headers after a BTH.
 func (r *Record) extend(e extension, b []byte) {
 	switch e {
 	case extRETH:
@@ -279,8 +279,8 @@ func frameFlowKey(frame []byte, s *span, qpn packet.QPN) flowKey {
 	return flowKey{a: be64(ip), b: be64(ip[8:]), c: be64(ip[16:]), d: be64(ip[24:]), qpn: uint64(qpn) | flowKeyV6}
 }
 
-// A Decoder turns the frames of one capture into records, in order. It allocates nothing per frame, once it has seen
-// one of every kind. It is not safe for concurrent use.
+// A Decoder turns the frames of one capture into records, in order. It allocates nothing per frame after the first
+// frame of each kind. It is not safe for concurrent use.
 type Decoder struct {
 	format    Format
 	flows     *Connections
@@ -297,7 +297,7 @@ type Decoder struct {
 }
 
 // NewDecoder returns a decoder of frames in a format other than auto. connections may be nil: no frame then has a flow.
-// withICRC asks for the verdict on every whole frame, which costs a CRC over it.
+// withICRC requests a check of every whole frame, which costs a CRC over it.
 func NewDecoder(format Format, connections *Connections, withICRC bool) *Decoder {
 	d := &Decoder{format: format, flows: connections, withICRC: withICRC, port: packet.Port}
 	if format == FormatLumina {
@@ -307,8 +307,8 @@ func NewDecoder(format Format, connections *Connections, withICRC bool) *Decoder
 	return d
 }
 
-// Decode fills r from f. It returns ErrNotRoCE for frames of other protocols, and another error for frames that claim
-// to be RoCE but can't be decoded. Frame numbers become ids in plain captures, mirror sequence numbers elsewhere.
+// Decode fills r from f. It returns ErrNotRoCE for frames of other protocols, and another error for RoCE frames that
+// cannot be decoded. Frame numbers become ids in plain captures, mirror sequence numbers elsewhere.
 func (d *Decoder) Decode(f *Frame, r *Record) error {
 	var words [templateWords]uint64
 	hash, templated := templateKey(f.Data, &words)
@@ -339,7 +339,7 @@ func (d *Decoder) Decode(f *Frame, r *Record) error {
 	return d.complete(&s, f, r)
 }
 
-// reservedAck are the reserved bits beside the acknowledge request.
+// reservedAck are the reserved bits next to the acknowledge request.
 const reservedAck = 0x7f
 
 // learn makes a template of a frame that was decoded field by field.
@@ -355,7 +355,7 @@ func (d *Decoder) learn(t *template) {
 	d.template = d.templates.add(t)
 }
 
-// fill makes r of a template and of what f has of its own.
+// fill makes r from a template and the fields of f that vary.
 func (d *Decoder) fill(t *template, f *Frame, r *Record) error {
 	*r = t.record
 	at := t.span.l4 + packet.UDPLen + packet.BTHLen
@@ -416,8 +416,8 @@ func (d *Decoder) icrc(frame []byte, s *span) packet.ICRCStatus {
 	return checkICRC(d.scratch, s)
 }
 
-// restoreLuminaPorts undoes the prototype's port rewriting: the original source port stands in the UDP checksum field,
-// and the checksum itself is lost (RoCE NICs send zero; the iCRC does not cover it).
+// restoreLuminaPorts undoes the prototype's port rewriting: the original source port is in the UDP checksum field, and
+// the checksum is lost (RoCE NICs send zero; the iCRC does not cover it).
 func restoreLuminaPorts(frame []byte, l4 int) {
 	copy(frame[l4:], frame[l4+6:l4+8])
 	frame[l4+2], frame[l4+3] = packet.Port>>8, packet.Port&0xff

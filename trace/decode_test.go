@@ -136,7 +136,7 @@ func TestDecodingAllocatesNothing(t *testing.T) {
 	}
 }
 
-// frameFlowKeyAddrs takes a flow key apart again.
+// frameFlowKeyAddrs splits a flow key.
 func frameFlowKeyAddrs(frame []byte, s *span, qpn packet.QPN) (src, dst netip.Addr, q packet.QPN) {
 	key := frameFlowKey(frame, s, qpn)
 	return key.addrs()

@@ -8,7 +8,7 @@ import (
 )
 
 // A Departure says what the injector did to a packet that it neither simply forwarded nor lost: the parameters of its
-// event, which the mirror copy doesn't carry (they stand in entries.json).
+// event, which are in entries.json and not in the mirror copy.
 type Departure struct {
 	Flow  FlowID
 	Class packet.Class
@@ -21,19 +21,18 @@ type Departure struct {
 	DelayNS int64               // the packet left so much later than it arrived
 	Copies  int                 // so many copies followed it
 	Behind  int                 // so many later arrivals on its flow overtook it, within LimitNS
-	LimitNS int64               // at the latest it left so much later, if Behind is not 0
+	LimitNS int64               // the most by which it left later, if Behind is not 0
 	Field   packet.RewriteField // it left with this field set to Value
 	Value   uint64
 }
 
-// WithDepartures returns the trace as receivers saw it. The mirror shows packets as they arrived at the injector; a
-// packet that was delayed, reordered or rewritten becomes two records, one that was Sent, and one that Passed when,
-// where and how it left, and a duplicated one gets a Passed record for itself and for each copy. All have ID and Event
-// of the mirror copy. What the mirror marks with such an event and departures doesn't explain stays as it is: sent and
-// passed at once.
+// WithDepartures returns the trace as receivers saw it. The mirror shows packets as they arrived at the injector. A
+// packet that was delayed, reordered or rewritten becomes two records: one that was Sent, and one that Passed when,
+// where and how it left; a duplicated one gets a Passed record for itself and for each copy. All have ID and Event of
+// the mirror copy. A packet whose event departures do not explain is unchanged: sent and passed at the same time.
 //
-// The result is exact for injectors that let a held packet go before the nanosecond in which its time is up and right
-// behind the last one that overtakes it, as the virtual testbed does.
+// The result is exact for injectors that release a held packet just before its time is up and directly after the last
+// packet that overtakes it, as the virtual testbed does.
 func (c *Checked) WithDepartures(departures []Departure) *Checked {
 	if len(departures) == 0 {
 		return c
@@ -127,13 +126,13 @@ func (s *departing) pass(r *Record) error {
 	return nil
 }
 
-// departure returns what is known of the event that met r; nil: nothing, or it had none of interest.
+// departure returns what is known of the event of r; nil: nothing, or it had none that matters here.
 func (s *departing) departure(r *Record) *Departure {
 	k := departureKey{r.Flow, r.Class(), r.Event, r.PSN, true}
 	inOrder := k
 	inOrder.psn, inOrder.hasPSN = 0, false
 	var nth, nthOfPSN int
-	if k.class != packet.ClassData { // data packets are told by ITER
+	if k.class != packet.ClassData { // data packets are identified by ITER
 		nth, nthOfPSN = s.count(inOrder), s.count(k)
 	}
 	if !r.Event.Departs() {
@@ -237,8 +236,8 @@ func (r *Record) rewrite(f packet.RewriteField, v uint64) {
 	}
 }
 
-// rewriteRequest does the same for the fields that a receiver validates. Of keys a record shows only that they are not
-// the sender's.
+// rewriteRequest does the same for the fields that a receiver validates. A record does not show which other key a
+// packet got.
 func (r *Record) rewriteRequest(f packet.RewriteField, v uint64) {
 	switch f {
 	case packet.RewriteOpcode:

@@ -24,8 +24,8 @@ type Detection struct {
 }
 
 // Detect looks at the first 64 RoCE frames of src. Lumina's port decides for its prototype; TTLs that are event types
-// together with source MACs that count decide for the mirror encoding; everything else is plain. TTL 1 alone proves
-// nothing: Lumina's generator sends with it.
+// together with source MACs that count decide for the mirror encoding; everything else is plain. TTL 1 alone is not
+// evidence: Lumina's generator sends with it.
 func Detect(ctx context.Context, src Source) (Detection, error) {
 	var e evidence
 	err := src.ForEachFrame(ctx, func(f *Frame) error {
@@ -87,11 +87,11 @@ func (e *evidence) verdict() Detection {
 }
 
 // counting reports whether the source MACs are sequence numbers: nearly all different and, sorted around the 48-bit
-// circle, close to one another. In a capture of real hosts addresses recur, and whoever sends is also sent to.
+// circle, close to one another. In a capture of real hosts addresses recur, and senders are also receivers.
 func (e *evidence) counting() bool {
 	n := len(e.src)
 	if n == 1 {
-		const oui = 24 // a device address has a vendor prefix; a short run's sequence number does not reach it
+		const oui = 24 // a device address has a vendor prefix, which sequence numbers of a short run do not reach
 		return e.src[0]>>oui < 1<<8
 	}
 	const few = 8 // more packets than this have more different sources than a test has hosts
@@ -110,12 +110,12 @@ func (e *evidence) counting() bool {
 			near++
 		}
 	}
-	// One gap of the circle is always wide; a quarter of the rest may be duplicates or holes.
+	// One gap of the circle is always wide; a quarter of the others may be duplicates or holes.
 	return same <= n/4 && 4*near >= 3*(n-1)
 }
 
-// conversing reports whether most senders are also sent to, as hosts are. Nobody sends to himself: a frame with equal
-// addresses has a stamp that happens to be its sequence number.
+// conversing reports whether most senders are also receivers, as hosts are. A frame with equal addresses does not
+// count: its stamp happens to be its sequence number.
 func (e *evidence) conversing() bool {
 	known := 0
 	for i, m := range e.src {

@@ -43,8 +43,7 @@ func recordsOf(t testing.TB, src Source, bare bool) []Record {
 	return list
 }
 
-// Captures that other programs wrote, of the same packets below other headers, decode to the same records, iCRC
-// included.
+// Captures of the same packets that other programs wrote below other headers decode to the same records, iCRC included.
 func TestCapturesOfAllLinkTypesAndTunnelsDecodeAlike(t *testing.T) {
 	want := recordsOf(t, FileSource("testdata/encapsulation/plain.pcap.gz"), true)
 	if len(want) != 40 {
@@ -112,7 +111,7 @@ func TestERSPANTimesReplaceThoseOfTheFile(t *testing.T) {
 	}
 }
 
-// A switch whose ERSPAN clock stands still does not make all packets simultaneous.
+// A switch whose ERSPAN clock does not advance does not make all packets simultaneous.
 func TestAnERSPANClockThatStandsStillIsIgnored(t *testing.T) {
 	var s stamps
 	for i := range int64(10) {

@@ -32,7 +32,7 @@ func ExampleCheck() {
 	//   #32  t=1.21 ms  +51.5 us  qpn 1 ->  data psn 9 iter 1  WRITE_MIDDLE 1024 B
 }
 
-// Two taps around a switch tell what it did.
+// Two taps around a switch show what it did.
 func ExampleCheckPair() {
 	before := trace.FileSource("../packet/testdata/rxe/write-corrupt5.in.pcap")
 	after := trace.FileSource("../packet/testdata/rxe/write-corrupt5.out.pcap")

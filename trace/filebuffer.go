@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// fileBuffer is the part of a file that a reader looks at: large reads, records decoded in place, memory bounded by the
-// longest record that the reader asks for.
+// fileBuffer is the part of a file that a reader works on: large reads, records decoded in place, memory bounded by the
+// longest record that the reader requests.
 type fileBuffer struct {
 	src    io.Reader
 	buf    []byte
@@ -17,7 +17,7 @@ type fileBuffer struct {
 	ahead  *readAhead
 }
 
-// inMemory is a source that is in memory as a whole: it is read where it stands, and never written to.
+// inMemory is a source that is wholly in memory: it is read in place and never written to.
 type inMemory interface{ Contents() []byte }
 
 // newFileBuffer returns a buffer of the usual length, or of that of a source that knows how short it is.
@@ -62,8 +62,8 @@ func (b *fileBuffer) fill(need int) int {
 	return b.end - b.start
 }
 
-// readAhead makes a goroutine of its own read the file from here on, until the returned function is called. A file in
-// memory needs none.
+// readAhead reads the file in a goroutine from here on, until the returned function is called. A file in memory needs
+// none.
 func (b *fileBuffer) readAhead() (stop func()) {
 	if b.srcErr != nil {
 		return func() {}
@@ -72,8 +72,8 @@ func (b *fileBuffer) readAhead() (stop func()) {
 	return b.ahead.stop
 }
 
-// fillAhead is fill where another goroutine reads: its blocks become the buffer, with what is unread of the one
-// before in front.
+// fillAhead is fill with another goroutine that reads: its blocks become the buffer, after the unread rest of the
+// previous one.
 func (b *fileBuffer) fillAhead(need int) int {
 	for b.end-b.start < need && b.srcErr == nil {
 		offset := b.offset()
@@ -83,7 +83,7 @@ func (b *fileBuffer) fillAhead(need int) int {
 	return b.end - b.start
 }
 
-// discard drops n bytes, which may be more than the buffer holds, and reports whether the file had them.
+// discard drops n bytes, possibly more than the buffer holds, and reports whether the file had them.
 func (b *fileBuffer) discard(n int64) bool {
 	for n > int64(b.end-b.start) {
 		n -= int64(b.end - b.start)

@@ -17,8 +17,7 @@ type whole struct {
 func (w whole) Contents() []byte { return w.data }
 func (whole) Close() error       { return nil }
 
-// TestAFileInMemoryReadsLikeAnyOther compares frames and errors of every truncation of a file, and looks at the file
-// after.
+// TestAFileInMemoryReadsLikeAnyOther compares frames and errors of every truncation of a file, and the file afterwards.
 func TestAFileInMemoryReadsLikeAnyOther(t *testing.T) {
 	var b bytes.Buffer
 	w := NewPcapWriter(&b, "x", 0)

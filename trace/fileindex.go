@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// fileIndex says where in a capture file the records of an instant are, so that a few of them are read without the
-// rest. It divides the file into pieces of about equal length, which become longer with the file.
+// fileIndex maps times to places of a capture file, so that a few records can be read without the rest. It divides the
+// file into pieces of about equal length, which grow with the file.
 type fileIndex struct {
 	pieces []filePiece
 	stride int64 // bytes of a piece
@@ -40,7 +40,7 @@ func (x *fileIndex) add(number uint64, offset, ns int64) {
 	p.lowNS, p.highNS = min(p.lowNS, ns), max(p.highNS, ns)
 }
 
-// begin starts a piece at a frame. Where there are too many, pairs of neighbours become one.
+// begin starts a piece at a frame. If there are too many, neighbours are merged.
 func (x *fileIndex) begin(number uint64, offset, ns int64) {
 	if half := x.limit / 2; len(x.pieces) == 2*half {
 		for i := range half {
@@ -58,7 +58,7 @@ type fileRange struct {
 	number     uint64
 }
 
-// ranges returns the parts of the file that hold all records of some instants, which are sorted.
+// ranges returns the parts of the file that hold all records at the given, sorted times.
 func (x *fileIndex) ranges(instants []int64) []fileRange {
 	var list []fileRange
 	for i := range x.pieces {
@@ -79,7 +79,7 @@ func (x *fileIndex) ranges(instants []int64) []fileRange {
 	return list
 }
 
-// forEachFrameIn calls fn for the frames in some parts of src, or returns false, with nothing done, if src can only be
+// forEachFrameIn calls fn for the frames in some parts of src. It returns false and does nothing if src can only be
 // read from its start.
 func (src Source) forEachFrameIn(ctx context.Context, parts []fileRange, fn func(*Frame) error) (ok bool, err error) {
 	if len(src.more) > 0 || src.twins != nil {
@@ -128,8 +128,7 @@ func (r *PcapReader) seekable() bool {
 	return false
 }
 
-// seek makes the reader, which is seekable, go on with the first frame of a part of its file, and read no more of it at
-// a time than that.
+// seek makes the reader continue with the first frame of a part of its file, and read at most that part at a time.
 func (r *PcapReader) seek(part fileRange) error {
 	r.packets = part.number - 1
 	if _, ok := r.src.(inMemory); ok {

@@ -24,7 +24,7 @@ func (c meteredFile) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// A few payloads are read by their places in the file, from memory and from disk: the same as by reading all of it.
+// A few payloads read by their places in the file, from memory and from disk, are the same as by reading all of it.
 func TestPayloadsAreReadByTheirPlaces(t *testing.T) {
 	_, connections := benchTrace(t, 1)
 	path := filepath.Join(t.TempDir(), "drawn.pcap")
@@ -119,7 +119,7 @@ func TestFewPayloadsCostNoWholePass(t *testing.T) {
 			t.Errorf("payload %d was not found: %+v", i, p)
 		}
 	}
-	// The reader takes its first buffer before it is told where to go on.
+	// The reader fills its first buffer before it seeks.
 	if len(list) == 0 || read > readBufferLen+len(list)*4*shortestPiece {
 		t.Errorf("%d payloads took %d bytes of %d", len(list), read, len(data))
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // flowKey is (source, destination, destination QPN) in words that compare quickly. An IPv4 key has both addresses in a
-// and zeros in b to d; the version stands above the QPN, so that no IPv6 key equals it.
+// and zeros in b to d; the version is above the QPN, so that no IPv6 key equals it.
 type flowKey struct {
 	a, b, c, d uint64
 	qpn        uint64
@@ -26,7 +26,7 @@ func makeFlowKey(src, dst netip.Addr, qpn packet.QPN) flowKey {
 	return flowKey{a: be64(s[:]), b: be64(s[8:]), c: be64(d[:]), d: be64(d[8:]), qpn: uint64(qpn) | flowKeyV6}
 }
 
-// equal is == with the words that differ most often first, and without a call.
+// equal is == that compares the words that differ most often first, inlined.
 func (k *flowKey) equal(o *flowKey) bool {
 	return k.qpn == o.qpn && k.a == o.a && k.b == o.b && k.c == o.c && k.d == o.d
 }
@@ -57,8 +57,8 @@ func (k *flowKey) addrs() (src, dst netip.Addr, qpn packet.QPN) {
 	return netip.AddrFrom16(s), netip.AddrFrom16(d), qpn
 }
 
-// flowTable is an open-addressing hash table from flow keys to small numbers: half the cost of a Go map with a key this
-// wide.
+// flowTable is an open-addressing hash table from flow keys to small numbers, at half the cost of a Go map with this
+// key.
 type flowTable struct {
 	slots []flowSlot // a power of two, at most half full
 	n     int
@@ -92,7 +92,7 @@ func (t *flowTable) find(key *flowKey) FlowID {
 	}
 }
 
-// insert adds key; if it is there already, insert leaves it and returns its flow, otherwise NoFlow.
+// insert adds key. If it is there already, insert does nothing and returns its flow, otherwise NoFlow.
 func (t *flowTable) insert(key flowKey, flow FlowID) FlowID {
 	if 2*(t.n+1) > len(t.slots) {
 		t.grow()

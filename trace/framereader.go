@@ -22,7 +22,7 @@ var (
 	magicZstd = []byte{0x28, 0xb5, 0x2f, 0xfd}
 )
 
-// unreadFormats are the files that people offer and that are not read, with what helps.
+// unreadFormats are common formats that are not read, with what helps.
 var unreadFormats = []struct {
 	magic  string
 	what   string
@@ -88,8 +88,8 @@ func frameReaderOf(src io.Reader, name string, mayInflate bool) (r frameReader, 
 	return pcap, release, nil
 }
 
-// inflate returns a reader of what src holds compressed, or nil if it is not compressed. A source in memory has been
-// read up to behind the magic number, which is given back.
+// inflate returns a reader of the decompressed contents of src, or nil if it is not compressed. A source in memory was
+// read past the magic number, which is put back.
 func inflate(magic []byte, src io.Reader) (r io.Reader, free func(), err error) {
 	starts := func(m []byte) bool { return len(magic) >= len(m) && slices.Equal(magic[:len(m)], m) }
 	if !starts(magicGzip) && !starts(magicZstd) {
@@ -114,7 +114,7 @@ func inflate(magic []byte, src io.Reader) (r io.Reader, free func(), err error) 
 	return &inflated{z, "zstd"}, z.Close, nil
 }
 
-// inflated makes the early end of a compressed file the early end of what it holds.
+// inflated reports a truncated compressed file as a truncated capture.
 type inflated struct {
 	src  io.Reader
 	name string

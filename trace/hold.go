@@ -2,9 +2,9 @@ package trace
 
 import "math"
 
-// A Holder keeps what leaves an injector later than it could: delayed packets until they are due, reordered ones until
-// enough later packets of their flow have arrived. The switch holds frames in it, [Checked.WithDepartures] the records
-// of their mirror copies. Instants are in the unit of the owner's clock. The zero Holder is empty.
+// A Holder keeps packets that leave an injector later: delayed ones until they are due, reordered ones until enough
+// later packets of their flow have arrived. The switch holds frames in it, [Checked.WithDepartures] the records of
+// their mirror copies. Times are in the unit of the owner's clock. The zero Holder is empty.
 type Holder[T any] struct {
 	queue []held[T] // by due, then by arrival
 	ready []T       // scratch
@@ -26,7 +26,7 @@ func (h *Holder[T]) Next() int64 {
 	return h.queue[0].due
 }
 
-// Hold takes a packet of a flow, which leaves when due or after behind later packets of its flow, whichever is earlier.
+// Hold keeps a packet of a flow until due, or until behind later packets of its flow have passed, whichever is earlier.
 func (h *Holder[T]) Hold(due int64, flow FlowID, behind int, item T) {
 	at := len(h.queue)
 	for at > 0 && h.queue[at-1].due > due {

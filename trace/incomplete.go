@@ -2,8 +2,8 @@ package trace
 
 import "context"
 
-// Incomplete returns a mirror trace that has no integrity for looking at, not for analysing: as a plain capture, whose
-// gaps and events prove nothing. Packets keep their mirror sequence numbers.
+// Incomplete returns a mirror trace without integrity for display only: as a plain capture, whose gaps and events prove
+// nothing. Packets keep their mirror sequence numbers.
 func Incomplete(ctx context.Context, src Source, o Options) (*Checked, error) {
 	if o.Format == FormatAuto {
 		d, err := Detect(ctx, src)

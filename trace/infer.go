@@ -8,17 +8,16 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// maxHalves bounds the directed flows that an inference follows; a capture with more is not one of a test.
+// maxHalves bounds the directed flows that an inference follows; a test has fewer.
 const maxHalves = 1 << 13
 
-// midStream is how many PSNs an answer may lie before the first request seen and still belong to it: what can be in
-// flight when a capture starts in the middle.
+// midStream is how many PSNs before the first request seen an answer may be: what can be in flight when a capture
+// starts in the middle.
 const midStream = 1 << 16
 
-// Inference finds the connections of a trace whose connections are not given. RC packets carry only the QPN of their
-// destination, so each direction is known by itself ([half]) and the question is which two belong together: the answers
-// in one carry PSNs that the other has asked for. Memory grows with the number of flows, not with the length of the
-// trace.
+// Inference finds the connections of a trace if they are not given. RC packets carry only the QPN of their destination,
+// so each direction is found separately ([half]), and the question is which two belong together: the answers in one
+// carry PSNs that the other has requested. Memory grows with the number of flows, not with the length of the trace.
 type Inference struct {
 	MTU int // of connections whose manager says nothing; 0: what their packets show
 
@@ -44,7 +43,7 @@ type half struct {
 	lowPSN        packet.PSN // earliest request
 	highPSN       packet.PSN // latest request, and the most that a READ can span
 	firstStarts   bool       // the earliest request starts a message
-	verbs, starts verbSet    // of messages that end, and of those that begin
+	verbs, starts verbSet    // of messages that end, and of those that start
 	responses     int64
 	firstResponse packet.PSN
 	candidates    []int   // halves in the other direction whose requests the responses may answer
@@ -81,8 +80,8 @@ func NewInference() *Inference {
 	return &Inference{table: newFlowTable(16), toward: make(map[flowKey][]int), last: -1}
 }
 
-// add observes a record with the addresses of its frame. Packets of other transport services, and those whose iCRC says
-// that their numbers may be wrong, prove nothing.
+// add observes a record with the addresses of its frame. Packets of other transport services, and those with a bad
+// iCRC, are not evidence.
 func (inf *Inference) add(key flowKey, r *Record) {
 	if !r.Opcode.Known() || r.ICRC == packet.ICRCInvalid {
 		if c, ok := r.CM(); ok && r.ICRC != packet.ICRCInvalid {
@@ -148,7 +147,7 @@ func (h *half) request(r *Record) {
 	case !h.requests:
 		h.requests, h.lowPSN, h.highPSN, h.firstStarts = true, r.PSN, end, r.Opcode.Starts()
 	case h.highPSN.Sub(h.lowPSN) < 1<<22 && r.PSN.Before(h.lowPSN) && h.lowPSN.Sub(r.PSN) <= midStream:
-		// The first request seen was not the first sent: its predecessor was lost before the tap and comes again.
+		// The first request seen was not the first sent: its predecessor was lost before the tap and was retransmitted.
 		h.lowPSN, h.firstStarts = r.PSN, r.Opcode.Starts()
 	}
 	if h.highPSN.Before(end) {
@@ -161,7 +160,7 @@ func (h *half) request(r *Record) {
 	}
 }
 
-// step learns from a READ and the request after it which path MTUs they allow: the READ takes a PSN for each response.
+// step learns which path MTUs a READ and the next request allow: the READ takes a PSN for each response.
 func (h *half) step(r *Record) {
 	if n := int(r.PSN.Sub(h.read.psn)); h.read.length > 0 && n > 0 {
 		for i, m := range mtus {
@@ -193,8 +192,8 @@ func (h *half) remember(r *Record) {
 	h.readCount++
 }
 
-// clashes reports whether a READ response has not the length that the READ at its PSN asks for, in packets of up to mtu
-// bytes.
+// clashes reports whether a READ response does not have the length that the READ at its PSN requires with a path MTU of
+// mtu.
 func (h *half) clashes(r *Record, mtu int) bool {
 	found := false
 	for _, q := range h.reads {
@@ -268,7 +267,7 @@ func (inf *Inference) response(h *half, r *Record) {
 			h.clashed++
 		}
 	case len(h.candidates) == 0:
-		// Powers of two only: answers to nobody must not cost a search each.
+		// Powers of two only: unrelated answers must not cost a search each.
 		if h.responses&(h.responses-1) == 0 {
 			h.candidates = inf.askers(h, r.PSN)
 		}
@@ -277,8 +276,8 @@ func (inf *Inference) response(h *half, r *Record) {
 	}
 }
 
-// askers returns the halves in the other direction that have asked for psn, up to a few requests that the capture
-// lacks, or else those that may have before the capture started.
+// askers returns the halves in the other direction that have requested psn (the capture may lack a few requests), or
+// else those that may have before the capture started.
 func (inf *Inference) askers(h *half, psn packet.PSN) []int {
 	way := h.key.reverse()
 	way.qpn &^= maxUint24
@@ -297,7 +296,7 @@ func (inf *Inference) askers(h *half, psn packet.PSN) []int {
 }
 
 func (h *half) narrow(inf *Inference, psn packet.PSN) {
-	const enough = 4096 // responses that did not tell the candidates apart: more will not either
+	const enough = 4096 // more responses will not distinguish the candidates
 	if h.responses > enough {
 		return
 	}
@@ -333,14 +332,14 @@ func (h *half) narrow(inf *Inference, psn packet.PSN) {
 	}
 }
 
-// A flow whose requests seem to end unseenRequests before an answer or less is ruled out by strikesOut such answers,
-// one further off at once.
+// A flow whose requests seem to end at most unseenRequests before an answer is excluded after strikesOut such answers;
+// one further off immediately.
 const (
 	unseenRequests = 16
 	strikesOut     = 2
 )
 
-// asked reports whether psn is one that the requests of h so far can have asked for.
+// asked reports whether requests of h so far can have requested psn.
 func (h *half) asked(psn packet.PSN, slack int) bool {
 	return h.requests && !h.highPSN.Before(psn) && h.lowPSN.Sub(psn) <= slack
 }

@@ -11,11 +11,12 @@ import (
 // noMate marks a half whose other direction was not found.
 const noMate = -1
 
-// defaultMTU is assumed when no FIRST or MIDDLE packet tells and everything fits: the generator's default (spec §2).
+// defaultMTU is assumed if no FIRST or MIDDLE packet shows the MTU and everything fits: the generator's default (spec
+// §2).
 const defaultMTU = 1024
 
 // Connections pairs the halves and returns the connections in order of appearance, marked Inferred, and notes about
-// everything that was not certain.
+// everything uncertain.
 func (inf *Inference) Connections() (*Connections, []string, error) {
 	p := pairing{inf: inf, mate: make([]int, len(inf.halves)), ambiguous: make(map[int]bool)}
 	for i := range p.mate {
@@ -39,7 +40,7 @@ type pairing struct {
 	mate   []int
 	agreed map[int]*agreement // by half
 	notes  []string
-	// ambiguous are the halves of which several in the other direction may be the mate.
+	// ambiguous are the halves for which several in the other direction may be the mate.
 	ambiguous map[int]bool
 }
 
@@ -65,7 +66,7 @@ func (inf *Inference) lacking(c *Connections) bool {
 	return slices.ContainsFunc(c.All(), func(c Connection) bool { return c.Requester.QPN == 0 || c.Responder.QPN == 0 })
 }
 
-// byOtherCapture pairs what this capture shows one direction of with what another capture shows of the other.
+// byOtherCapture pairs directions that this capture shows with those that only another capture shows.
 func (p *pairing) byOtherCapture() {
 	for i := range p.inf.elsewhere {
 		c := &p.inf.elsewhere[i]
@@ -89,8 +90,8 @@ func (p *pairing) byOtherCapture() {
 // seen reports whether half i exists and has packets.
 func (p *pairing) seen(i int) bool { return i >= 0 && p.inf.halves[i].packets > 0 }
 
-// byAnswers pairs halves by their candidates: until nothing changes, those that have only one left, as each pair found
-// may leave others no choice. What then is still ambiguous stays apart: a wrong pair would convict both ends.
+// byAnswers pairs halves by their candidates: repeatedly those that have only one left, as each pair may leave others
+// one choice. Halves that remain ambiguous are not paired: a wrong pair would convict both ends.
 func (p *pairing) byAnswers() {
 	for changed := true; changed; {
 		changed = false
@@ -118,9 +119,8 @@ func (p *pairing) byAnswers() {
 	}
 }
 
-// part takes pairs apart of which the packets before the capture may have been those of other flows: requests and
-// answers do not fit, and other connections of these hosts use PSNs nearby. Whoever starts all of them at PSN 0 makes
-// such pairs.
+// part separates pairs for which packets before the capture may have been those of other flows: requests and answers do
+// not fit, and other connections of these hosts use PSNs nearby. That happens if all connections start at PSN 0.
 func (p *pairing) part() {
 	for i, m := range p.mate {
 		if m == noMate || p.agreed[i] != nil || p.inf.halves[i].responses == 0 || !p.inf.halves[m].requests {
@@ -155,7 +155,7 @@ func (p *pairing) crowded(back, toward int) bool {
 	return false
 }
 
-// byElimination pairs what answers did not: halves that carry only CNPs, and requests that nobody answered.
+// byElimination pairs the remaining halves: those that carry only CNPs, and requests without an answer.
 func (p *pairing) byElimination() {
 	for i := range p.inf.halves {
 		h := &p.inf.halves[i]
@@ -180,8 +180,8 @@ func (p *pairing) byElimination() {
 	}
 }
 
-// ambiguousBetween reports whether directions of some connection between two hosts, one way or the other, could not be
-// told from others.
+// ambiguousBetween reports whether directions of some connection between two hosts could not be distinguished from
+// others.
 func (p *pairing) ambiguousBetween(way flowKey) bool {
 	for i := range p.ambiguous {
 		key := p.inf.halves[i].key
@@ -206,7 +206,7 @@ func (p *pairing) connections() []Connection {
 	return list
 }
 
-// connection makes the connection of half i, the first to appear, and its mate. CNPs alone make none.
+// connection makes the connection of half i, the first to appear, and its mate. A half with CNPs only makes none.
 func (p *pairing) connection(i, index int) (Connection, bool) {
 	var none half
 	first, second := &p.inf.halves[i], &none
@@ -275,7 +275,7 @@ func (p *pairing) describeStart(i int, c *Connection, toward, back *half) {
 	}
 }
 
-// messageVerbs returns the verbs of messages that ended, or, if none did, of those that began.
+// messageVerbs returns the verbs of messages that ended, or, if none did, of those that started.
 func (h *half) messageVerbs() verbSet { return cmp.Or(h.verbs, h.starts) }
 
 func (c *Connection) setVerbs(set verbSet) {
@@ -324,7 +324,7 @@ func (p *pairing) mtu(index int, toward, back *half) int {
 	return best
 }
 
-// assumedMTU returns the path MTU that fits the PSNs after most READs, the default one if that fits as well.
+// assumedMTU returns the path MTU that fits the PSNs after most READs, preferring the default.
 func assumedMTU(toward *half, largest int) int {
 	best, most := defaultMTU, int64(0)
 	if i := slices.Index(mtus[:], defaultMTU); defaultMTU >= largest {

@@ -20,7 +20,7 @@ const (
 	ConditionMirrored = "mirrored" // (3) packets in the trace = packets mirrored by the switch
 	ConditionRoCERx   = "roce-rx"  // (4) packets in the trace = RoCE packets received by the switch
 	ConditionCopies   = "copies"   // no mirror copy was damaged on its way, as far as that shows
-	// every RoCE frame can be decoded: a record that is missing is a packet that is missing
+	// every RoCE frame can be decoded: a missing record would look like a missing packet
 	ConditionDecodable = "decodable"
 )
 
@@ -69,14 +69,13 @@ type Counter struct {
 	Value int64  `json:"value"`
 }
 
-// Counters are what the trace's length is compared with. An empty list means that the counter is not known.
+// Counters are compared with the trace's length. An empty list means that the counter is unknown.
 type Counters struct {
 	Mirrored []Counter // per clone session
 	RoCERx   []Counter // per port
 }
 
-// Condition is the outcome of one of the integrity conditions (spec §4). Only the fields that its name calls for are
-// set.
+// Condition is the outcome of one of the integrity conditions (spec §4), with the fields that its name needs.
 type Condition struct {
 	Name    string `json:"name"`
 	Status  Status `json:"status"`
@@ -91,7 +90,7 @@ type Condition struct {
 
 	BackCount int64      `json:"back_count,omitempty"`
 	Back      []TimeStep `json:"back,omitempty"`
-	// DisorderNS is how far a stamp was below an earlier one at most; only of switches whose queues may disagree.
+	// DisorderNS is the most by which a stamp was below an earlier one; only of switches whose queues may disagree.
 	DisorderNS *int64 `json:"time-disorder-ns,omitempty"`
 
 	Expected *int64    `json:"expected,omitempty"` // sum of the counters

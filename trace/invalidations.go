@@ -7,8 +7,8 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// keptInvalidations is how many invalidated keys of a flow are remembered: the application counts in the low eight bits
-// of a key, so that the one before the latest 255 may be in use again.
+// keptInvalidations is how many invalidated keys of a flow are kept: the application counts in the low eight bits of a
+// key, so that older keys may be in use again.
 const keptInvalidations = 255
 
 // invalidation is the last packet of a SEND with invalidate.
@@ -17,12 +17,12 @@ type invalidation struct {
 	key uint32
 }
 
-// WithInvalidations returns the trace of a test whose hosts register memory that a SEND has invalidated under another
-// key: what asks for memory by an invalidated key gets the flag ForeignRKey. Of other traces that is not known, for a
-// key may be used again.
+// WithInvalidations returns the trace of a test whose hosts register memory that a SEND has invalidated under a new
+// key: a request with an invalidated key gets the flag ForeignRKey. In other traces a key may be reused, so this is
+// unknown.
 //
-// A responder executes requests in the order of their PSNs. So a request is refused if its PSN is behind that of the
-// SEND, whatever passed the observer when; a repeated READ before the SEND is left alone.
+// A responder executes requests in the order of their PSNs. So a request is refused if its PSN is after that of the
+// SEND, whenever it passed the observer; a repeated READ before the SEND is not.
 func (c *Checked) WithInvalidations() *Checked {
 	other := Checked{meta: c.meta, payloads: c.payloads}
 	other.stream = func(ctx context.Context, fn func(*Record) error) error {
@@ -37,7 +37,7 @@ func (c *Checked) WithInvalidations() *Checked {
 	return &other
 }
 
-// invalidated notes a SEND with invalidate, and marks a request that comes behind one of its key.
+// invalidated records a SEND with invalidate, and marks a later request with its key.
 func (r *Record) invalidated(known *[]invalidation) {
 	if r.Opcode.Headers()&packet.HasIETH == 0 {
 		if slices.ContainsFunc(*known, func(i invalidation) bool { return i.key == r.RKey && i.psn.Before(r.PSN) }) {

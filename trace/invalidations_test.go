@@ -36,7 +36,7 @@ func TestRequestsBehindAnInvalidationOfTheirKeyAreMarked(t *testing.T) {
 	}
 	for _, test := range tests {
 		c := CheckedRecords(Meta{Connections: connections}, test.list).WithInvalidations()
-		for range 2 { // each pass starts anew
+		for range 2 { // each pass starts without state
 			var got []packet.PSN
 			err := c.ForEach(context.Background(), func(r *Record) error {
 				if r.Has(ForeignRKey) {

@@ -28,8 +28,8 @@ func NewIterTracker(c *Connections) *IterTracker {
 	return t
 }
 
-// Observe follows r and returns its ITER and its relative PSN across wraps. Control packets have ITER 0 and do not move
-// it; so do packets that were only seen behind the injector. Packets of no connection have neither.
+// Observe follows r and returns its ITER and its relative PSN across wraps. Control packets have ITER 0 and do not
+// change it, nor do packets that were only seen after the injector. Packets of no connection have neither.
 func (t *IterTracker) Observe(r *Record) (iter, relPSN int64) {
 	space := r.Opcode.Space()
 	i := 2*int(r.Flow) + int(space)

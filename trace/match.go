@@ -10,7 +10,7 @@ import (
 )
 
 // lookahead is how many packets of either capture the matcher reads beyond the oldest one whose fate it does not know.
-// A packet that overtakes, or is overtaken by, more than these counts as lost. 32768 packets are 3 ms of full frames at
+// A packet that overtakes, or is overtaken by, more packets counts as lost. 32768 packets are 3 ms of full frames at
 // 100 Gb/s and 5 MB of memory.
 const lookahead = 1 << 15
 
@@ -18,13 +18,13 @@ const lookahead = 1 << 15
 const clockSlackNS = 1_000_000
 
 // matcher finds upstream packets downstream. Packets that look alike (retransmissions, CNPs) form a class, and a packet
-// seen downstream takes the latest of its class that was sent before: so the lost one of two equal packets is the one
-// that had the time to be missed. Within a class, pairs are then put in order of sending. Where IPv4 identifications
-// tell copies apart, they decide.
+// seen downstream is matched with the latest of its class that was sent before: the lost one of two equal packets is
+// the one that had time to be missed. Within a class, pairs are then put in order of sending. If IPv4 identifications
+// distinguish copies, they decide.
 //
-// A packet that is only downstream was missed by the upstream tap. It is emitted as sent, too, where it must have been
-// in the order of its flow: a direction is FIFO. Where identifications tell frames apart, one that passed before is a
-// copy made between the taps: it passes a second time, and is not sent.
+// The upstream tap missed a packet that is only downstream. It is emitted as sent, too, at its place in the order of
+// its flow: a direction is FIFO. If identifications distinguish frames, one that passed before is a copy made between
+// the taps: it passes a second time and is not sent.
 type matcher struct {
 	before, after tapStream
 	sent          window[sentPacket]
@@ -35,8 +35,8 @@ type matcher struct {
 	flowLatest    map[flowClass]int64     // the last sent packet of each flow, linked forwards by sentPacket.next
 	missed        []missedPacket          // to be emitted as sent, in order of passing
 	lastNS        int64                   // of the latest record, or math.MinInt64
-	identified    bool                    // frames are told apart by their IPv4 identifications
-	paired        func(s, p *observation) // is told of each pair; may be nil
+	identified    bool                    // IPv4 identifications distinguish frames
+	paired        func(s, p *observation) // called with each pair; may be nil
 	shared        [2]int64                // first and last instant at which both captures have frames
 	earlyNS       int64                   // how much earlier than stamped a packet may have passed, for clocks that round
 	slackNS       int64                   // how much too early a corrected clock may stamp a passed packet
@@ -52,7 +52,7 @@ type missedPacket struct {
 	passed int64 // its number
 }
 
-// class is what packets that can't be told apart have in common.
+// class is what indistinguishable packets have in common.
 type class struct {
 	way      flowKey
 	va       uint64
@@ -150,8 +150,8 @@ func (m *matcher) emitMissed(i int, timeNS int64) *Record {
 	return m.stamped()
 }
 
-// stamped keeps the records in order of time: what a clock's correction leaves of errors must not turn cause and effect
-// round.
+// stamped keeps the records in order of time: remaining errors of a clock's correction must not reverse cause and
+// effect.
 func (m *matcher) stamped() *Record {
 	m.out.TimeNS = max(m.out.TimeNS, m.lastNS)
 	m.lastNS = m.out.TimeNS
@@ -159,15 +159,15 @@ func (m *matcher) stamped() *Record {
 }
 
 // sentFirst reports whether the next sent packet comes before the next passed one. Within one tick of the captures'
-// clocks, which may be a microsecond, a packet passes as soon as it was sent, so that a response in the same tick can
-// answer it. No packet passes before it was sent, whatever the clocks say.
+// clocks, which may be a microsecond, a packet passes when it was sent, so that a response in the same tick can answer
+// it. No packet passes before it was sent, whatever the clocks show.
 func (m *matcher) sentFirst() bool {
 	s, p := m.sent.first(), m.passed.first()
 	return p.match >= m.sent.base || s.rec.TimeNS < p.rec.TimeNS-m.earlyNS
 }
 
 // prepare reads until both heads may be emitted: each capture's next packet is known, and so is the fate of the oldest
-// sent one, as far as the lookahead goes.
+// sent one, within the lookahead.
 func (m *matcher) prepare() error {
 	if m.sent.len() == 0 {
 		if err := m.readSent(); err != nil && !errors.Is(err, io.EOF) {
@@ -211,7 +211,7 @@ func (m *matcher) readSent() error {
 // errWindowFull stops reading ahead: so many packets were sent before the next one passed.
 var errWindowFull = errors.New("lookahead is full")
 
-// readPassed reads a packet behind the injector, after all that were sent before it, and matches it.
+// readPassed reads a packet after the injector, following all that were sent before it, and matches it.
 func (m *matcher) readPassed() error {
 	p := &m.held
 	if !m.holding {
@@ -257,8 +257,7 @@ func (m *matcher) readPassed() error {
 }
 
 // find returns the latest unmatched sent packet of p's class that was sent before p was seen, or, if the clocks
-// disagree a little, the earliest after. Where identifications tell frames apart, one with another identification is
-// not the same frame.
+// disagree a little, the earliest after. If identifications distinguish frames, they must be equal.
 func (m *matcher) find(p *passedPacket) int64 {
 	i, ok := m.latest[classOf(&p.observation)]
 	if !ok {
@@ -287,8 +286,8 @@ func (m *matcher) find(p *passedPacket) int64 {
 	return after
 }
 
-// findDamaged looks for the original of a packet whose damage changed the fields that make its class: the oldest
-// unmatched packet between the same hosts that resembles it most, in at least two of opcode, PSN, QPN and length.
+// findDamaged looks for the original of a packet whose damage changed the fields of its class: the oldest unmatched
+// packet between the same hosts that is most similar, in at least two of opcode, PSN, QPN and length.
 func (m *matcher) findDamaged(p *passedPacket) int64 {
 	const far = 4096 // a bound on the work for captures full of damage
 	best, bestScore := int64(-1), 1
@@ -314,7 +313,7 @@ func (m *matcher) findDamaged(p *passedPacket) int64 {
 }
 
 // pair matches sent packet s with passed packet p, the latest read. If later packets of the class were matched with
-// earlier observations, the pairs are exchanged until they stand in order.
+// earlier observations, the pairs are exchanged until they are in order.
 func (m *matcher) pair(s, p int64) {
 	for i := m.latest[classOf(&m.sent.at(s).observation)]; !m.identified && i > s &&
 		i >= m.sent.base; i = m.sent.at(i).older {
@@ -343,7 +342,7 @@ func (m *matcher) join(s, p int64) {
 	}
 }
 
-// compare says what happened to a packet that was sent as s and seen as p.
+// compare returns what happened to a packet that was sent as s and seen as p.
 func compare(s *sentPacket, p *passedPacket) EventType {
 	switch {
 	case p.short && !s.short || p.rec.PayloadLen < s.rec.PayloadLen:
@@ -408,7 +407,7 @@ func pairID(s *sentPacket, p *passedPacket) uint64 {
 	return s.rec.ID
 }
 
-// forget removes the oldest sent packet from the indices, whose size so stays within the window.
+// forget removes the oldest sent packet from the indices, so that their size stays within the window.
 func (m *matcher) forget(s *sentPacket) {
 	if c := classOf(&s.observation); m.latest[c] == m.sent.base {
 		delete(m.latest, c)
@@ -471,8 +470,7 @@ func (m *matcher) count(frame uint64, e EventType) {
 	m.report.Events = appendBounded(m.report.Events, PairEvent{frame, e.String()})
 }
 
-// countOutside counts a packet without a mate of an instant at which only one of the captures has frames, or whose mate
-// would be one.
+// countOutside counts a packet without a mate at a time at which only one of the captures has frames.
 func (m *matcher) countOutside(timeNS int64) {
 	transit := max(0, m.report.MaxTransitNS)
 	if timeNS < m.shared[0]-m.slackNS || timeNS+transit > m.shared[1]+m.slackNS {

@@ -26,9 +26,9 @@ type MirrorMeta struct {
 // ErrNotMirror is what errors about frames that can't carry the mirror encoding answer to.
 var ErrNotMirror = errors.New("not a UDP frame")
 
-// EncodeMirror writes m over a serialised frame in place. The IPv4 checksum follows the new TTL; the UDP checksum stays
-// the original's, although the port under it changes (design, "Trace"). It fails on frames that are not UDP over IPv4
-// or IPv6, without changing them.
+// EncodeMirror writes m over a serialised frame in place. The IPv4 checksum is updated for the new TTL; the UDP
+// checksum stays the original's, although the port changes (design, "Trace"). It fails on frames that are not UDP over
+// IPv4 or IPv6, without changing them.
 func EncodeMirror(frame []byte, m MirrorMeta) error {
 	l3, l4, err := LocateUDP(frame)
 	if err != nil {
@@ -45,8 +45,8 @@ func EncodeMirror(frame []byte, m MirrorMeta) error {
 	return nil
 }
 
-// DecodeMirror reads what EncodeMirror wrote. TimeNS is the stamp as it stands in the frame, in 0…2⁴⁸−1: see
-// [TimeUnwrapper]. An event type beyond MaxEventType is an error that names it.
+// DecodeMirror reads what EncodeMirror wrote. TimeNS is the stamp in the frame, in 0…2⁴⁸−1: see [TimeUnwrapper]. An
+// event type beyond MaxEventType is an error that names it.
 func DecodeMirror(frame []byte) (MirrorMeta, error) {
 	l3, l4, err := LocateUDP(frame)
 	if err != nil {
@@ -67,16 +67,16 @@ func DecodeMirror(frame []byte) (MirrorMeta, error) {
 	return m, nil
 }
 
-// RestorePort sets the UDP destination port of a mirror copy back to 4791, after which its iCRC can be checked. It
-// leaves frames that are not UDP alone.
+// RestorePort sets the UDP destination port of a mirror copy back to 4791, after which its iCRC can be checked. It does
+// not change frames that are not UDP.
 func RestorePort(frame []byte) {
 	if _, l4, err := LocateUDP(frame); err == nil {
 		binary.BigEndian.PutUint16(frame[l4+2:], packet.Port)
 	}
 }
 
-// setTTL changes the TTL of an IPv4 header and recomputes its checksum. The whole sum, not an update of the old one: a
-// copy whose checksum arrived wrong must not leave the switch looking damaged.
+// setTTL changes the TTL of an IPv4 header and recomputes the whole checksum: an update would keep an error that
+// arrived with the packet, and the copy would look damaged by the switch.
 func setTTL(ip []byte, ttl uint8) {
 	ip[8] = ttl
 	binary.BigEndian.PutUint16(ip[10:], packet.HeaderChecksum(ip[:int(ip[0]&0xf)*4]))
@@ -135,8 +135,8 @@ type TimeUnwrapper struct {
 	started bool
 }
 
-// Unwrap returns the instant that stamp stands for, in ns; the first is the stamp itself. A stamp smaller than its
-// predecessor is a wrap if the distance forward is below 2⁴⁷, otherwise time went back, and so does the result.
+// Unwrap returns the time of stamp, in ns; the first is the stamp itself. A stamp smaller than its predecessor is a
+// wrap if the distance forward is below 2⁴⁷; otherwise time, and the result, went back.
 func (u *TimeUnwrapper) Unwrap(stamp uint64) int64 {
 	if !u.started {
 		u.started, u.last = true, int64(stamp&stampMask)
@@ -158,8 +158,8 @@ func NormaliseLumina(frame []byte, seq uint64) error {
 	return nil
 }
 
-// WireLen returns the length of a frame on the wire as its IP header announces it, which is more than len(frame) if the
-// frame was cut. For frames without IP it is len(frame).
+// WireLen returns the length of a frame on the wire by its IP header, which is more than len(frame) if the frame was
+// cut. For frames without IP it is len(frame).
 func WireLen(frame []byte) int {
 	l3, _, err := LocateUDP(frame)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // PairSecond is added to the frame number of a packet that only the second capture of a pair has, to make its
-// Record.ID. All other packets of a pair are identified by their frame number in the first capture.
+// Record.ID. All other packets of a pair have their frame number in the first capture.
 const PairSecond = 1 << 40
 
 // PairReport is what comparing two captures around an injector showed.
@@ -28,7 +28,7 @@ type PairReport struct {
 	Copied int64 `json:"copied,omitempty"`
 	// Outside counts packets that one capture has before the other one starts, or after it ends.
 	Outside int64 `json:"outside,omitempty"`
-	// Uncheckable counts frames of which the downstream capture kept a part: damage on the way does not show.
+	// Uncheckable counts frames that the downstream capture cut: damage in transit does not show.
 	Uncheckable int64 `json:"uncheckable,omitempty"`
 	// Transit times of matched packets, with the second capture's clock corrected.
 	MinTransitNS int64       `json:"min_transit_ns"`
@@ -47,12 +47,12 @@ type PairEvent struct {
 
 // CheckPair compares two captures of the same traffic that were taken at different places: before and after an injector
 // or switch, or at the two hosts. For each direction it finds out which capture is upstream, and it corrects the second
-// one's clock by what the packets show, unless o says otherwise. Upstream frames become Sent records, whose Event says
-// what became of the packet (drop, ecn, corrupt, trim or reorder), downstream ones Passed records, merged by time; at
-// equal times a packet passes as soon as it was sent. A frame that only the downstream capture has is one that the
-// upstream tap missed: it becomes a Sent record, too. Connections are inferred from the first capture unless given, and
-// from the second if the first shows one direction only. Mirror traces are refused: they know their events already.
-// Captures that contradict each other are an *UnjudgedError.
+// one's clock by what the packets show, unless o specifies otherwise. Upstream frames become Sent records, whose Event
+// is what happened to the packet (drop, ecn, corrupt, trim or reorder), downstream ones Passed records, merged by time;
+// at equal times a packet passes when it was sent. The upstream tap missed a frame that only the downstream capture
+// has: it becomes a Sent record, too. Connections are inferred from the first capture unless given, and from the second
+// if the first shows one direction only. Mirror traces are refused: they already have events. Captures that contradict
+// each other are an *UnjudgedError.
 func CheckPair(ctx context.Context, first, second Source, o Options) (*Checked, *PairReport, error) {
 	for _, src := range []Source{first, second} {
 		if err := refuseMirror(ctx, src, o.Format); err != nil {
@@ -201,8 +201,8 @@ func (v *tapView) otherPlaces(meta Meta) (list []*Checked) {
 	return list
 }
 
-// compare makes a first pass over the captures. What all pairs of frames show of the clocks, of which the estimate
-// knows a sample, corrects it where a frame would arrive before it was sent; the pass is made again then.
+// compare makes a first pass over the captures. All pairs of frames, of which the estimate used a sample, correct the
+// clock where a frame would arrive before it was sent; then the pass is repeated.
 func (v *tapView) compare(ctx context.Context, meta *Meta) (*PairReport, error) {
 	for attempt := 0; ; attempt++ {
 		start, end := meta.StartNS, meta.EndNS
@@ -247,7 +247,7 @@ func (v *tapView) survey(ctx context.Context, s *survey, tap int) (err error) {
 	return s.read(ctx, tap, stream)
 }
 
-// isRequester reports whether a host sends requests, of which it is the first connection that decides.
+// isRequester reports whether a host sends requests on its first connection.
 func (v *tapView) isRequester(host netip.Addr) bool {
 	for _, c := range v.connections.All() {
 		switch host {
@@ -260,7 +260,7 @@ func (v *tapView) isRequester(host netip.Addr) bool {
 	return false
 }
 
-// swapped says what shows that the second capture is upstream in all directions, if it is.
+// swapped returns the evidence that the second capture is upstream in all directions, if it is.
 func swapped(places []WayReport) (why string) {
 	for i := range places {
 		if places[i].FirstUpstream {
@@ -274,7 +274,7 @@ func swapped(places []WayReport) (why string) {
 }
 
 // uncertainty returns what analyzers must allow for between the clocks. Captures of two hosts need nothing: what a host
-// sent and what reached it are on one clock.
+// sent and what reached it have one clock.
 func (v *tapView) uncertainty() int64 {
 	if v.mixed() {
 		return 0
@@ -318,7 +318,7 @@ func (s *scan) learnMTU(ctx context.Context, other Source) (err error) {
 	return stream.each(ctx, func(o *observation) { s.inference.learn(stream.dec.key, &o.rec) })
 }
 
-// learnPartners takes from the other capture which directions belong together, where this one shows only one of them.
+// learnPartners takes from the other capture which directions belong together, if this one shows only one of them.
 func (s *scan) learnPartners(ctx context.Context, other Source) error {
 	scanned, err := scanPlain(ctx, other, s.o)
 	if err != nil {
@@ -374,14 +374,14 @@ type recordStream struct {
 	frame         Frame
 }
 
-// observation is a record with what the matcher needs beside it.
+// observation is a record with what else the matcher needs.
 type observation struct {
 	rec Record
 	way flowKey // source and destination
 	// short: the packet ended on the wire before the length that its IP header announces.
 	short  bool
 	second bool   // it is a frame of the second capture
-	rawNS  int64  // on the clock of its own capture
+	rawNS  int64  // on the clock of its capture
 	port   uint16 // UDP source port
 	ipID   uint16 // IPv4 identification; 0 in IPv6
 	ttl    uint8  // or hop limit
@@ -416,8 +416,8 @@ func (s *recordStream) read(o *observation) error {
 // Close closes the capture.
 func (s *recordStream) Close() error { return s.file.Close() }
 
-// look takes from a frame what its record lacks: source port, identification, TTL, and of a packet that may have been
-// cut whether its IPv4 header checksum holds.
+// look takes fields from a frame that its record lacks: source port, identification, TTL, and for a packet that may
+// have been cut whether its IPv4 header checksum is right.
 func (o *observation) look(f *Frame) {
 	at, ok, _ := locateRoCE(f.Data, packet.Port)
 	if !ok {

@@ -43,7 +43,7 @@ func TestPairsOfSoftRoCEShowTheDocumentedEventAndNothingElse(t *testing.T) {
 }
 
 // checkPairRecords checks what holds for the records of every pair without extra packets: order of time, one Sent
-// record for each id, and a Passed one behind it.
+// record for each id, and then a Passed one.
 func checkPairRecords(t *testing.T, name string, checked *Checked) {
 	t.Helper()
 	last := int64(0)
@@ -201,10 +201,10 @@ func TestAnyLossBetweenTwoTapsIsFound(t *testing.T) {
 		var want []PairEvent
 		at, psn, free := int64(0), 0, int64(0)
 		for i := range rapid.IntRange(1, 60).Draw(t, "n") {
-			// Equal packets never share the injector: then nobody can tell them apart.
+			// Equal packets are never in the injector at the same time: they could not be distinguished.
 			gap := rapid.Int64Range(1, 400).Draw(t, "gap")
 			if rapid.IntRange(0, 5).Draw(t, "repeat") == 0 {
-				// or it could be a second sight of the same frame
+				// or it could be a second copy of the same frame
 				psn, gap = rapid.IntRange(0, psn).Draw(t, "psn"), twinWindowNS+3000
 			}
 			at += gap

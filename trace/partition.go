@@ -2,8 +2,7 @@ package trace
 
 import "candela.dev/candela/packet"
 
-// DefaultPKey is the partition key that every RoCE port has: full membership of the default partition (IBTA volume 1,
-// 10.9).
+// DefaultPKey is the partition key of every RoCE port: full membership of the default partition (IBTA volume 1, 10.9).
 const DefaultPKey = 0xffff
 
 const (
@@ -12,7 +11,7 @@ const (
 )
 
 // SamePartition reports whether a queue pair with one key accepts packets with the other: both name one partition, and
-// one of them a full member of it (IBTA volume 1, 10.9.3).
+// at least one is a full member (IBTA volume 1, 10.9.3).
 func SamePartition(a, b uint16) bool { return (a^b)&partitionOfPKey == 0 && (a|b)&fullMember != 0 }
 
 // Partitions learns the partition key of each queue pair from the first packet that it sends. The zero Partitions knows
@@ -35,8 +34,8 @@ func (p *Partitions) Shows(r *Record) bool {
 	return r.Flags&Sent != 0 && r.Flow >= 0 && r.ICRC != packet.ICRCInvalid && r.Opcode != packet.CNP
 }
 
-// Learn notes the key of the sender of r if r is its first packet that shows it, and reports whether it is. 0
-// is the key of no partition, and that of records that nobody gave one.
+// Learn keeps the key of the sender of r if r is its first packet that shows it, and reports whether it is. 0 names no
+// partition, and is the key of records without one.
 func (p *Partitions) Learn(r *Record) (first bool) {
 	if r.PKey == 0 || !p.Shows(r) {
 		return false
@@ -51,7 +50,7 @@ func (p *Partitions) Learn(r *Record) (first bool) {
 	return true
 }
 
-// Usual reports whether r carries the one key that both sides are known to have, as a full member, and is not marked.
+// Usual reports whether r carries the key that both sides are known to have, as full members, and is not marked.
 func (p *Partitions) Usual(r *Record) bool {
 	if uint(r.Flow|1) >= uint(len(p.keys)) {
 		return false
@@ -60,8 +59,8 @@ func (p *Partitions) Usual(r *Record) bool {
 	return p.keys[r.Flow] == key && p.keys[r.Flow^1] == key && r.PKey&fullMember != 0 && r.Flags&ForeignPKey == 0
 }
 
-// Mark sets or clears ForeignPKey: the receiver's own key, or as long as it has sent nothing that of the sender's first
-// packet, says whether it accepts r. Where these two are of different partitions nobody knows what either accepts.
+// Mark sets or clears ForeignPKey. The receiver accepts r by its own key or, before it has sent anything, by that of
+// the sender's first packet. If these two name different partitions it is unknown what either accepts.
 func (p *Partitions) Mark(r *Record) {
 	if p.Usual(r) {
 		return

@@ -21,8 +21,8 @@ func TestKeysAreOfOnePartitionIfOneIsAFullMember(t *testing.T) {
 	}
 }
 
-// TestPacketsOfAnotherPartitionThanTheReceiversAreMarked goes through connections with records "direction key"; the
-// wanted marks are those of the records in turn.
+// TestPacketsOfAnotherPartitionThanTheReceiversAreMarked goes through connections with records "direction key" and the
+// expected marks.
 func TestPacketsOfAnotherPartitionThanTheReceiversAreMarked(t *testing.T) {
 	type seen struct {
 		back    bool

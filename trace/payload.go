@@ -8,19 +8,18 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// PayloadHash tells payloads apart: that of a retransmission is the same as that of the packet it repeats. The high
-// byte says how much of the payload was captured, so that packets of which different parts are known are not compared.
-// The zero value knows nothing.
+// PayloadHash identifies payloads: a retransmission has the same hash as the original. The high byte says how much of
+// the payload was captured, so that different parts are not compared. The zero value is unknown.
 type PayloadHash uint32
 
 const (
 	payloadShift = 24
-	wholePayload = 0xff // the capture holds all of it; less is the number of eight-byte words that it holds
+	wholePayload = 0xff // the capture holds all of it; less is the number of captured eight-byte words
 	payloadWord  = 8
 )
 
-// hashPayload returns the hash of a payload, or of its captured start unless whole. Bytes beyond the last full word, or
-// beyond what a byte can count, are left out of a start.
+// hashPayload returns the hash of a payload, or of its captured start unless whole. A start is cut to full words and to
+// what a byte can count.
 func hashPayload(b []byte, whole bool) PayloadHash {
 	known := uint32(wholePayload)
 	if !whole {
@@ -52,7 +51,7 @@ const (
 	foldD = 0xaef17502108ef2d9
 )
 
-// fold mixes 16 bytes at a time by a multiplication of 128 bits, in two lanes that do not wait for each other.
+// fold mixes 16 bytes at a time by a 128-bit multiplication, in two independent lanes.
 func fold(b []byte) uint64 {
 	x, y := uint64(len(b))^foldC, uint64(foldD)
 	for len(b) >= 4*payloadWord {
@@ -79,7 +78,7 @@ func fold(b []byte) uint64 {
 	return hi ^ lo
 }
 
-// Differs reports whether the two payloads certainly differ: as much is known of both, and it is not the same.
+// Differs reports whether the two payloads certainly differ: equally much of both is known, and it is different.
 func (h PayloadHash) Differs(other PayloadHash) bool {
 	return h != other && h != 0 && h>>payloadShift == other>>payloadShift
 }

@@ -93,7 +93,7 @@ func TestPadBytesAreNoPayload(t *testing.T) {
 	}
 }
 
-// Payloads finds packets by what a pass before has shown of them, in mirror traces, captures and pairs of captures.
+// Payloads finds packets by what an earlier pass showed, in mirror traces, captures and pairs of captures.
 func TestPayloadsOfPacketsThatAPassHasShown(t *testing.T) {
 	frameOf := func(psn packet.PSN, value byte, damaged bool) []byte {
 		p := testPacket(packet.WriteMiddle, 200, psn, 64)

@@ -8,7 +8,7 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// Sighting names one packet on its way from its sender by what package rounds remembers of it.
+// Sighting identifies one packet as its sender sent it, by what package rounds keeps of it.
 type Sighting struct {
 	Flow   FlowID
 	PSN    packet.PSN
@@ -22,8 +22,8 @@ type Payload struct {
 	Len  uint16 // bytes that the packet announces
 }
 
-// Payloads returns the payloads of packets that ForEach has shown, in their order. Hashes cost a look at every byte,
-// and few packets are ever compared: so a pass of its own makes them, which decodes no other packet.
+// Payloads returns the payloads of packets that ForEach has shown, in their order. Few packets are ever compared, and a
+// hash costs a look at every byte, so a separate pass computes those and decodes no other packet.
 func (c *Checked) Payloads(ctx context.Context, list []Sighting) ([]Payload, error) {
 	found := make([]Payload, len(list))
 	if len(list) == 0 {
@@ -85,7 +85,7 @@ func (s *wantedPackets) instants() []int64 {
 	return list
 }
 
-// maybe reports whether something may be wanted of an instant; most others are ruled out.
+// maybe reports whether something may be wanted at a time; most others are excluded quickly.
 func (s *wantedPackets) maybe(at instant) bool {
 	h := at % wantedBits
 	return s.bits[h/64]>>(h%64)&1 != 0

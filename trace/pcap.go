@@ -21,7 +21,7 @@ const (
 	readBufferLen  = 128 << 10 // grows to hold one record if it must
 )
 
-// ErrTruncatedFile is what errors about a file that ends inside a record answer to. The records before were delivered.
+// ErrTruncatedFile matches errors about a file that ends inside a record. The records before it were delivered.
 var ErrTruncatedFile = errors.New("file ends inside a record")
 
 // A FileError says where a capture file can't be read or written.
@@ -46,15 +46,15 @@ func (e *FileError) Unwrap() error { return e.Err }
 // Frame is one captured frame.
 type Frame struct {
 	Number  uint64 // 1-based place in the file
-	Offset  int64  // byte offset of its record in the file; 0 where the format does not tell
+	Offset  int64  // byte offset of its record in the file; 0 if the format does not have it
 	TimeNS  int64  // file time, ns since 1970
 	Data    []byte // captured bytes, of a FrameFile from the Ethernet header on, valid until the next frame is read
 	OrigLen int    // length on the wire, without FCS
 	Link    encapsulation.Link
 }
 
-// PcapReader reads a classic pcap file, of micro- or nanosecond resolution and either byte order. It holds one buffer
-// whatever the length of the file and allocates nothing per packet. It is not safe for concurrent use.
+// PcapReader reads a classic pcap file, with micro- or nanoseconds and either byte order. It has one buffer whatever
+// the length of the file and allocates nothing per packet. It is not safe for concurrent use.
 type PcapReader struct {
 	fileBuffer
 	name string
@@ -69,7 +69,7 @@ type PcapReader struct {
 	lastNS   int64 // time of the latest frame that was skimmed
 }
 
-// NewPcapReader reads the file header of src. name stands in errors, which are all *FileError.
+// NewPcapReader reads the file header of src. name is in errors, which are all *FileError.
 func NewPcapReader(src io.Reader, name string) (*PcapReader, error) {
 	r := &PcapReader{fileBuffer: newFileBuffer(src), name: name}
 	if have := r.fill(pcapHeaderLen); have < pcapHeaderLen {
@@ -129,7 +129,7 @@ func (r *PcapReader) headerError(err error) error { return &FileError{Name: r.na
 // SnapLen returns the snap length of the file header.
 func (r *PcapReader) SnapLen() int { return int(r.snap) }
 
-// Next reads the next frame into f. It returns io.EOF at the end of the file, and an error that answers to
+// Next reads the next frame into f. It returns io.EOF at the end of the file, and an error that matches
 // ErrTruncatedFile if the file ends inside a record.
 func (r *PcapReader) Next(f *Frame) error {
 	if r.end-r.start < pcapRecordLen {
@@ -163,7 +163,7 @@ func (r *PcapReader) Next(f *Frame) error {
 	return nil
 }
 
-// skim offers take the frames in the buffer of a little-endian file, with numbers behind those of other files, until
+// skim calls take with the frames in the buffer of a little-endian file, numbered after those of earlier files, until
 // it refuses one.
 func (r *PcapReader) skim(numbers uint64, take func(data []byte, number uint64, offset int64) bool) (refused bool) {
 	buf, at := r.buf[:r.end], r.start

@@ -30,7 +30,7 @@ const (
 	ngOptOSDropped  = 7
 
 	ngBlockHead = 8  // type and length
-	ngBlockMin  = 12 // and the length again
+	ngBlockMin  = 12 // including the trailing length
 	// ngMaxBlock bounds the blocks that are looked into.
 	ngMaxBlock = 2 * maxCapturedLen
 )
@@ -56,8 +56,8 @@ func (r *prefixedReader) Read(b []byte) (int, error) {
 	return r.rest.Read(b)
 }
 
-// pcapngReader reads pcapng files, which Wireshark writes by default. gopacket's reader would do for friendly files
-// only: it allocates whatever length a block claims.
+// pcapngReader reads pcapng files, Wireshark's default. gopacket's reader is only safe for trusted files: it allocates
+// whatever length a block claims.
 type pcapngReader struct {
 	fileBuffer
 	name       string
@@ -77,8 +77,8 @@ type ngIface struct {
 	index  int
 }
 
-// Interface is what a capture file says about one of the interfaces that it was recorded on. Counts are of the whole
-// capture and stand at the end of the file.
+// Interface is what a capture file says about one of its interfaces. Counts are of the whole capture and are at the end
+// of the file.
 type Interface struct {
 	File string             `json:"file"`
 	Name string             `json:"name,omitempty"`
@@ -259,7 +259,7 @@ func (r *pcapngReader) statistics(body []byte) {
 	i := &r.all[r.interfaces[index].index]
 	var received, dropped uint64
 	counted := false
-	// Nothing is wrong with options that are not known, so that there is no error.
+	// Unknown options are not an error.
 	_ = r.options(body[headerLen:], func(code uint16, value []byte) error {
 		if len(value) != 8 {
 			return nil
@@ -278,7 +278,7 @@ func (r *pcapngReader) statistics(body []byte) {
 	}
 }
 
-// drops adds what the options of an enhanced packet block say was dropped before it.
+// drops adds the drops in the options of an enhanced packet block.
 func (r *pcapngReader) drops(i *ngIface, options []byte) {
 	_ = r.options(options, func(code uint16, value []byte) error {
 		if code == ngOptDropCount && len(value) == 8 && i.index < len(r.all) {
@@ -288,8 +288,8 @@ func (r *pcapngReader) drops(i *ngIface, options []byte) {
 	})
 }
 
-// resolution returns the units per second that an if_tsresol option stands for: a negative power of ten, or of two if
-// the top bit is set.
+// resolution returns the units per second of an if_tsresol option: a negative power of ten, or of two if the top bit is
+// set.
 func resolution(v byte) (uint64, error) {
 	exponent := int(v & 0x7f)
 	if v&0x80 != 0 && exponent < 64 {

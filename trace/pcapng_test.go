@@ -146,7 +146,7 @@ func TestPcapngOfAnyShapeIsReadAsItWasWritten(t *testing.T) {
 					w.block(ngSimplePacket, w.u32(uint32(orig)), data)
 					want = append(want, written{f.offset * 1e9, append([]byte{}, data...), orig})
 				case 2:
-					n := w.u16(uint16(index), 7) // and a drop count, which nobody writes
+					n := w.u16(uint16(index), 7) // and a drop count, which is rarely written
 					stamp := seconds*f.units + part
 					w.block(ngPacket, n, w.u32(uint32(stamp>>32), uint32(stamp), uint32(len(data)), uint32(len(data)+5)), data)
 					want = append(want, written{at, append([]byte{}, data...), len(data) + 5})
@@ -180,7 +180,7 @@ func TestPcapngOfAnyShapeIsReadAsItWasWritten(t *testing.T) {
 	})
 }
 
-// TestDamagedPcapngSaysWhatIsWrong has one fault in each file, and for each bound a file at it that is read.
+// TestDamagedPcapngSaysWhatIsWrong has one fault in each file, and for each bound a valid file at the bound.
 func TestDamagedPcapngSaysWhatIsWrong(t *testing.T) {
 	tests := []struct {
 		name  string

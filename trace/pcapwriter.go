@@ -7,7 +7,7 @@ import (
 )
 
 // A full buffer is large enough that a system call costs little per packet, and small enough for dozens of shards. It
-// starts small and doubles: most captures are short.
+// starts small and doubles, since most captures are short.
 const (
 	firstBufferLen = 16 << 10
 	writeBufferLen = 256 << 10
@@ -28,8 +28,8 @@ type PcapWriter struct {
 	kept    uint64
 }
 
-// NewPcapWriter starts a file on dst; name stands in errors. Frames are cut to snap bytes; 0 keeps them whole. Nothing
-// is certain to be in dst before Flush.
+// NewPcapWriter starts a file on dst; name is in errors. Frames are cut to snap bytes; 0 keeps them whole. Data may
+// stay in the buffer until Flush.
 func NewPcapWriter(dst io.Writer, name string, snap int) *PcapWriter {
 	w := &PcapWriter{dst: dst, name: name, buf: make([]byte, 0, pcapHeaderLen), snap: snap}
 	if snap <= 0 || snap > maxCapturedLen {
@@ -46,8 +46,8 @@ func NewPcapWriter(dst io.Writer, name string, snap int) *PcapWriter {
 	return w
 }
 
-// Write appends a frame of origLen bytes, of which data is what was captured. Times are ns since 1970 and must lie
-// before 2106. After an error every further Write and Flush returns it again.
+// Write appends a frame of origLen bytes of which data was captured. Times are ns since 1970 and must be before 2106.
+// After an error every further Write and Flush returns it.
 func (w *PcapWriter) Write(timeNS int64, data []byte, origLen int) error {
 	b, err := w.Reserve(timeNS, min(len(data), w.snap), origLen)
 	if err != nil {
@@ -58,7 +58,7 @@ func (w *PcapWriter) Write(timeNS int64, data []byte, origLen int) error {
 }
 
 // Reserve appends a record of capLen bytes and returns its bytes for the caller to fill before the next call, which
-// saves a copy where a frame is produced or rewritten. capLen is not cut to the snap length.
+// saves a copy. capLen is not cut to the snap length.
 func (w *PcapWriter) Reserve(timeNS int64, capLen, origLen int) ([]byte, error) {
 	if w.err != nil {
 		return nil, w.err
@@ -85,8 +85,7 @@ func (w *PcapWriter) Reserve(timeNS int64, capLen, origLen int) ([]byte, error) 
 	return w.buf[start+pcapRecordLen:], nil
 }
 
-// makeRoom empties the buffer, and makes a larger one unless it has its full length, so that a record of total bytes
-// fits.
+// makeRoom empties the buffer, and enlarges it unless it has its full length, so that a record of total bytes fits.
 func (w *PcapWriter) makeRoom(total int) error {
 	if cap(w.buf) == pcapHeaderLen { // the first record
 		w.buf = append(w.room(max(firstBufferLen, pcapHeaderLen+total)), w.buf...)
@@ -102,7 +101,7 @@ func (w *PcapWriter) makeRoom(total int) error {
 	return nil
 }
 
-// room returns an empty buffer for n bytes: of a destination that has them and lends them, as bytes.Buffer, its own.
+// room returns an empty buffer for n bytes, the destination's own if it lends one as bytes.Buffer does.
 func (w *PcapWriter) room(n int) []byte {
 	if dst, ok := w.dst.(interface{ AvailableBuffer() []byte }); ok {
 		if b := dst.AvailableBuffer(); cap(b) >= n {

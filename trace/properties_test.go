@@ -6,7 +6,7 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// What analyzers ask about events. Nothing is known of an event that the table does not have.
+// Properties of events that analyzers use. Events outside the table have none.
 func TestWhatBecomesOfThePacketOfAnEvent(t *testing.T) {
 	type fate struct{ loses, arrives, forges, damages, marks, late, departs bool }
 	want := map[trace.EventType]fate{

@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// readAhead is a goroutine that reads a file into blocks, so that one processor reads, and inflates what is
-// compressed, while another decodes.
+// readAhead is a goroutine that reads, and decompresses, a file into blocks while another one decodes.
 type readAhead struct {
 	full, free  chan *fileBlock
 	quit, ended chan struct{}
@@ -16,18 +15,18 @@ type readAhead struct {
 const (
 	blockBytes  = 128 << 10
 	blocksAhead = 4
-	// headroom is in front of a block, for what the one before ends with: part of a record.
+	// headroom is before a block, for the partial record at the end of the previous one.
 	headroom = 16 << 10
 )
 
 // fileBlock is a part of a file.
 type fileBlock struct {
 	buf []byte // from headroom on
-	n   int    // bytes behind headroom
-	err error  // that ended the file behind them
+	n   int    // bytes after headroom
+	err error  // that ended the file after them
 }
 
-// startReadAhead begins to read src, which nobody else may use until stop has returned.
+// startReadAhead starts to read src, which the caller must not use until stop has returned.
 func startReadAhead(src io.Reader) *readAhead {
 	a := &readAhead{
 		full: make(chan *fileBlock, blocksAhead), free: make(chan *fileBlock, blocksAhead),
@@ -75,7 +74,7 @@ func (b *fileBlock) fill(src io.Reader) {
 	}
 }
 
-// next returns a buffer in which the next block follows rest, what is unread of the one before, and where it begins.
+// next returns a buffer in which the next block follows rest, the unread part of the previous one, and where it starts.
 func (a *readAhead) next(rest []byte) (buf []byte, start int, err error) {
 	b, ok := <-a.full
 	if !ok {

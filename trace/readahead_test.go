@@ -33,7 +33,7 @@ func TestReadingAheadChangesNothing(t *testing.T) {
 	})
 }
 
-// TestReadingAheadJoinsBlocks: records that end in another block than they begin in, of all lengths.
+// TestReadingAheadJoinsBlocks has records of all lengths that span blocks.
 func TestReadingAheadJoinsBlocks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var b bytes.Buffer
@@ -88,7 +88,7 @@ func allFrames(src Source) (list []Frame, err error) {
 	return list, err
 }
 
-// TestTheReaderEndsWithItsUser: when the capture ends, when its user has had enough, and when the context ends.
+// TestTheReaderEndsWithItsUser: when the capture ends, when its user stops, and when the context ends.
 func TestTheReaderEndsWithItsUser(t *testing.T) {
 	data, _ := benchTrace(t, 30_000)
 	src := memorySource("bench.pcap", data)

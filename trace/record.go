@@ -42,7 +42,7 @@ func NewFlowID(connection int, reverse bool) FlowID {
 // Flags are the yes-or-no properties of a Record.
 type Flags uint32
 
-// Flags of a Record. A mirror copy has both Sent and Passed; of a pair of captures around the injector the first yields
+// Flags of a Record. A mirror copy has both Sent and Passed; in a pair of captures around the injector the first has
 // Sent records and the second Passed ones.
 const (
 	Sent Flags = 1 << iota // seen on its way from the sender: proves what the sender did
@@ -55,13 +55,13 @@ const (
 	Truncated // captured shorter than the packet was
 	HasAETH
 	HasRETH
-	// The injector gave the packet that passed another remote key than its sender did, or a SEND before it has invalidated
-	// its key: the receiver must refuse access. See [Checked.WithDepartures] and [Checked.WithInvalidations]. Or the
-	// partition key is not the receiver's, whoever did that: it must drop the packet silently. See [Partitions].
+	// The receiver must refuse access: the injector changed the remote key, or an earlier SEND invalidated it. See
+	// [Checked.WithDepartures] and [Checked.WithInvalidations]. Or the partition key is not the receiver's, which must
+	// drop the packet silently. See [Partitions].
 	ForeignRKey
 	ForeignPKey
 	// What a frame shows of an IP packet that was cut short: its IP header announces more bytes than follow, its IPv4
-	// header checksum is wrong, its UDP source port is not that of the packet before the cut. Only in pairs of captures.
+	// header checksum is wrong, its UDP source port changed. Only in pairs of captures.
 	IPLengthStale
 	IPChecksumBad
 	PortChanged
@@ -72,8 +72,8 @@ const (
 	MigReq // BTH migration request
 )
 
-// Record is one observation of one RoCE packet. It holds no pointers, so that a million of them cost the collector
-// nothing.
+// Record is one observation of one RoCE packet. It has no pointers, so that a million of them cost the garbage
+// collector nothing.
 type Record struct {
 	ID     uint64 // mirror sequence number, or the 1-based frame number of a plain capture
 	TimeNS int64  // unwrapped nanoseconds on the observer's clock; the origin is that of the capture file
@@ -90,7 +90,7 @@ type Record struct {
 	PayloadLen uint16 // bytes without pad, as the packet announces even if the capture is shorter
 	PKey       uint16 // BTH partition key
 	SrcPort    uint16 // UDP source port
-	// reserved bits of the BTH: those beside FECN and BECN in the high byte, those beside the acknowledge request in the
+	// reserved bits of the BTH: those next to FECN and BECN in the high byte, those next to the acknowledge request in the
 	// low one
 	Reserved uint16
 	Flags    Flags
@@ -108,7 +108,7 @@ type Record struct {
 // Has reports whether all of flags f are set.
 func (r *Record) Has(f Flags) bool { return r.Flags&f == f }
 
-// Original returns what an atomic found in memory and brought back, if r is the answer to one.
+// Original returns the value that an atomic found in memory, if r is the answer to one.
 func (r *Record) Original() (value uint64, ok bool) {
 	return r.VA, r.Opcode == packet.AtomicAcknowledge
 }
@@ -126,8 +126,8 @@ func (r *Record) CM() (c packet.CM, ok bool) {
 	}, true
 }
 
-// setCM makes r carry a message of the connection manager, in the fields of headers that a datagram does not have, and
-// in its partition key's place the reason of a rejection.
+// setCM makes r carry a message of the connection manager in header fields that a datagram does not have. The partition
+// key field has the reason of a rejection.
 func (r *Record) setCM(c *packet.CM) {
 	r.Flags |= HasCM
 	r.DMALen, r.VA, r.MSN = uint32(c.Attribute)<<24|uint32(c.QPN), uint64(c.RemoteID)<<32|uint64(c.LocalID),
@@ -141,7 +141,7 @@ func (r *Record) setCM(c *packet.CM) {
 func (r *Record) Class() packet.Class { return packet.Classify(r.Opcode, r.Syndrome) }
 
 // Delivered reports whether the receiver gets the packet and accepts its iCRC and its partition, as far as the observer
-// can tell: it went past the injector, unharmed, and arrived there with no bad iCRC.
+// knows.
 func (r *Record) Delivered() bool {
 	if r.Flags&Passed == 0 || r.Flags&ForeignPKey != 0 || r.ICRC == packet.ICRCInvalid {
 		return false

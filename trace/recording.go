@@ -8,14 +8,14 @@ import (
 )
 
 // recording keeps what the check of a trace decoded, so that analyses need not read and decode the capture again: eight
-// bytes for most packets, as the template of a frame tells the rest. It holds the start of a trace, up to a limit, so
-// that memory does not grow with the length of the trace; what comes behind is read from the file.
+// bytes for most packets, since a frame's template has the rest. It holds the start of a trace, up to a limit, so that
+// memory does not grow with the length of the trace; the rest is read from the file.
 //
-// The word of a packet is, from the top: template (16 bits), PSN (24), ns since the packet before (16), and eight bits
-// of flags. After it come the words that flags and template call for.
+// The word of a packet has, from the top: template (16 bits), PSN (24), ns since the packet before (16), and eight bits
+// of flags. The words that flags and template require follow.
 type recording struct {
 	templates []template
-	chunks    [][]uint64  // the words of a packet stand in one
+	chunks    [][]uint64  // the words of a packet are in one chunk
 	words     []uint64    // the last chunk
 	odd       []oddRecord // those without a template, in order
 	size      int         // bytes
@@ -24,7 +24,7 @@ type recording struct {
 	timeNS    int64       // of the packet before
 	full      bool
 
-	lastFrame uint64 // the capture goes on behind it
+	lastFrame uint64 // the capture continues after it
 	clock     TimeUnwrapper
 }
 
@@ -44,7 +44,7 @@ const (
 	oddTemplate = 0xffff
 
 	recordedAckReq = 1 << 0
-	recordedJump   = 1 << 1 // number and time stand in two words of their own
+	recordedJump   = 1 << 1 // number and time are in two further words
 	recordedICRC   = 2      // shift
 	recordedEvent  = 4      // shift
 
@@ -74,7 +74,7 @@ func (p *recording) add(r *Record, d *Decoder, frame uint64) {
 	p.id, p.timeNS = r.ID, r.TimeNS
 }
 
-// addTemplated does what add does for a record of a template with extension ext, of which word is made but for the
+// addTemplated does the same as add for a record of a template with extension ext, whose word is complete but for the
 // time.
 func (p *recording) addTemplated(ext extension, clock *TimeUnwrapper, frame, word, id uint64, ns int64, data []byte) {
 	if p.full {
@@ -149,8 +149,8 @@ func (p *recording) templated(r *Record, index int, t *template) int {
 	return n
 }
 
-// finish takes the templates of the decoder that made the records. If it did not know the connections, it takes the
-// flows from c.
+// finish takes the templates of the decoder that made the records. If the decoder did not know the connections, the
+// flows are those of c.
 func (p *recording) finish(d *Decoder, c *Connections) {
 	p.templates = d.templates.list
 	if d.flows == nil {

@@ -60,7 +60,7 @@ func drawnCapture(t *rapid.T) []byte {
 	return out.Bytes()
 }
 
-// decodedAnew decodes every frame with a decoder that has seen no other, so that no template is used.
+// decodedAnew decodes every frame with a new decoder, so that no template is used.
 func decodedAnew(t *rapid.T, src Source, c *Connections) (list []Record) {
 	var clock TimeUnwrapper
 	err := src.ForEachFrame(context.Background(), func(f *Frame) error {

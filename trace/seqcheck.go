@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// sequenceCheck is condition 1: it follows the sequence numbers and remembers the holes, so that a number that comes
-// late is reported as disorder and not as missing.
+// sequenceCheck is condition 1: it follows the sequence numbers and keeps the holes, so that a late number is reported
+// as disorder and not as missing.
 type sequenceCheck struct {
 	modulus Format // FormatLumina wraps 2³¹−1 → 1
 	started bool
@@ -18,7 +18,7 @@ type sequenceCheck struct {
 
 	missing  int64
 	holes    []SeqRange // in order, bounded by holeLimit
-	overflow bool       // holes were forgotten: late numbers can't be told from duplicates any more
+	overflow bool       // holes were dropped: late numbers can no longer be distinguished from duplicates
 	dups     int64
 	dupList  []SeqStep
 	disorder int64
@@ -99,7 +99,7 @@ func (c *sequenceCheck) irregular(seq, frame uint64) {
 	c.dupList = appendBounded(c.dupList, step)
 }
 
-// offset returns how far seq lies from the first sequence number, forwards around the circle.
+// offset returns the distance of seq from the first sequence number, forwards around the circle.
 func (c *sequenceCheck) offset(seq uint64) uint64 {
 	if c.modulus != FormatLumina {
 		return (seq - c.first) & stampMask

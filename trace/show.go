@@ -12,8 +12,8 @@ import (
 )
 
 // Printer turns records, given in trace order, into lines in the words of the configuration: 1-based connections and
-// PSNs, rounds, classes and events. Time counts from the first packet of the trace; after it stands how much later the
-// packet is than that of the line before, where there is one.
+// PSNs, rounds, classes and events. Time starts at the first packet of the trace; it is followed by the time since the
+// line before.
 type Printer struct {
 	meta Meta
 	iter *IterTracker
@@ -27,8 +27,8 @@ func NewPrinter(meta Meta) *Printer {
 	return &Printer{meta: meta, iter: NewIterTracker(meta.Connections)}
 }
 
-// AppendLine appends the line of r without a newline to b. Every record of the trace must be given, also those whose
-// lines are thrown away, as rounds depend on what came before.
+// AppendLine appends the line of r without a newline to b. It needs every record of the trace, also those whose lines
+// are not used, as rounds depend on earlier packets.
 func (p *Printer) AppendLine(b []byte, r *Record) []byte {
 	iter, rel := p.iter.Observe(r)
 	return p.append(b, r, iter, rel)
@@ -70,7 +70,7 @@ func (p *Printer) append(b []byte, r *Record, iter, rel int64) []byte {
 	return appendDetails(b, r)
 }
 
-// step returns the time since the packet of the line before: packets of one moment have the same time in three digits.
+// step returns the time since the packet of the line before: packets close together have equal times in three digits.
 func (p *Printer) step(r *Record) string {
 	step := r.TimeNS - p.lastNS
 	first := !p.printed
@@ -184,7 +184,7 @@ type shower struct {
 	lines int64
 
 	found  bool
-	after  int        // lines still to print behind the one asked for
+	after  int        // lines still to print after the one selected
 	before []shownRec // the last ones, oldest first
 }
 

@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// SliceOptions select frames. Limits left zero do not limit; all that are given must hold.
+// SliceOptions select frames that meet all given limits. Zero limits do not limit.
 type SliceOptions struct {
 	Format      Format       // FormatAuto detects
 	Connections *Connections // needed to select by connection
@@ -16,13 +16,13 @@ type SliceOptions struct {
 	FromNS      int64        // earliest time, from the first packet of the trace
 	ToNS        int64        // latest time
 	Connection  int
-	// Renumber gives the mirror copies of the slice new consecutive sequence numbers. Without it a slice by connection has
-	// holes, and analysing it finds it incomplete, which it is.
+	// Renumber gives the mirror copies of the slice consecutive sequence numbers. Without it a slice by connection has
+	// holes and is found incomplete.
 	Renumber bool
 }
 
 // Slice copies the selected RoCE frames of src, byte for byte, to a pcap on out, and returns how many. Selecting
-// nothing is an error: an empty trace is no answer.
+// nothing is an error.
 func Slice(ctx context.Context, src Source, out io.Writer, name string, o SliceOptions) (int64, error) {
 	if o.Connection != 0 && (o.Connection < 0 || o.Connection > o.Connections.Len()) {
 		return 0, fmt.Errorf("connection %d is out of range (1 to %d)", o.Connection, o.Connections.Len())

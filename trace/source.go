@@ -14,19 +14,19 @@ import (
 	"candela.dev/candela/packet/encapsulation"
 )
 
-// A Source is a capture that can be opened any number of times. Every pass over a trace opens it anew, which is how
-// memory stays independent of its length.
+// A Source is a capture that can be opened any number of times. Every pass over a trace opens it, so that memory does
+// not depend on its length.
 type Source struct {
 	Name string // for messages: a path
 	Open func() (io.ReadCloser, error)
 
 	more  []Source  // that continue it, in the order of time
 	twins *twinRule // frames that are left out; nil: none
-	ahead bool      // a goroutine of its own reads
+	ahead bool      // a goroutine reads ahead
 }
 
-// FileSource is the capture in the file at path. It is the one place where this package meets the file system: the
-// codecs take readers and writers, but a trace that is streamed several times must be reopened by whoever streams it.
+// FileSource is the capture in the file at path. Only it uses the file system: the codecs take readers and writers, but
+// a trace that is streamed several times must be opened by whoever streams it.
 func FileSource(path string) Source {
 	return Source{Name: path, Open: func() (io.ReadCloser, error) { return os.Open(path) }}
 }
@@ -43,15 +43,15 @@ func (src Source) OpenFrames() (*FrameFile, error) {
 	return f, nil
 }
 
-// FrameFile is an open capture. Its frames begin with an Ethernet header, whatever the link type of the file, and RoCE
-// packets are taken out of tunnels and tags. It is not safe for concurrent use.
+// FrameFile is an open capture. Its frames start with an Ethernet header, whatever the link type of the file, and RoCE
+// packets are without tunnels and tags. It is not safe for concurrent use.
 type FrameFile struct {
 	reader  frameReader
 	pcap    *PcapReader // the reader, if it is one
 	release func()      // is called before file is closed
 	file    io.Closer
 	more    []Source
-	ahead   bool // a goroutine of its own reads
+	ahead   bool // a goroutine reads ahead
 
 	unwrapper  encapsulation.Unwrapper
 	stamps     stamps
@@ -195,7 +195,7 @@ func (f *FrameFile) Interfaces() []Interface {
 	return all
 }
 
-// notes says what was done to the frames so far, and what the capture missed.
+// notes lists what was done to the frames so far, and what the capture missed.
 func (f *FrameFile) notes() []string {
 	var list []string
 	for _, u := range f.unwrapped {
@@ -226,7 +226,7 @@ func (f *FrameFile) Close() error {
 }
 
 // ForEachFrame calls fn for every frame of src in file order, until fn fails or ctx ends. The frame is valid during the
-// call only. An error about the file is a *FileError or what Open returned; fn has then seen all frames before the
+// call only. An error about the file is a *FileError or what Open returned, after fn has seen all frames before the
 // damage.
 func (src Source) ForEachFrame(ctx context.Context, fn func(*Frame) error) (err error) {
 	return src.forEachFrame(ctx, passage{fn: fn})
@@ -235,10 +235,10 @@ func (src Source) ForEachFrame(ctx context.Context, fn func(*Frame) error) (err 
 // passage is what a pass over a capture does.
 type passage struct {
 	fn func(*Frame) error // sees every frame that skim does not take
-	// skim is offered each frame first, those of classic pcap files without making a Frame of them. It takes a frame or,
-	// where there is more to say of it, returns false and leaves it to fn. nil: fn sees all.
+	// skim gets each frame first, without a Frame made of it, from classic pcap files. It returns true if it handled the
+	// frame; otherwise fn gets it. nil: fn gets all.
 	skim func(data []byte, number uint64, offset int64) bool
-	done func(*FrameFile) // sees the file after its last frame; nil: nobody does
+	done func(*FrameFile) // called with the file after its last frame; may be nil
 }
 
 // forEachFrame is ForEachFrame for any passage.
@@ -274,8 +274,8 @@ func (src Source) forEachFrame(ctx context.Context, p passage) (err error) {
 	}
 }
 
-// skim offers take the frames in the buffer of a classic pcap file of Ethernet, and reports whether it refused one.
-// fr gets the number of the latest one that was taken.
+// skim calls take with the frames in the buffer of a classic pcap file of Ethernet, and reports whether it refused one.
+// fr gets the number of the latest one handled.
 func (f *FrameFile) skim(fr *Frame, take func(data []byte, number uint64, offset int64) bool) (refused bool) {
 	r := f.pcap
 	if r == nil || r.swapped || r.link != encapsulation.LinkEthernet || f.twins != nil {
@@ -289,7 +289,7 @@ func (f *FrameFile) skim(fr *Frame, take func(data []byte, number uint64, offset
 }
 
 // Join returns the capture that several files hold one after the other, as tcpdump -C, -G and dumpcap -b write it. The
-// files are put in the order of their first frames; files that overlap in time are refused when they are read.
+// files are ordered by their first frames; files that overlap in time are refused when they are read.
 func Join(parts ...Source) (Source, error) {
 	type started struct {
 		src   Source
@@ -332,7 +332,7 @@ func Join(parts ...Source) (Source, error) {
 	return joined, nil
 }
 
-// alsoClose closes c and adds what goes wrong to err, which otherwise stays the value that it is.
+// alsoClose closes c and joins its error to err.
 func alsoClose(err error, c io.Closer) error {
 	if cerr := c.Close(); cerr != nil {
 		return errors.Join(err, cerr)

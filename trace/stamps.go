@@ -6,8 +6,8 @@ import (
 	"candela.dev/candela/packet/encapsulation"
 )
 
-// stamps turns the times of ERSPAN III headers into file times. They are those of the switch that mirrored, which no
-// queue on the way to the capture has delayed. A clock is put where the file's is at its first frame.
+// stamps turns the times of ERSPAN III headers into file times. They are those of the switch that mirrored, without
+// delays on the way to the capture. A clock is aligned with the file's at its first frame.
 type stamps struct {
 	clocks []stampClock
 	used   int64 // frames
@@ -49,7 +49,7 @@ func (s *stamps) time(stamp encapsulation.Stamp, fileNS int64) int64 {
 	const slackNS, driftShare = 50_000_000, 1000
 	if d := at - fileNS; c.broken || d > slackNS+(fileNS-c.startNS)/driftShare ||
 		d < -slackNS-(fileNS-c.startNS)/driftShare {
-		c.broken = true // the clock stands still or runs at another rate
+		c.broken = true // the clock does not advance or runs at another rate
 		return fileNS
 	}
 	s.used++

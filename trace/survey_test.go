@@ -52,7 +52,7 @@ func TestAFewContradictionsOfEitherSideAreDiscarded(t *testing.T) {
 	}
 }
 
-// glimpses makes a survey of one way by hand. Either list has what that capture shows, by content.
+// glimpses makes a survey of one way by hand from what each capture shows, by content.
 func glimpses(first, second map[uint64]glimpse) *survey {
 	s := newSurvey()
 	s.way(flowKey{a: 1})
@@ -163,8 +163,8 @@ func TestPairsGivenInTheWrongOrderAreNotJudged(t *testing.T) {
 	}
 }
 
-// TestAPacketThatTheUpstreamTapMissedIsSentInItsPlace has two flows, of one of which the upstream tap lacks a packet.
-// It was sent before the packet that passed after it.
+// TestAPacketThatTheUpstreamTapMissedIsSentInItsPlace has two flows; the upstream tap lacks a packet of one. It was
+// sent before the packet that passed after it.
 func TestAPacketThatTheUpstreamTapMissedIsSentInItsPlace(t *testing.T) {
 	other := func(i int) *packet.Packet { p := data(i); p.BTH.DestQP = 18; return p }
 	all := []tapped{
@@ -191,7 +191,7 @@ func TestAPacketThatTheUpstreamTapMissedIsSentInItsPlace(t *testing.T) {
 	}
 }
 
-// TestErrorsOfACallerEndEveryPass has the passes of a mirror trace, of a capture, of a pair and of records.
+// TestErrorsOfACallerEndEveryPass covers the passes of a mirror trace, of a capture, of a pair and of records.
 func TestErrorsOfACallerEndEveryPass(t *testing.T) {
 	packets := []tapped{{1000, 500, EventNone, data(1)}, {2000, 500, EventNone, data(2)}, {3000, 500, EventNone, data(3)}}
 	before, after := capturePair(t, packets)
@@ -375,7 +375,7 @@ func TestPacketsOfAnotherLengthThanTheMTUAreCounted(t *testing.T) {
 	}
 }
 
-// TestSettingsOfADocumentHaveRanges reads the largest value of each, and one more. Problems are named with their place.
+// TestSettingsOfADocumentHaveRanges reads the largest value of each, and one more. Problems name their place.
 func TestSettingsOfADocumentHaveRanges(t *testing.T) {
 	doc := func(setting string, value int) string {
 		return fmt.Sprintf(`{"schema":"candela.connections/v1","connections":[

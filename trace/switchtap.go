@@ -11,7 +11,7 @@ import (
 // Protocol is what a packet at a switch carries.
 type Protocol uint8
 
-// Protocols. PFC frames exist between neighbours only: no mechanism, no host and no judge ever sees one.
+// Protocols. PFC frames exist between neighbours only: no mechanism, host or judge sees them.
 const (
 	ProtocolRaw Protocol = 1 + iota // plain UDP
 	ProtocolNDP
@@ -47,7 +47,7 @@ const (
 	Mirrored                               // a copy that a switch made
 	Notification                           // a message between the pipelines of one switch
 	HeaderSumStale                         // the IPv4 header checksum is the one of the length from before trimming
-	// the trimmed mark is on the wire (NDP flag or DSCP), not only known to the simulator
+	// the trimmed mark is in the packet (NDP flag or DSCP), not only known to the simulator
 	TrimmedMark
 	Ranked       // has a rank
 	PortsSwapped // the transport ports are swapped: a fault of a switch
@@ -88,7 +88,7 @@ type SwitchTap struct {
 	Switch   int
 	Port     int
 	Queue    int   // of packets that leave or are dropped
-	Reason   uint8 // of drops: the family names those of its own
+	Reason   uint8 // of drops: reasons of the family
 	ID       uint64
 
 	Protocol   Protocol
@@ -98,7 +98,7 @@ type SwitchTap struct {
 	Src, Dst   uint32 // hosts
 	Flow       uint32
 	Connection uint32 // of NDP
-	// Number identifies the packet within its flow. That of NDP is the sequence number in the upper half, the counter in
+	// Number identifies the packet within its flow. For NDP it is the sequence number in the upper half, the counter in
 	// the lower.
 	Number         uint64
 	Rank           uint64 // with the flag Ranked

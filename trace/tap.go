@@ -8,8 +8,8 @@ import (
 	"candela.dev/candela/packet/ndp"
 )
 
-// TapPoint is where a packet was seen: before or after the switch under test (or, between hosts that are watched
-// themselves, leaving and reaching them).
+// TapPoint is where a packet was seen: before or after the switch under test (or, between watched hosts, leaving and
+// reaching them).
 type TapPoint uint8
 
 // Tap points.
@@ -33,7 +33,7 @@ type Tap struct {
 	Src    uint32 // hosts, numbered as the observer likes
 	Dst    uint32
 	At     uint32 // the host whose NIC this is, plus 1; 0: a switch, or not known
-	Size   int32  // bytes of the frame without FCS, as its IP header tells
+	Size   int32  // bytes of the frame without FCS, by its IP header
 	// Payload is how many bytes of NDP payload are there.
 	Payload int32
 	NDP     ndp.Header
@@ -45,8 +45,8 @@ func (t *Tap) Trimmed() bool { return t.NDP.Trimmed(ndp.Size + int(t.Payload)) }
 // Returned reports whether the packet is on its way back to its sender.
 func (t *Tap) Returned() bool { return t.NDP.Flags&ndp.FlagReturned != 0 }
 
-// TapDecoder turns captured frames into observations. It numbers hosts by their IP addresses, in the order of first
-// sight.
+// TapDecoder turns captured frames into observations. It numbers hosts by their IP addresses, in the order of their
+// first packets.
 type TapDecoder struct {
 	hosts  map[[16]byte]uint32
 	number uint64
@@ -55,7 +55,7 @@ type TapDecoder struct {
 // Hosts returns how many addresses were seen.
 func (d *TapDecoder) Hosts() int { return len(d.hosts) }
 
-// Know gives an address its number, before frames are decoded. All others get numbers from the count of those known on.
+// Know gives an address its number before frames are decoded. Other addresses get the numbers after those.
 func (d *TapDecoder) Know(address netip.Addr, host uint32) {
 	if d.hosts == nil {
 		d.hosts = make(map[[16]byte]uint32)
@@ -96,7 +96,7 @@ func (d *TapDecoder) Decode(f *Frame, point TapPoint, originNS int64, t *Tap) bo
 	return true
 }
 
-// parseIP takes the IP header off b; t.Payload becomes the length of what it carries, captured or not.
+// parseIP removes the IP header from b; t.Payload becomes the length of its contents, captured or not.
 func (t *Tap) parseIP(etherType uint16, b []byte) (udp []byte, src, dst [16]byte, ok bool) {
 	switch {
 	case etherType == typeIPv4 && len(b) >= 20 && b[0]>>4 == 4:

@@ -12,7 +12,7 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// ndpFrame returns a frame of which the IP header knows all of the payload that is given.
+// ndpFrame returns a frame whose IP header covers all of the given payload.
 func ndpFrame(t testing.TB, six bool, h ndp.Header, payload int) []byte {
 	t.Helper()
 	eth := &layers.Ethernet{SrcMAC: make(net.HardwareAddr, 6), DstMAC: make(net.HardwareAddr, 6),

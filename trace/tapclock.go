@@ -10,16 +10,15 @@ import (
 	"candela.dev/candela/clock"
 )
 
-// A ClockReport says how the clock of the second capture of a pair relates to that of the first. A frame that the
-// second stamps at t was there at about t + OffsetNS + DriftPPB·(t − ReferenceNS)/10⁹ on the first one's clock, which
-// all records and findings use. Records of captures that were taken one after the other carry the earliest instant that
-// the packets allow.
+// A ClockReport relates the clock of the second capture of a pair to that of the first. A frame that the second stamps
+// at t was there at about t + OffsetNS + DriftPPB·(t − ReferenceNS)/10⁹ on the first one's clock, which all records and
+// findings use. Records of captures that were taken one after the other have the earliest time that the packets allow.
 type ClockReport struct {
 	OffsetNS    int64 `json:"offset_ns"`
 	DriftPPB    int64 `json:"drift_ppb"`
 	ReferenceNS int64 `json:"reference_ns"` // on the second capture's clock
-	// UncertaintyNS is how much later than recorded the frames may have passed the second tap, for all that the packets
-	// show. It is 0 with one clock for both captures. -1: not bounded, because no answer in the captures bounds it.
+	// UncertaintyNS is the most by which frames may have passed the second tap later than recorded. It is 0 with one clock
+	// for both captures. -1: not bounded, because no answer in the captures bounds it.
 	UncertaintyNS int64 `json:"uncertainty_ns"`
 	Matched       int   `json:"matched"`   // frames that both captures certainly hold and that the estimate rests on
 	Discarded     int   `json:"discarded"` // of them, those that contradicted the others
@@ -41,36 +40,34 @@ func (c *ClockReport) String() string {
 
 func (c *ClockReport) drift() string { return fmt.Sprintf("%+.1f ppm", float64(c.DriftPPB)/1000) }
 
-// A bound is one fact about the correction θ of the second clock at an instant of that clock: θ(atNS) ≥ ns, or θ(atNS)
-// ≤ ns.
+// A bound is one fact about the correction θ of the second clock at a time of that clock: θ(atNS) ≥ ns, or θ(atNS) ≤
+// ns.
 type bound struct {
 	atNS  int64
 	ns    int64
 	upper bool
 }
 
-// clockBounds collects what the packets say about θ.
+// clockBounds collects what the packets show about θ.
 //
 // A frame that was seen at the first tap at a and after that at the second one at b, each on its own clock, shows that
 // b + θ ≥ a: a lower bound a − b. One that was seen at the second tap first is an upper bound. So is an answer that was
 // seen at the first tap at a, if what it answers passed the second tap at b: b + θ ≤ a.
 type clockBounds struct {
 	list []bound
-	// tickNS is the resolution of the captures' clocks: a stamp is up to so much earlier than the frame. 0: of a
-	// nanosecond.
+	// tickNS is the resolution of the captures' clocks: a stamp is up to that much earlier than the frame. 0: 1 ns.
 	tickNS int64
 }
 
 func (c *clockBounds) lower(firstNS, secondNS int64) { c.add(firstNS, secondNS, false) }
 func (c *clockBounds) upper(firstNS, secondNS int64) { c.add(firstNS, secondNS, true) }
 
-// transit adds what a frame shows that passed both taps, the first one first or last.
+// transit adds the bound from a frame that passed both taps, the first one first or last.
 func (c *clockBounds) transit(firstNS, secondNS int64, firstUpstream bool) {
 	c.add(firstNS, secondNS, !firstUpstream)
 }
 
-// cause adds that an answer was seen after its request, the request at the first tap and the answer at the second or
-// the other way round.
+// cause adds that an answer was seen after its request, at different taps.
 func (c *clockBounds) cause(requestNS, answerNS int64, requestFirst bool) {
 	if requestFirst {
 		c.lower(requestNS, answerNS)
@@ -87,7 +84,7 @@ func (c *clockBounds) add(firstNS, secondNS int64, upper bool) {
 	c.list = append(c.list, bound{atNS: secondNS, ns: firstNS - secondNS + tick, upper: upper})
 }
 
-// pairBounds keeps, of the bounds that many pairs of frames make, the tightest of each stretch of time.
+// pairBounds keeps the tightest of the bounds from many pairs of frames for each stretch of time.
 type pairBounds struct {
 	clock  *clockEstimate
 	spanNS int64
@@ -127,8 +124,8 @@ func (e *pairBounds) list() []bound {
 	return list
 }
 
-// maxDrift is the largest difference in rate between two clocks that is believed: crystals are within 100 ppm, and two
-// of them differ by the sum.
+// maxDrift is the largest plausible difference in rate between two clocks: crystals are within 100 ppm, and two of them
+// differ by the sum.
 const maxDrift = 250e-6
 
 // errNoOffset says that no offset and drift agree with the packets.
@@ -147,14 +144,14 @@ type clockEstimate struct {
 	offset float64 // at the reference, beyond the base
 	drift  float64
 
-	// least is the earliest correction that the bounds allow at each instant, which records carry. nil: the line is.
+	// least is the earliest correction that the bounds allow at each time, used for records. nil: use the line.
 	least envelope
 
 	halfSpan float64 // ns of the captures' time on either side of the reference
 	roomNS   int64   // what the bounds leave of the offset, for this drift
 }
 
-// correct returns the instant on the first capture's clock of an instant of the second's.
+// correct converts a time of the second capture's clock to the first one's.
 func (e *clockEstimate) correct(t int64) int64 {
 	if e == nil {
 		return t
@@ -166,8 +163,8 @@ func (e *clockEstimate) correct(t int64) int64 {
 	return t + e.baseNS + int64(math.Round(e.offset+e.drift*x))
 }
 
-// better reports whether the places behind e agree better with the times than those behind o: fewer frames contradict
-// them, or they leave more room for what is not known.
+// better reports whether the places of e agree better with the times than those of o: fewer frames contradict them, or
+// they leave more room for what is unknown.
 func (e *clockEstimate) better(o *clockEstimate) bool {
 	if e.report.Discarded != o.report.Discarded {
 		return e.report.Discarded < o.report.Discarded
@@ -175,8 +172,8 @@ func (e *clockEstimate) better(o *clockEstimate) bool {
 	return o.report.Discarded == 0 && e.roomNS > o.roomNS
 }
 
-// slack is how much too early a corrected instant may be: the frames that the estimate does not rest on may have been
-// faster than those that it does.
+// slack is how much too early a corrected time may be: other frames may have been faster than those that the estimate
+// is based on.
 func (e *clockEstimate) slack() int64 {
 	const least, most = 1_000, 50_000
 	switch {
@@ -188,8 +185,8 @@ func (e *clockEstimate) slack() int64 {
 	return min(max(least, e.report.UncertaintyNS/4), most)
 }
 
-// estimate solves the bounds. With earliest, θ is the least that they allow at each instant, so that no frame is taken
-// to have passed the second tap later than it did; else it is the middle.
+// estimate solves the bounds. With earliest, θ is the least that they allow at each time, so that no frame passes the
+// second tap later than it did; else the middle.
 func (c *clockBounds) estimate(earliest bool) (*clockEstimate, error) {
 	e := &clockEstimate{}
 	if len(c.list) == 0 {
@@ -234,8 +231,8 @@ func (e *clockEstimate) solve(l *lines, earliest bool) {
 	e.report.DriftPPB = int64(math.Round(e.drift * 1e9))
 }
 
-// bound returns how far from the chosen correction any other lies that the bounds allow. With earliest the chosen one
-// is the least that they allow at each instant.
+// bound returns the largest distance of the chosen correction from any other that the bounds allow. With earliest the
+// chosen one is the least that they allow at each time.
 func (e *clockEstimate) bound(l *lines, earliest bool) float64 {
 	least, largest := l.envelopes(e.drift)
 	if earliest {
@@ -287,8 +284,8 @@ func (l *lines) offsets(s float64) (lo, hi float64) {
 	return lo, hi
 }
 
-// bestDrift returns the drift that leaves most room, or, without bounds on one side, that hugs the other side closest.
-// Both are concave functions of the drift.
+// bestDrift returns the drift that leaves most room or, without bounds on one side, that follows the other side most
+// closely. Both are concave functions of the drift.
 func (l *lines) bestDrift() float64 {
 	room := func(s float64) float64 {
 		lo, hi := l.offsets(s)
@@ -309,7 +306,7 @@ func (l *lines) bestDrift() float64 {
 			b = m2
 		}
 	}
-	// What jitter explains is no evidence of a drift: of those that leave nearly as much room the smallest is taken.
+	// Jitter is not evidence of a drift: of those that leave nearly as much room the smallest is taken.
 	best := (a + b) / 2
 	most := room(best)
 	enough := most - max(100, math.Abs(most)/5)
@@ -335,8 +332,8 @@ func mean(points []point) float64 {
 	return sum / float64(max(1, len(points)))
 }
 
-// makeFeasible discards the bounds that contradict most of the others, of which there may be a few: a frame that one
-// tap missed may be matched with its own retransmission. It returns how many it discarded.
+// makeFeasible discards the few bounds that contradict most others: a frame that one tap missed may be matched with its
+// own retransmission. It returns how many it discarded.
 func (l *lines) makeFeasible() (discarded int, err error) {
 	most := max(2, (len(l.below)+len(l.above))/50)
 	for {

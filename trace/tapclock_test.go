@@ -45,8 +45,7 @@ func TestTheClockOfASecondCaptureIsFoundWithinItsUncertainty(t *testing.T) {
 	})
 }
 
-// TestADriftThatNothingBoundsIsUncertain has answers at the beginning only, as of a connection that retransmits long
-// after.
+// TestADriftThatNothingBoundsIsUncertain has answers at the start only, as of a connection that retransmits much later.
 func TestADriftThatNothingBoundsIsUncertain(t *testing.T) {
 	for _, drift := range []float64{-100e-6, 0, 100e-6} {
 		const late = 75_000_000
@@ -96,7 +95,7 @@ func TestAFewContradictionsAreDiscarded(t *testing.T) {
 }
 
 // TestDriftIsNotTakenForADistanceBetweenTheTaps has frames of both directions, close in time or one direction after the
-// other. Only what frames close in time leave open is a distance.
+// other. Only frames close in time show a distance.
 func TestDriftIsNotTakenForADistanceBetweenTheTaps(t *testing.T) {
 	for _, c := range []struct {
 		name        string

@@ -20,9 +20,9 @@ const (
 	PlaceAfter
 )
 
-// vouch fills in whose frames the capture holds completely. That a capture missed no frame, as its own counts or the
-// user may say, proves only that what passed the tap is there: where the tap was decides whether frames may have been
-// lost before it.
+// vouch records whose frames the capture holds completely. That a capture missed no frame, by its own counts or as the
+// user declares, proves only that it holds what passed the tap: frames may have been lost before it, depending on its
+// place.
 func (s *scan) vouch(m *Meta) error {
 	counted := countedNone(s.interfaces) && s.bad == 0
 	whole := s.o.Complete && s.bad == 0
@@ -51,8 +51,7 @@ func (s *scan) vouch(m *Meta) error {
 	return nil
 }
 
-// hostOf returns the host that takes part in every connection and, in the first one of which that holds, is the
-// requester (or the responder).
+// hostOf returns the host that takes part in every connection and is the requester (or the responder) of the first one.
 func (c *Connections) hostOf(requester bool) (netip.Addr, bool) {
 	all := c.All()
 	for i := range all {
@@ -68,7 +67,7 @@ func (c *Connections) hostOf(requester bool) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// AtTap reports whether the endpoint that sends the packets of a flow is at the host where the capture was taken.
+// AtTap reports whether the sender of a flow's packets is at the host where the capture was taken.
 func (m *Meta) AtTap(flow FlowID) bool {
 	conn, ok := m.Connections.Get(flow)
 	if m.TapHost == "" || !ok {
@@ -81,6 +80,5 @@ func (m *Meta) AtTap(flow FlowID) bool {
 	return host.String() == m.TapHost
 }
 
-// SeesAll reports whether somebody vouches that the trace holds every frame from and to the endpoint that sends the
-// packets of a flow.
+// SeesAll reports whether the trace is known to hold every frame from and to the sender of a flow's packets.
 func (m *Meta) SeesAll(flow FlowID) bool { return m.Complete || m.Vouched && m.AtTap(flow) }

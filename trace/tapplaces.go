@@ -16,7 +16,7 @@ type Placement uint8
 
 // Placements.
 const (
-	// PlacementUnknown: the packets tell.
+	// PlacementUnknown: the packets show it.
 	PlacementUnknown Placement = iota
 	// PlacementBracket: the first capture is upstream of the second in both directions, as before and after an injector.
 	PlacementBracket
@@ -25,7 +25,7 @@ const (
 	PlacementHosts
 )
 
-// A WayReport says which capture is upstream for one direction, and how that is known.
+// A WayReport says which capture is upstream for one direction, and what shows it.
 type WayReport struct {
 	Source      netip.Addr `json:"source"`
 	Destination netip.Addr `json:"destination"`
@@ -51,7 +51,7 @@ func (w *WayReport) String() string {
 // wayEvidence counts what shows which capture is upstream for one direction.
 type wayEvidence struct {
 	matched     int // frames that both captures certainly hold
-	hopsFirst   int // of them, those with a TTL that is lower in the second capture: routed in between
+	hopsFirst   int // of them, those with a lower TTL in the second capture: routed in between
 	hopsSecond  int
 	marksFirst  int // those with CE in the second capture only
 	marksSecond int
@@ -66,12 +66,12 @@ type wayEvidence struct {
 }
 
 // upstream returns 1 if the evidence shows the first capture to be upstream, −1 for the second, 0 if it does not
-// decide. missed is the share of frames that each tap misses, by what it shows of packets that would have been
+// decide. missed is the share of frames that each tap misses, estimated from packets that would have been
 // retransmitted.
 //
 // Weak evidence is so few losses that taps may have missed these frames.
 func (e *wayEvidence) upstream(missed [2]float64) (side int, reason string, weak bool) {
-	// Of what is retransmitted, a tap that misses frames misses some, too: so many look like losses.
+	// A tap that misses frames misses some retransmissions, too: that many look like losses.
 	lost := func(seen, tap int, of int) int { return seen - int(math.Ceil(3*missed[tap]*float64(of))) }
 	for _, c := range []struct {
 		first, second int
@@ -98,7 +98,7 @@ func (e *wayEvidence) upstream(missed [2]float64) (side int, reason string, weak
 // manyLosses are more than a tap is expected to miss.
 const manyLosses = 3
 
-// common calls fn for every packet that both captures show equally often: the first frames of either are the same one,
+// common calls fn for every packet that both captures show equally often: the first frames of both are the same one,
 // unless each tap missed another transmission.
 func (s *survey) common(fn func(a, b *glimpse)) {
 	for _, key := range s.keys() {
@@ -109,7 +109,7 @@ func (s *survey) common(fn func(a, b *glimpse)) {
 	}
 }
 
-// keys returns the contents that either capture holds, of the share that both kept, in a fixed order.
+// keys returns the sampled contents that either capture holds, in a fixed order.
 func (s *survey) keys() []uint64 {
 	if s.order != nil {
 		return s.order
@@ -126,7 +126,7 @@ func (s *survey) keys() []uint64 {
 	return s.order
 }
 
-// evidence counts what there is for each way, and how large a share of frames each tap misses.
+// evidence counts the evidence for each way, and the share of frames that each tap misses.
 func (s *survey) evidence() (list []wayEvidence, missed [2]float64) {
 	list = make([]wayEvidence, len(s.list))
 	var from, to [2]int64 // of each capture, what lies between common frames
@@ -181,8 +181,8 @@ func (s *survey) evidence() (list []wayEvidence, missed [2]float64) {
 // within reports whether all its frames were captured between two instants.
 func (g *glimpse) within(from, to int64) bool { return g.timeNS >= from && g.lastNS <= to }
 
-// repaired reports whether the receiver of a packet seems to have had it, although only one frame of it was seen: it
-// acknowledged the packet or a later one, or it is a READ response, for which the requester did not ask again.
+// repaired reports whether the receiver of a packet seems to have received it, although only one frame of it was seen:
+// it acknowledged the packet or a later one, or the packet is a READ response that the requester did not request again.
 func (s *survey) repaired(g *glimpse) bool {
 	if g.place&0xff != placeRequest {
 		return true
@@ -191,8 +191,8 @@ func (s *survey) repaired(g *glimpse) bool {
 	return ok && !acked.Before(packet.PSN(g.place>>8&maxUint24))
 }
 
-// answered returns the places of READ and atomic requests that were answered. No responder answers what it has not
-// received, so a request that was not retransmitted and that one capture lacks was missed there.
+// answered returns the places of READ and atomic requests that were answered. A responder answers only what it
+// received, so a capture that lacks such a request without a retransmission missed it.
 func (s *survey) answered() map[uint64]bool {
 	places := make(map[uint64]bool)
 	for i := range s.taps {
@@ -206,8 +206,8 @@ func (s *survey) answered() map[uint64]bool {
 }
 
 // answeredTwice returns the places of READ responses that were transmitted with different contents: a READ that is
-// repeated from the middle starts there with FIRST or ONLY, and newer responses have a newer MSN. What was lost of the
-// earlier ones was not missed by a tap.
+// repeated from the middle starts there with FIRST or ONLY, and newer responses have a newer MSN. A tap did not miss
+// what was lost of the earlier ones.
 func (s *survey) answeredTwice() map[uint64]bool {
 	first, repeated := make(map[uint64]uint64), make(map[uint64]bool)
 	for i := range s.taps {
@@ -224,8 +224,8 @@ func (s *survey) answeredTwice() map[uint64]bool {
 	return repeated
 }
 
-// complete reports whether nothing suggests that one of the taps missed frames. Of packets that either capture shows
-// more often than the other, some were missed: what is lost in between is missing downstream only.
+// complete reports whether nothing suggests that one of the taps missed frames. If either capture shows some packets
+// more often than the other, some were missed: losses in between affect the downstream capture only.
 func (s *survey) complete() bool {
 	list, missed := s.evidence()
 	for i := range list {
@@ -242,8 +242,7 @@ func count(n *int, yes bool) {
 	}
 }
 
-// causes adds the bounds that hold wherever the captures were taken: an answer is seen, at any tap, after what it
-// answers was seen at any.
+// causes adds the bounds that hold wherever the captures were taken: an answer is seen after its request, at any taps.
 func (s *survey) causes(c *clockBounds) {
 	mask := s.taps[0].mask | s.taps[1].mask
 	identified := s.identified()
@@ -345,7 +344,7 @@ const (
 
 // placeByTime decides about a way that nothing else decides: if each host's packets are seen earlier at another
 // capture, whatever the clocks' offset, the captures were taken at the hosts. Else the first is upstream of the second,
-// if that is what the caller says or nothing says otherwise of the way back.
+// if the caller says so or nothing contradicts it on the way back.
 func (s *survey) placeByTime(list []WayReport, way int, ordered bool) {
 	back := slices.IndexFunc(list, func(w WayReport) bool {
 		return w.Source == list[way].Destination && w.Destination == list[way].Source
@@ -380,8 +379,8 @@ type otherPlaces struct {
 	clock    *clockEstimate
 }
 
-// assumed returns the other places that the taps may have if some were taken for granted: those for which the times of
-// causes and effects agree as well.
+// assumed returns the other places that assumed taps may have: those for which the times of causes and effects agree as
+// well.
 func (s *survey) assumed(places []WayReport, clock *clockEstimate, sameClock bool) (list []otherPlaces) {
 	if !slices.ContainsFunc(places, func(w WayReport) bool { return w.Assumed || w.weak }) {
 		return nil
@@ -413,7 +412,7 @@ func (s *survey) upstream(places []WayReport) map[flowKey]bool {
 }
 
 // apart reports whether the captures can be those of two hosts, the first at the source of way if firstUpstream, with a
-// time between them that neither one place nor the drift of the clocks explains.
+// time between them that neither one place nor clock drift explains.
 func (s *survey) apart(way, back int, firstUpstream bool) bool {
 	upstream := make([]bool, len(s.list))
 	upstream[way], upstream[back] = firstUpstream, !firstUpstream
@@ -427,8 +426,8 @@ func (s *survey) apart(way, back int, firstUpstream bool) bool {
 	return err == nil && e.report.Discarded == 0 && e.roomNS > decisiveNS
 }
 
-// apart reports whether every lower bound leaves more than decisiveNS to the upper bounds that are nearest in time,
-// whatever the drift in between. At least decisiveFrames of either kind must show it.
+// apart reports whether every lower bound leaves more than decisiveNS to the nearest upper bounds in time, whatever the
+// drift in between. At least decisiveFrames of either kind must show it.
 func (c *clockBounds) apart() bool {
 	list := slices.Clone(c.list)
 	slices.SortFunc(list, func(a, b bound) int { return cmp.Or(cmp.Compare(a.atNS, b.atNS), cmp.Compare(a.ns, b.ns)) })
@@ -461,8 +460,8 @@ func (c *clockBounds) apart() bool {
 }
 
 // reconcile estimates the clocks for the places that were found. If they contradict the times it takes the places that
-// agree best. What packets show is kept, unless the taps miss frames, so that others look lost in between. Named places
-// are kept unless both hosts send requests, so that either may be the one that the caller means by the requester.
+// agree best. What packets show is kept, unless the taps miss frames, which look like losses in between. Named places
+// are kept unless both hosts send requests, so that the caller may mean either by the requester.
 func (s *survey) reconcile(found []WayReport) (places []WayReport, clock *clockEstimate, bounds clockBounds,
 	err error) {
 	places = found
@@ -509,7 +508,7 @@ func (s *survey) bothRequest() bool {
 	return false
 }
 
-// exchanged tries captures that were named as those of the two hosts the other way round, if the times contradict them.
+// exchanged swaps captures that were named as those of the two hosts, if the times contradict them.
 func (s *survey) exchanged(found []WayReport, clock *clockEstimate, bounds clockBounds, err error) ([]WayReport,
 	*clockEstimate, clockBounds, error) {
 	places := slices.Clone(found)
@@ -522,8 +521,8 @@ func (s *survey) exchanged(found []WayReport, clock *clockEstimate, bounds clock
 	return found, clock, bounds, err
 }
 
-// alternatives returns the other places that the captures may have been taken at: one after the other, or at two hosts.
-// It changes the ways that keep does not want.
+// alternatives returns other possible places of the captures: one after the other, or at two hosts. It changes the ways
+// that keep does not select.
 func alternatives(found []WayReport, keep func(*WayReport) bool) [][]WayReport {
 	var list [][]WayReport
 	for _, first := range []func(w *WayReport) bool{
@@ -550,7 +549,7 @@ func (s *survey) clockFor(places []WayReport) (clock *clockEstimate, bounds cloc
 		upstream[i] = places[i].FirstUpstream
 		mixed = mixed || upstream[i] != upstream[0]
 	}
-	// that stamps are rounded down matters for the estimate only where frames precede their causes
+	// rounding of stamps matters for the estimate only if frames precede their causes
 	for _, tick := range []int64{0, s.tick()} {
 		bounds = clockBounds{tickNS: tick}
 		s.transits(&bounds, upstream, nil)

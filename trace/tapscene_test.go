@@ -13,9 +13,8 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// A scene is a conversation of two hosts whose frames are known at both ends of the path, so that whatever two captures
-// of it are taken to show can be held against the truth. Requests go from 10.0.0.1 to 10.0.0.2; every second one asks
-// for an ACK.
+// A scene is a conversation of two hosts whose frames are known at both ends of the path, so that what two captures
+// show can be compared with the truth. Requests go from 10.0.0.1 to 10.0.0.2; every second one asks for an ACK.
 type scene struct {
 	frames []sceneFrame
 }
@@ -98,7 +97,7 @@ func (p path) play() *scene {
 	return s
 }
 
-// end is a place at which a capture is taken: before what its direction of the requests, and of the answers, passes.
+// end is a place at which a capture is taken: on the sender's or the receiver's side, for requests and for answers.
 type end struct {
 	requestsSent, answersSent bool // it sees them at their sender's end
 	clock                     func(t int64) int64
@@ -247,7 +246,7 @@ func (s *scene) judge(t *testing.T, report *PairReport, numbers []int, upstream 
 	}
 }
 
-// judgeClock holds records against the true times. The first capture's clock is true.
+// judgeClock compares records with the true times. The first capture's clock is true.
 func (s *scene) judgeClock(t *testing.T, checked *Checked, report *PairReport, upstream [2]bool,
 	clock func(int64) int64, ppm float64) {
 	t.Helper()

@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-// tapView opens two captures as what senders sent and what receivers got, on the first one's clock.
+// tapView reads two captures as what senders sent and what receivers got, on the first one's clock.
 type tapView struct {
 	first, second Source
 	o             Options
@@ -14,7 +14,7 @@ type tapView struct {
 	clock         *clockEstimate
 	bounds        clockBounds      // that the clock rests on
 	upstream      map[flowKey]bool // of each way: the first capture is upstream. nil: of all
-	identified    bool             // IPv4 identifications tell frames apart
+	identified    bool             // IPv4 identifications distinguish frames
 	paired        func(s, p *observation)
 	complete      bool  // nothing suggests that a tap missed frames
 	tickNS        int64 // resolution of the coarser clock; 0: nanoseconds, or one clock

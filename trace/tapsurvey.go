@@ -14,7 +14,7 @@ import (
 const surveyLimit = 1 << 14
 
 // A survey is what one pass over each of two captures shows of their clocks and places, before frames are matched one
-// by one. Both keep the same share of packets, chosen by connection and PSN, so that a frame, its repetitions and its
+// by one. Both keep the same sample of packets, chosen by connection and PSN, so that a frame, its repetitions and its
 // acknowledgement are kept together.
 type survey struct {
 	taps [2]tapSurvey
@@ -31,7 +31,7 @@ type tapSurvey struct {
 	mask           uint64 // packets whose hash has one of these bits are not kept
 	frames         int64
 	startNS, endNS int64
-	fine           bool // some stamp is no whole number of microseconds
+	fine           bool // some stamp is not a whole number of microseconds
 }
 
 // A glimpse is what a capture shows of frames with the same content.
@@ -67,7 +67,7 @@ func (s *survey) read(ctx context.Context, tap int, stream *recordStream) error 
 	return stream.each(ctx, func(o *observation) { s.add(tap, o) })
 }
 
-// each hands every record to fn, which may use it for the length of the call.
+// each calls fn with every record, which is valid during the call.
 func (s *recordStream) each(ctx context.Context, fn func(*observation)) error {
 	var o observation
 	for i := 0; ; i++ {
@@ -138,7 +138,7 @@ func (s *survey) add(tap int, o *observation) {
 }
 
 // acknowledges returns the PSN up to which a response shows the SENDs and WRITEs to have been received: requests are
-// executed in order. A NAK is no evidence, as its PSN may be what is wrong.
+// executed in order. A NAK does not count, as its PSN may be wrong.
 func acknowledges(r *Record) (packet.PSN, bool) {
 	switch {
 	case r.Opcode == packet.Acknowledge && r.Syndrome.IsAck(), r.Opcode == packet.AtomicAcknowledge,
@@ -194,7 +194,7 @@ func (s *survey) answerPlace(r *Record) uint64 {
 	return 0
 }
 
-// contentHash tells packets apart by what no switch changes. Retransmissions have the same one.
+// contentHash identifies packets by what no switch changes. Retransmissions have the same one.
 func contentHash(o *observation) uint64 {
 	r := &o.rec
 	h := mix(o.way.a, o.way.b)
@@ -211,8 +211,8 @@ func mix(a, b uint64) uint64 {
 	return hi
 }
 
-// identified reports whether IPv4 identifications tell a frame from its retransmission, and nothing between the taps
-// replaces them.
+// identified reports whether IPv4 identifications distinguish a frame from its retransmission, and nothing between the
+// taps replaces them.
 func (s *survey) identified() bool {
 	same, other := 0, 0
 	values := make(map[uint16]bool)

@@ -6,11 +6,11 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// A template is what all frames with the same headers have in common: addresses, queue pair, opcode, lengths, flags. A
-// connection has a handful of them, so that most frames are decoded by recognising theirs and reading the few fields
+// A template is what frames with the same headers have in common: addresses, queue pair, opcode, lengths, flags. A
+// connection has a handful of them, so most frames are decoded by recognising the template and reading the few fields
 // that differ.
 type template struct {
-	// What is looked at for every frame comes first, in one line of the cache for IPv4.
+	// Fields used for every frame come first, in one cache line for IPv4.
 	length int32  // of the frame
 	sum    uint32 // of the IPv4 header's 16-bit words, in the processor's order, without what may differ
 	at     uint8  // where the BTH ends
@@ -30,7 +30,7 @@ type template struct {
 	_      [templatePad]byte
 }
 
-// templatePad makes templates begin with lines of the cache.
+// templatePad aligns templates with cache lines.
 const templatePad = 56
 
 // extension is the part of the extended headers that a record keeps.
@@ -47,9 +47,9 @@ const (
 
 const templateWords = 8
 
-// What of a frame without VLAN tag and IP options is no part of its template, in the eight-byte words from the
+// The parts of a frame without VLAN tag and IP options that vary within a template, in the eight-byte words from the
 // EtherType on, read little-endian: identification, TTL, checksums, acknowledge request and PSN; in IPv6 flow label and
-// hop limit. The reserved bits beside the acknowledge request are 0 in all frames of a template.
+// hop limit. The reserved bits next to the acknowledge request are 0 in all frames of a template.
 const (
 	maskV4Type, maskV4Flags  = 0x0000_ffff_ffff_ffff, 0xffff_0000_ff00_ffff
 	maskV4Ports, maskV4BTH   = 0xffff_0000_ffff_ffff, 0x0000_ffff_ffff_ffff
@@ -107,7 +107,7 @@ type templates struct {
 	slots []uint16 // index + 1, a power of two of them, at most half full
 }
 
-// maxTemplates bounds the memory that a hostile capture can take. Frames beyond it are decoded field by field.
+// maxTemplates bounds the memory for a hostile capture. Further frames are decoded field by field.
 const maxTemplates = 1 << 12
 
 // match returns the index of the template of a frame, or −1.
@@ -158,9 +158,9 @@ func (t *templates) find(words *[templateWords]uint64, length int, hash uint64) 
 	return -1
 }
 
-// is compares the words in line: arrays of this length are compared by a call.
+// is compares the words inline: arrays of this length would be compared by a call.
 func (c *template) is(w *[templateWords]uint64) bool {
-	// In Go ^ and | bind alike.
+	// In Go ^ and | have the same precedence.
 	d := (c.words[0] ^ w[0]) | (c.words[1] ^ w[1]) | (c.words[2] ^ w[2]) | (c.words[3] ^ w[3])
 	return d|(c.words[4]^w[4])|(c.words[5]^w[5])|(c.words[6]^w[6])|(c.words[7]^w[7]) == 0
 }
@@ -174,13 +174,13 @@ func (c *template) holds(frame []byte) bool {
 	const ip = packet.EthernetLen
 	h := frame[ip : ip+packet.IPv4Len : ip+packet.IPv4Len]
 	checksum := uint32(binary.LittleEndian.Uint16(h[10:]))
-	// The sum of all words, the checksum included, is 0xffff; in which order their bytes are read does not matter.
+	// The sum of all words, checksum included, is 0xffff; byte order does not matter.
 	sum := c.sum + uint32(binary.LittleEndian.Uint16(h[4:])) + uint32(h[8]) + checksum
 	sum = sum>>16 + sum&0xffff
 	return sum>>16+sum&0xffff == 0xffff && checksum != 0xffff
 }
 
-// constantSum returns what of the sum of an IPv4 header's words does not depend on identification, TTL and checksum.
+// constantSum returns the sum of an IPv4 header's words without identification, TTL and checksum.
 func constantSum(ip []byte) uint32 {
 	sum := uint32(0)
 	for i := 0; i < packet.IPv4Len; i += 2 {

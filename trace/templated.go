@@ -2,8 +2,8 @@ package trace
 
 import "candela.dev/candela/packet"
 
-// templated does for a mirror copy of a template, data at some place of the file, what decoding it to a record and
-// adding that does (a test compares the two), or returns false, with nothing done, where there is more to say of it.
+// templated does the same as decoding a mirror copy of a template and adding the record (a test compares the two). It
+// returns false and does nothing if the frame needs that.
 func (s *scan) templated(data []byte, number uint64, offset int64) bool {
 	index := s.dec.templates.match(data)
 	if index < 0 {
@@ -48,7 +48,7 @@ func (s *scan) templated(data []byte, number uint64, offset int64) bool {
 	return true
 }
 
-// takesTemplated reports whether the conditions on mirror copies are all that the scan wants to know.
+// takesTemplated reports whether the scan checks only the conditions on mirror copies.
 func (s *scan) takesTemplated() bool {
 	return s.o.Format == FormatMirror && s.inference == nil && s.recording != nil && s.time.perWay == nil
 }

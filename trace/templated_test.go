@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What the check says of copies that it takes by their templates is what it says of them as records.
+// The check of copies by their templates has the same result as that of records.
 func TestCopiesTakenByTemplatesAreCheckedLikeAnyOther(t *testing.T) {
 	_, connections := benchTrace(t, 1)
 	taken := 0

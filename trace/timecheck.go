@@ -9,10 +9,10 @@ import (
 // whose mirror sequence and clock are read at different stages (spec §4).
 const luminaDisorderNS = 50
 
-// wayPort is where a way has its source port, above the destination QPN and the IP version.
+// wayPort is the bit offset of a way's source port, above the destination QPN and the IP version.
 const wayPort = 40
 
-// timeCheck is condition 2: stamps do not decrease. The wrap was already resolved by the decoder's TimeUnwrapper.
+// timeCheck is condition 2: stamps do not decrease. The decoder's TimeUnwrapper has resolved the wrap.
 type timeCheck struct {
 	tolerance int64 // ns below the latest stamp that another way may be
 	started   bool
@@ -31,8 +31,8 @@ func newTimeCheck(format Format, disorderNS int64) *timeCheck {
 	case format == FormatLumina:
 		c.tolerance = luminaDisorderNS
 	case disorderNS > 0:
-		// A switch spreads packets over its queues by addresses and ports, and what is in one queue is stamped in order. One
-		// connection may use several source ports, and so several queues.
+		// A switch spreads packets over its queues by addresses and ports, and stamps each queue in order. One connection may
+		// use several source ports, and so several queues.
 		c.tolerance, c.perFlow = disorderNS, true
 	}
 	if c.tolerance > 0 {

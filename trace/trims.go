@@ -10,12 +10,12 @@ import (
 // A TrimReaction says what a host does with the header of a packet whose payload a switch cut off.
 type TrimReaction uint8
 
-// Trim reactions. Unknown ones show in the trace: a host that asks for a packet that nothing but its trimmed header
-// named reacts.
+// Trim reactions. Unknown ones show in the trace: a host that requests a packet that only its trimmed header named
+// reacts.
 const (
 	TrimReactionUnknown TrimReaction = iota
 	TrimIgnored                      // dropped, as damaged packets are
-	TrimAnswered                     // a request by a NAK at once, a READ response by repeating the READ request
+	TrimAnswered                     // a request by an immediate NAK, a READ response by repeating the READ request
 )
 
 // TrimReactions are those of both hosts of a test.
@@ -31,8 +31,8 @@ func (t TrimReactions) Receiver(flow FlowID) TrimReaction {
 	return t.Responder
 }
 
-// A Cut is one trim that happened, with what the mirror copy does not carry: it shows the packet before (entries.json
-// has it).
+// A Cut is one trim with what the mirror copy, which shows the packet before, does not carry; it comes from
+// entries.json.
 type Cut struct {
 	Flow  FlowID // that the packet travels on
 	PSN   packet.PSN
@@ -40,11 +40,11 @@ type Cut struct {
 	Size  int    // bytes kept, from the IP header on
 	DSCP  uint8
 	Flags packet.TrimFlags
-	// Unmarked: the receiver looks for another DSCP, so that to it the header is a damaged packet whatever its reaction.
+	// Unmarked: the receiver expects another DSCP, so it takes the header for a damaged packet.
 	Unmarked bool
 }
 
-// Cuts finds the cut that a trimmed packet suffered, in one pass over a trace.
+// Cuts finds the cut of each trimmed packet, in one pass over a trace.
 type Cuts struct {
 	connections *Connections
 	known       map[cutKey][]Cut
@@ -69,8 +69,8 @@ func NewCuts(connections *Connections, cuts []Cut) *Cuts {
 	return c
 }
 
-// Of returns the cut of r, the next trimmed packet of the trace; nil: none is known. Entries that found the packet too
-// short to be cut are passed over.
+// Of returns the cut of r, the next trimmed packet of the trace; nil: unknown. Entries that found the packet too short
+// to be cut are skipped.
 func (c *Cuts) Of(r *Record) *Cut {
 	k := cutKey{r.Flow, r.PSN}
 	list := c.known[k]
@@ -96,8 +96,8 @@ func (c *Cuts) ipLength(r *Record) int {
 		r.PadCount) + packet.ICRCLen
 }
 
-// WithTrims returns the trace with what a test says about its hosts and about the cuts: headers that their receiver
-// can't recognise get the flag TrimUnmarked.
+// WithTrims returns the trace with what a test knows of its hosts and of the cuts: headers that their receiver cannot
+// recognise get the flag TrimUnmarked.
 func (c *Checked) WithTrims(t TrimReactions, cuts []Cut) *Checked {
 	other := *c
 	other.meta.TrimReactions = t
@@ -119,7 +119,7 @@ func (c *Checked) WithTrims(t TrimReactions, cuts []Cut) *Checked {
 	return &other
 }
 
-// HeaderArrives reports whether the receiver of r gets the header of a trimmed packet that it can recognise.
+// HeaderArrives reports whether the receiver of r gets a trimmed header that it can recognise.
 func (r *Record) HeaderArrives() bool {
 	return r.Event == EventTrim && r.Flags&(Passed|TrimUnmarked) == Passed
 }

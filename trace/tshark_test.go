@@ -21,7 +21,7 @@ func TestTsharkReadsOurTraces(t *testing.T) {
 	if err := os.WriteFile(path, file, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	// The payload is zeros, which tshark would take for RPC over RDMA, and find wanting.
+	// tshark would take the payload, zeros, for RPC over RDMA and complain.
 	out, err := exec.Command(tshark, "-r", path, "--disable-protocol", "rpcordma", "-o", "ip.check_checksum:TRUE", "-T",
 		"fields", "-e", "frame.time_epoch", "-e", "eth.src", "-e", "eth.dst",
 		"-e", "ip.ttl", "-e", "ip.checksum.status", "-e", "udp.dstport", "-e", "infiniband.bth.opcode", "-e",

@@ -10,9 +10,9 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// A capture may hold each frame twice: of a SPAN port that copies both directions, of an interface list with the same
-// packet on two of them, or of both sides of a router. Twins are equal but for their MAC addresses, TTL and what
-// depends on it, and are captured one right after the other, whereas a retransmission comes a round trip later.
+// A capture may hold each frame twice: from a SPAN port that copies both directions, from two interfaces with the same
+// packet, or from both sides of a router. Twins differ only in their MAC addresses, TTL and what depends on it, and are
+// captured one right after the other, whereas a retransmission comes a round trip later.
 
 // twinWindowNS is how long after a frame its twin may come: the transit of a switch or router with full queues.
 const twinWindowNS = 200_000
@@ -20,19 +20,18 @@ const twinWindowNS = 200_000
 // twinSample is how many RoCE frames decide whether a capture holds twins.
 const twinSample = 20_000
 
-// twinsMissing is the largest share of frames without a twin in a capture of twins, which may miss some. Go-back-N
-// alone repeats as large a share of the requests now and then, but not of the responses, too, nor under the same IPv4
-// identifications.
+// twinsMissing is the largest share of frames without a twin in a capture of twins, which may miss some. Go-back-N can
+// repeat as large a share of the requests, but not of the responses, too, nor with the same IPv4 identifications.
 const twinsMissing = 0.2
 
 // twinRecent is how many frames are looked back over.
 const twinRecent = 1 << 12
 
-// twinRule says which frames of a capture are second sights of the frame before them.
+// twinRule says which frames of a capture are second copies of the frame before them.
 type twinRule struct {
 	windowNS int64
 	hops     int  // by how much the second one's TTL is lower
-	marked   bool // some second sight has CE and the first one does not
+	marked   bool // some second copy has CE and the first one does not
 }
 
 // String says it for people.
@@ -68,7 +67,7 @@ func newTwins(windowNS int64, hops int) *twins {
 		byHash: make(map[uint64]int, twinRecent)}
 }
 
-// twin reports whether f is the second sight of a RoCE frame, how long after the first it came, and by how much its TTL
+// twin reports whether f is the second copy of a RoCE frame, how long after the first it came, and by how much its TTL
 // is lower.
 func (t *twins) twin(f *Frame) (gapNS int64, hops int, ok, roce bool) {
 	s, isRoCE, err := locateRoCE(f.Data, packet.Port)
@@ -130,7 +129,7 @@ func twinHash(b []byte) uint64 {
 	return h
 }
 
-// findTwins looks whether the capture holds its frames twice. The rule is nil if it does not.
+// findTwins returns the rule if the capture holds its frames twice, else nil.
 func findTwins(ctx context.Context, src Source) (*twinRule, error) {
 	t := newTwins(twinWindowNS, -1)
 	var e twinEvidence
@@ -189,11 +188,11 @@ func (e *twinEvidence) add(f *Frame, second bool, gapNS int64, hops int) {
 	}
 }
 
-// rule returns which frames are second sights, or nil if the capture does not hold frames twice.
+// rule returns which frames are second copies, or nil if the capture does not hold frames twice.
 func (e *twinEvidence) rule() *twinRule {
 	const few = 8
 	if len(e.gaps) == 0 || len(e.gaps) < few && 2*len(e.gaps) != e.frames {
-		return nil // too few to tell, unless each frame has its twin
+		return nil // too few to decide, unless each frame has its twin
 	}
 	slices.Sort(e.gaps)
 	rule := &twinRule{windowNS: min(twinWindowNS, 4*e.gaps[len(e.gaps)*9/10]+1000)}

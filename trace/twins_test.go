@@ -7,7 +7,7 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// burst is ten requests, an ACK for each pair of them, and copies of some, by what makes them.
+// burst is ten requests, an ACK for each pair of them, and the copies that copies makes.
 func burst(t *testing.T, copies func(at int64, frame []byte, request bool) []written) Source {
 	t.Helper()
 	var list []written
@@ -70,8 +70,7 @@ func TestFramesThatACaptureHoldsTwiceAreLeftOut(t *testing.T) {
 	}
 }
 
-// TestMarksOfFramesThatAreLeftOut looks at what the second sights of frames show: marks that are made between the two
-// places.
+// TestMarksOfFramesThatAreLeftOut checks marks that are made between the two places, which only second copies show.
 func TestMarksOfFramesThatAreLeftOut(t *testing.T) {
 	for name, tc := range map[string]struct {
 		first, second bool

@@ -237,8 +237,7 @@ func TestTrimsThatReceiversCannotRecogniseAreFlagged(t *testing.T) {
 		{ID: 3, Flow: 0, PSN: 4, Flags: Sent | Passed, Event: EventTrim, Opcode: packet.WriteMiddle, PayloadLen: 100},
 		{ID: 4, Flow: 0, PSN: 5, Flags: Sent | Passed, Event: EventTrim, Opcode: packet.WriteMiddle, PayloadLen: 100},
 	}
-	// In the wrong order, as several files may give them; an entry that found the packet too short to be cut is passed
-	// over.
+	// In the wrong order, as several files may have them; an entry that found the packet too short to be cut is skipped.
 	cuts := []Cut{{Flow: 0, PSN: 4, Nth: 3, Size: 64, Unmarked: true}, {Flow: 0, PSN: 4, Nth: 1, Size: 64},
 		{Flow: 0, PSN: 4, Nth: 2, Size: 9000}}
 	c := CheckedRecords(Meta{}, list).WithTrims(TrimReactions{}, cuts)
@@ -429,8 +428,8 @@ func TestClockReportsReadAsTheyAreMeant(t *testing.T) {
 	}
 }
 
-// TestOneFactAfterTheOtherDecidesWhichCaptureIsUpstream has the evidence of one kind, and against it that of a later
-// one.
+// TestOneFactAfterTheOtherDecidesWhichCaptureIsUpstream has evidence of one kind, and contrary evidence of a
+// lower-ranked kind.
 func TestOneFactAfterTheOtherDecidesWhichCaptureIsUpstream(t *testing.T) {
 	none := [2]float64{}
 	for _, tc := range []struct {
@@ -543,8 +542,8 @@ func TestWhatShowsThatACaptureHoldsFramesTwice(t *testing.T) {
 	}
 }
 
-// TestAReadResponseThatIsLostInBetweenIsNotMissedByTheSecondTap repeats a READ from the response on that was lost: the
-// new response starts a message and is another packet for that.
+// TestAReadResponseThatIsLostInBetweenIsNotMissedByTheSecondTap repeats a READ from the lost response on: the new
+// response starts a message, so it is a different packet.
 func TestAReadResponseThatIsLostInBetweenIsNotMissedByTheSecondTap(t *testing.T) {
 	const lost, second, before, after = 1, 2, 3, 4
 	for _, tc := range []struct {

@@ -12,7 +12,7 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// Kinds of a family: values that kinds share are one column, and a kind need not have a value.
+// Kinds of a family: a value that kinds share is one column, and a kind need not have a value.
 var kinds = []trace.DecisionKind{
 	{Name: "admitted", Values: []trace.DecisionValue{{Name: "limit", Unit: "bytes"}, {Name: "pool"}}},
 	{Name: "evicted", Causes: []string{"", "rank"}, Values: []trace.DecisionValue{{Name: "pool"}, {Name: "victim-rank"}}},

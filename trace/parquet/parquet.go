@@ -1,6 +1,6 @@
 // Package parquet writes flat tables of integers and words as Apache Parquet files (format version 1): plain values,
-// compressed with Snappy. It is as much of the format as records of switches need: a library for all of it made every
-// command of Candela start slower by a quarter.
+// compressed with Snappy. It covers what records of switches need: a complete library made every command of Candela
+// start slower by a quarter.
 package parquet
 
 import (
@@ -68,7 +68,7 @@ func (p *Writer) write(b []byte) {
 	}
 }
 
-// Int gives the row a number in a column; one that is unsigned has the same bits.
+// Int sets a number in a column of the row; unsigned numbers have the same bits.
 func (p *Writer) Int(at int, v int64) {
 	c := p.given(at, true)
 	c.values = binary.LittleEndian.AppendUint64(c.values, uint64(v))
@@ -155,7 +155,7 @@ func (c *column) levels() []byte {
 	return b
 }
 
-// Close writes what is left and the footer. It does not close what is below.
+// Close writes the rest and the footer. It does not close the underlying writer.
 func (p *Writer) Close() error {
 	if p.pending > 0 {
 		p.flush()

@@ -1,5 +1,4 @@
-// Package wireshark holds Candela's dissectors for Wireshark and tshark: NDP, and what mirror copies of RoCE packets
-// carry.
+// Package wireshark has Candela's dissectors for Wireshark and tshark: NDP, and mirror copies of RoCE packets.
 package wireshark
 
 import (

@@ -1,8 +1,8 @@
 // Package oracle decides small traces of one reliable connection by exhaustive search: could an endpoint that follows
 // the standard have produced what the tap saw? It is test support. Production code does not import it, and it shares
 // nothing with the analyzers that it judges: the endpoints in requester.go and responder.go are nondeterministic
-// machines written from IBTA volume 1, chapter 9. docs/reference/oracle-choices.md lists each choice that they allow, with its
-// clause.
+// machines written from IBTA volume 1, chapter 9. docs/reference/oracle-choices.md lists each choice that they allow,
+// with its clause.
 //
 // The tap is at the switch. A frame from an endpoint left it before the tap saw the frame; a frame towards an endpoint
 // arrives after that; each direction is FIFO. So the only freedom is how many of the frames that passed towards an

@@ -58,7 +58,7 @@ func TestErrorsOfFilesBeginWithTheirPlaceAndHintAtWhatWasMeant(t *testing.T) {
 			`:2:1: switch_under_test: unknown key (did you mean "switch-under-test"?)`},
 		{"dut", "name: x\ndut: {model: ndp}\n" + network, `:2:1: dut: unknown key (did you mean "switch-under-test"?)`},
 		{"no switch at all", "name: x\n" + network, `:1:1: switch-under-test: is missing`},
-		{"a switch in a NIC test", "name: x\nswitch: {}\ntraffic: {}\n", "a test of a switch has switch-under-test and\n"},
+		{"a switch in a NIC test", "name: x\nswitch: {}\ntraffic: {}\n", "a test of a switch has switch-under-test and"},
 		{"a key of traffic at the top", "name: x\nmtu: 1024\ntraffic: {}\n", ":2:1: mtu: unknown key: it belongs in traffic"},
 		{"events", "name: x\ntraffic: {events: []}\n",
 			`:2:11: traffic.events: unknown key (did you mean "data-pkt-events"?)`},

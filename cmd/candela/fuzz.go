@@ -17,6 +17,7 @@ import (
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/exploration"
+	"candela.dev/candela/orchestrator/plan"
 	"candela.dev/candela/orchestrator/reduction"
 	"candela.dev/candela/orchestrator/report"
 	"candela.dev/candela/orchestrator/report/site"
@@ -81,7 +82,11 @@ func loadBase(file string) (*config.Test, error) {
 	if config.IsSwitchTest(data) {
 		return nil, fmt.Errorf("%s is a test of a switch; candela fuzz takes tests of NICs, as configs/quickstart.yml", file)
 	}
-	return config.Load(file, configOptions(""))
+	base, err := config.Load(file, configOptions(""))
+	if err != nil {
+		return nil, err
+	}
+	return base, plan.Unambiguous([]*config.Test{base}, data)
 }
 
 func fuzz(cmd *cobra.Command, file string, f fuzzFlags) (err error) {

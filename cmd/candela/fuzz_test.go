@@ -86,3 +86,20 @@ func TestFuzzNamesATestOfASwitchAsSuch(t *testing.T) {
 		t.Errorf("status %d, want 2 and what the file is:\n%s", status, stderr)
 	}
 }
+
+func TestFuzzAndDetectRefuseAnAmbiguousIter(t *testing.T) {
+	file := fileOf(t, firstTest)
+	if err := os.Mkdir(filepath.Join(filepath.Dir(file), "detect"), 0o777); err != nil { // where detect expects bugs' tests
+		t.Fatal(err)
+	}
+	for _, command := range [][]string{
+		{"fuzz", file, "--runs", "1", "--corpus", t.TempDir()},
+		{"detect", "--configs", filepath.Dir(file), "--profiles", "spec", "--scenarios", "0"},
+	} {
+		status, _, stderr := candela(t, command...)
+		if status != orchestrator.ExitUsage || !strings.Contains(stderr, file+":3:3: traffic.iter-scope: is missing") ||
+			!strings.Contains(stderr, "\n     3 +   iter-scope: packet\n") {
+			t.Errorf("%v: exit status %d\n%s", command, status, stderr)
+		}
+	}
+}

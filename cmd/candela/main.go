@@ -76,7 +76,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) orchestra
 		status = orchestrator.ExitInfrastructure
 	}
 	if err != nil {
-		fmt.Fprintf(stderr, "%s%v\n", errorPrefix(err), err)
+		printError(stderr, err)
 	}
 	return status
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -56,7 +57,7 @@ func (r *refusal) exit() orchestrator.Exit {
 func (r *refusal) say(w io.Writer, json bool) {
 	switch {
 	case r.wrong:
-		fmt.Fprintf(w, "candela: %v\n", r.reason)
+		printError(w, r.reason)
 	case json:
 		fmt.Fprintf(w, "refused: %s\n", r.brief())
 	}
@@ -73,7 +74,8 @@ func allRefused(list []refusal) error {
 
 // report is the line of a test in the summary of several.
 func (r *refusal) report() *report.Report {
-	rep := &report.Report{Name: strings.TrimSuffix(filepath.Base(r.file), ".yml"), File: r.file, Testbed: r.testbed}
+	base := filepath.Base(r.file)
+	rep := &report.Report{Name: cmp.Or(strings.TrimSuffix(base, ".yml"), base), File: r.file, Testbed: r.testbed}
 	if r.wrong {
 		rep.Wrong = r.brief()
 	} else {

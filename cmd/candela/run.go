@@ -239,7 +239,7 @@ func warn(plans []planned, stderr io.Writer) {
 		for _, w := range p.Warnings {
 			text := w.String()
 			if !seen[text] {
-				fmt.Fprintf(stderr, "warning: %s\n", text)
+				printProblem(stderr, "warning: "+text)
 			}
 			seen[text] = true
 		}
@@ -497,7 +497,14 @@ func (s *suite) summaries() error {
 		if err := apart(len(s.order)); err != nil {
 			return err
 		}
-		return report.SuiteText(s.cmd.OutOrStdout(), s.singles, s.textOptions())
+		return report.SuiteText(s.cmd.OutOrStdout(), s.singles, s.ofSweeps(), s.textOptions())
 	}
 	return nil
+}
+
+// ofSweeps returns the reports of points of sweeps.
+func (s *suite) ofSweeps() []*report.Report {
+	return slices.DeleteFunc(slices.Clone(s.reports), func(r *report.Report) bool {
+		return slices.Contains(s.singles, r)
+	})
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,6 +29,6 @@ func loadWaivers(file string) (*orchestrator.Waivers, error) {
 // warnOfWaivers prints which waivers expired or matched nothing.
 func warnOfWaivers(cmd *cobra.Command, w *orchestrator.Waivers) {
 	for _, text := range w.Warnings() {
-		fmt.Fprintf(cmd.ErrOrStderr(), "warning: %s\n", text)
+		printProblem(cmd.ErrOrStderr(), "warning: "+text)
 	}
 }

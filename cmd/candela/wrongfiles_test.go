@@ -43,7 +43,7 @@ func TestAWrongFileFailsItselfAndNotTheSuite(t *testing.T) {
 		{"with a wrong option nothing", map[string]string{"a.yml": plain, "b.yml": plain}, []string{"--point", "1"},
 			orchestrator.ExitUsage, []string{"--point: "}},
 		{"tests of one name", map[string]string{"a.yml": plain, "b.yml": plain}, nil, orchestrator.ExitPass,
-			[]string{"plain (", "a.yml)", "b.yml)", "2 runs: 2 pass"}},
+			[]string{"plain", "a.yml)", "b.yml)", "2 runs: 2 pass"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()

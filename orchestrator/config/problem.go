@@ -40,21 +40,11 @@ func (p Problem) String() string {
 	return b.String()
 }
 
-// indented returns why on lines of its own, broken where they get long.
+// indented returns why on lines of its own. Whoever prints it breaks what is too long for its place.
 func indented(why string) string {
-	const width = 118
 	var b strings.Builder
 	for line := range strings.Lines(why) {
-		line = strings.TrimRight(line, "\n")
-		for len(line) > width {
-			end := strings.LastIndexByte(line[:width], ' ')
-			if end <= 0 {
-				break
-			}
-			b.WriteString("\n  " + line[:end])
-			line = line[end+1:]
-		}
-		b.WriteString("\n  " + line)
+		b.WriteString("\n  " + strings.TrimRight(line, "\n"))
 	}
 	return b.String()
 }

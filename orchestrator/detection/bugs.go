@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -135,13 +136,22 @@ func (b *Bench) load(bug rdma.BugInfo, profile string) (t *config.Test, err erro
 	}
 	for _, o := range options {
 		if t, err = config.Load(b.Config(bug), o); err == nil {
-			_, err = plan.New(t)
+			err = unambiguous(t, b.Config(bug))
 		}
 		if err == nil {
 			break
 		}
 	}
 	return t, err
+}
+
+// unambiguous reports whether the test of a file can run and says which transmissions its events name.
+func unambiguous(t *config.Test, file string) error {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	return plan.Unambiguous([]*config.Test{t}, data)
 }
 
 // BugTest returns the test of a fault on a profile, without the fault if sound.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/orchestrator/plan"
 	"candela.dev/candela/orchestrator/reduction"
 )
 
@@ -71,6 +72,9 @@ func (b *Bench) examples(profile string) ([]*config.Test, error) {
 			}
 			points, err := config.LoadAll(file, b.options(profile))
 			if err != nil {
+				return nil, err
+			}
+			if err := plan.Unambiguous(points, data); err != nil {
 				return nil, err
 			}
 			tests = append(tests, points...)

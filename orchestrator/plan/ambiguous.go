@@ -37,3 +37,17 @@ func RefuseAmbiguous(plans []*Plan, source []byte) error {
 	missing.Lines = first.Corrected(source, iterScope, injector.IterPacket.String())
 	return config.NewError(append(problems, missing))
 }
+
+// Unambiguous plans the points of one file, whose text is source. It returns an error if one cannot run, or if which
+// transmission an event names is not decided.
+func Unambiguous(points []*config.Test, source []byte) error {
+	plans := make([]*Plan, len(points))
+	for i, t := range points {
+		p, err := New(t)
+		if err != nil {
+			return err
+		}
+		plans[i] = p
+	}
+	return RefuseAmbiguous(plans, source)
+}

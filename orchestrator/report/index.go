@@ -46,14 +46,11 @@ const maxEntryFindings = 30
 // Entry returns r as a line of an index.
 func (r *Report) Entry() Entry {
 	e := Entry{
-		Name: oneLine(r.Name), Word: r.word(), Class: verdictClass(r.Verdict), File: oneLine(r.File),
+		Name: testName(r), Word: r.word(), Class: verdictClass(r.Verdict), File: oneLine(r.File),
 		Testbed: oneLine(r.Testbed), Brief: oneLine(r.inBrief()), FlowWord: r.flowWord(),
 	}
 	for _, f := range r.Metadata {
 		e.Metadata = append(e.Metadata, oneLine(f.Name+" "+f.Value))
-	}
-	if e.Name == "" {
-		e.Name = "(no name)"
 	}
 	if r.Testbed != "" {
 		e.Seed = strconv.FormatUint(r.Seed, 10)

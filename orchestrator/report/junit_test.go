@@ -170,7 +170,7 @@ func TestASummaryCountsErrorsAndWhatWasNotRun(t *testing.T) {
 	broken.Verdict, broken.Broken, broken.Reasons = analyzers.Invalid, true, []string{"agent is gone"}
 	unrun := &Report{Name: "last", File: "last.yml", NotRun: "the command was stopped"}
 	var b bytes.Buffer
-	if err := SuiteText(&b, []*Report{passing(), broken, unrun}, TextOptions{}); err != nil {
+	if err := SuiteText(&b, []*Report{passing(), broken, unrun}, nil, TextOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"2 runs: 1 pass, 0 fail, 0 invalid, 1 error; 1 not run", "NOT RUN  last", "ERROR",

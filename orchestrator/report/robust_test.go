@@ -75,7 +75,7 @@ func TestAnyReportCanBePrinted(t *testing.T) {
 		var text, suite, junit, page bytes.Buffer
 		for _, err := range []error{
 			Text(&text, r, TextOptions{Width: rapid.IntRange(-5, 200).Draw(t, "width"), Verbose: true}),
-			SuiteText(&suite, []*Report{r, r}, TextOptions{}),
+			SuiteText(&suite, []*Report{r, r}, nil, TextOptions{}),
 			JUnit(&junit, []*Report{r}), HTML(&page, r),
 		} {
 			if err != nil {

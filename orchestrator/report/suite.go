@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,9 +19,10 @@ const maxPassingRuns = 30
 const maxSeeds = 8
 
 // SuiteText writes the summary of several runs: a line for each, the verdicts counted, the rules violated in how many
-// runs of each test, tests whose repeats disagree, and where to look first.
-func SuiteText(w io.Writer, reports []*Report, o TextOptions) error {
-	s := suite{printer: newPrinter(w, o), reports: reports, names: newNaming(reports), verbose: o.Verbose}
+// runs of each test, tests whose repeats disagree, and where to look first. The runs of sweeps, which have tables of
+// their own, are counted with the others.
+func SuiteText(w io.Writer, reports, swept []*Report, o TextOptions) error {
+	s := suite{printer: newPrinter(w, o), reports: reports, swept: swept, names: newNaming(reports), verbose: o.Verbose}
 	s.runs()
 	s.counts()
 	s.rules()
@@ -32,13 +34,14 @@ func SuiteText(w io.Writer, reports []*Report, o TextOptions) error {
 type suite struct {
 	*printer
 	reports []*Report
+	swept   []*Report // runs of sweeps
 	names   naming
 	verbose bool
 }
 
 func (s *suite) runs() {
 	tab := table{columns: []column{{"", false}, {"test", false}, {"repeat", true}, {"seed", true}, {"packets", true},
-		{"", false}}}
+		{"", false}}, keys: 2}
 	passing, hidden := 0, 0
 	for _, r := range s.reports {
 		if r.Verdict == analyzers.Pass {
@@ -69,7 +72,16 @@ func (s *suite) runs() {
 	}
 }
 
-func testName(r *Report) string { return cmp.Or(oneLine(r.Name), "(no name)") }
+// testName is the name of the test; what has none is called by its file or directory.
+func testName(r *Report) string {
+	name := oneLine(r.Name)
+	for _, path := range []string{r.File, r.Dir} {
+		if name == "" && path != "" {
+			name = oneLine(filepath.Base(path))
+		}
+	}
+	return cmp.Or(name, "(no name)")
+}
 
 // naming tells tests of one name apart: by name, the files that have a test of it.
 type naming map[string][]string
@@ -129,7 +141,8 @@ func ruleNames(findings []*Finding) []string {
 func (s *suite) counts() {
 	n := map[analyzers.Verdict]int64{}
 	var refused, wrong, notRun, broken int64
-	for _, r := range s.reports {
+	all := slices.Concat(s.reports, s.swept)
+	for _, r := range all {
 		switch {
 		case r.Refused != "":
 			refused++
@@ -144,7 +157,11 @@ func (s *suite) counts() {
 		}
 	}
 	s.newline()
-	s.styled(plural(int64(len(s.reports))-refused-wrong-notRun, "run")+": ", plain)
+	s.styled(plural(int64(len(all))-refused-wrong-notRun, "run"), plain)
+	if n := ran(s.swept); n > 0 {
+		s.styled(", "+grouped(n)+" of them of sweeps", plain)
+	}
+	s.styled(": ", plain)
 	for i, v := range []analyzers.Verdict{analyzers.Pass, analyzers.Fail, analyzers.Invalid} {
 		if i > 0 {
 			s.styled(", ", plain)
@@ -171,6 +188,16 @@ func (s *suite) counts() {
 		s.styled("; "+plural(refused, "test")+" refused: not for this testbed", plain)
 	}
 	s.newline()
+}
+
+// ran returns how many reports are of runs.
+func ran(reports []*Report) (n int64) {
+	for _, r := range reports {
+		if r.unrun() == "" {
+			n++
+		}
+	}
+	return n
 }
 
 // test is the runs of one test, repeats or points of a sweep.

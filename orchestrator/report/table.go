@@ -123,7 +123,11 @@ func (t *table) parts(room int) []*table {
 		part = append(part, i)
 		used += columnGap
 	}
-	return append(parts, t.of(part))
+	parts = append(parts, t.of(part))
+	if full := slices.DeleteFunc(slices.Clone(parts), func(p *table) bool { return len(p.rows) == 0 }); len(full) > 0 {
+		return full
+	}
+	return parts[:1] // a table without rows is its heading
 }
 
 // pick appends the first n columns to list.

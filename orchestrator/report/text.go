@@ -78,7 +78,7 @@ func verdictStyle(v analyzers.Verdict) style {
 const headIndent = 9 // of what stands below the name: "INVALID  "
 
 func (t *textReport) verdict() {
-	t.labelled(0, headIndent, cell{t.word(), verdictStyle(t.Verdict)}, cmp.Or(t.Name, "(no name)"), bold)
+	t.labelled(0, headIndent, cell{t.word(), verdictStyle(t.Verdict)}, testName(t.Report), bold)
 }
 
 // word is the headline: the verdict in capitals, or that there is none because something failed that was not under

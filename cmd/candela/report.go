@@ -107,7 +107,11 @@ func commandLine(cmd *cobra.Command, args []string) string {
 		case pflag.SliceValue:
 			words = append(words, "--"+f.Name+"="+strings.Join(v.GetSlice(), ","))
 		default:
-			words = append(words, "--"+f.Name+"="+v.String())
+			if v.Type() == "bool" && v.String() == "true" {
+				words = append(words, "--"+f.Name)
+			} else {
+				words = append(words, "--"+f.Name+"="+v.String())
+			}
 		}
 	})
 	for i, word := range words {

@@ -48,7 +48,7 @@ func openBrowser(t *testing.T) *browser {
 		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()),
 		chromedp.WSURLReadTimeout(40 * time.Second),
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 150*time.Second)
 	t.Cleanup(cancel)
 	ctx, closeAll := chromedp.NewExecAllocator(ctx, options...)
 	t.Cleanup(closeAll)
@@ -125,7 +125,7 @@ func (b *browser) quiet() {
 // eventually waits until an expression holds. While one page follows another there is none to ask.
 func (b *browser) eventually(expression string) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(b.ctx, 30*time.Second)
 	defer cancel()
 	for {
 		var ok bool
@@ -151,6 +151,7 @@ func browsedSite(t *testing.T) string {
 	for _, c := range configs {
 		args = append(args, filepath.Join("../../configs", c))
 	}
+	args = append(args, failingSwitchTest(t))
 	_, stdout, stderr := candela(t, args...)
 	site := filepath.Join(dir, "report")
 	if !strings.Contains(stdout, filepath.Join(site, "index.html")) {
@@ -159,26 +160,38 @@ func browsedSite(t *testing.T) string {
 	return site
 }
 
+// failingSwitchTest writes a test of a switch whose hosts forget NACKs.
+func failingSwitchTest(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "without-nacks.yml")
+	text := `name: without-nacks
+topology: {kind: single-switch, hosts: 5, link: {gbps: 100, delay-ns: 500}}
+switch-under-test: {model: ndp-ideal, data-queue-bytes: 12000, header-queue-bytes: 25600}
+hosts: {transport: ndp, initial-window: 60, rto-us: 1000, bugs: [forgets-nack]}
+workload: [incast: {senders: 4, packets: 80}]
+taps: {capture: true}
+series-us: 2
+`
+	if err := os.WriteFile(file, []byte(text), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
 func TestASiteIsOneGlanceAndOneClickToThePacket(t *testing.T) {
 	b := openBrowser(t)
 	b.site = browsedSite(t)
 	pages := []string{"index.html", "sweeps/1.html", "runs/nack-plus-one.html", "runs/dcqcn.html",
-		"runs/switch-incast-droptail.html", "runs/slow-dumper.html"}
-	for _, width := range []int64{400, 1000, 1600} {
-		b.do(emulation.SetDeviceMetricsOverride(width, 900, 1, false))
-		for _, page := range pages {
-			b.open(page)
-			if w := value[int64](b, "document.documentElement.scrollWidth"); w > width {
-				t.Errorf("%s scrolls sideways at %d px: it is %d px wide", page, width, w)
-			}
-		}
-	}
+		"runs/switch-incast-droptail.html", "runs/slow-dumper.html", "runs/without-nacks.html"}
+	b.fits(pages)
 	for _, part := range []struct {
 		name string
 		test func()
 	}{
-		{"filters", b.filters}, {"from the index to the packet", b.clickThrough}, {"plots of a sweep", b.plots},
-		{"accessibility", func() { b.accessible(pages) }},
+		{"filters", b.filters}, {"from the index to the packet", b.clickThrough}, {"hops of a switch test", b.hops},
+		{"plots of a sweep", b.plots},
+		{"accessibility", func() { b.accessible(pages, append(pages[:3:3], pages[len(pages)-1])) }},
+		{"sites of other commands", func() { b.otherSites(filepath.Dir(b.site)) }},
 	} {
 		t.Run(part.name, func(t *testing.T) {
 			b.t = t
@@ -194,8 +207,8 @@ func (b *browser) filters() {
 	b.open("index.html")
 	const shown = `document.querySelectorAll("#list > li").length`
 	all := value[int](b, shown)
-	if all != 15 {
-		b.t.Fatalf("%d runs are listed, want 15", all)
+	if all != 16 {
+		b.t.Fatalf("%d runs are listed, want 16", all)
 	}
 	pick := func(id, choice string) string {
 		return fmt.Sprintf(`{const e = document.getElementById(%q); e.value = %q; e.dispatchEvent(new Event("input"));}`+
@@ -203,11 +216,11 @@ func (b *browser) filters() {
 	}
 	clear := `document.getElementById("filters").reset()`
 	b.do(chromedp.Click(`.chip[data-word=FAIL]`))
-	if n := value[int](b, shown); n != 1 {
-		b.t.Errorf("%d runs failed, want 1", n)
+	if n := value[int](b, shown); n != 2 {
+		b.t.Errorf("%d runs failed, want 2", n)
 	}
 	b.do(chromedp.Reload())
-	if n := value[int](b, shown); n != 1 {
+	if n := value[int](b, shown); n != 2 {
 		b.t.Errorf("the filter is forgotten when the page is loaded again: %d runs", n)
 	}
 	b.do(chromedp.Evaluate(clear, nil))
@@ -217,7 +230,7 @@ func (b *browser) filters() {
 		want            int
 	}{
 		{"rule", "gbn.nak-psn", 1}, {"rule", "", all}, {"text", "SWEEP psn", 10}, {"text", "nothing like it", 0},
-		{"text", "", all}, {"connection", "1", 1},
+		{"text", "", all}, {"connection", "1", 2}, {"connection", "3", 1},
 	} {
 		if n := value[int](b, pick(c.control, c.choice)); n != c.want {
 			b.t.Errorf("%s %q shows %d runs, want %d", c.control, c.choice, n, c.want)
@@ -228,7 +241,7 @@ func (b *browser) filters() {
 // clickThrough goes from the index by a finding to a packet and copies its display filter.
 func (b *browser) clickThrough() {
 	b.do(emulation.SetDeviceMetricsOverride(1000, 900, 1, false))
-	b.open("index.html#")
+	b.open("index.html#text=nack-plus-one")
 	b.do(chromedp.Click(`#list .found a`), chromedp.WaitVisible(`.finding`))
 	b.eventually(`location.pathname.endsWith("runs/nack-plus-one.html") && location.hash === "#f1"`)
 	b.do(chromedp.Click(`#f1 tr.accused a`))
@@ -248,6 +261,23 @@ func (b *browser) clickThrough() {
 		.find((a) => a.textContent === "trace.pcap").href`)
 	if _, err := os.Stat(strings.TrimPrefix(trace, "file://")); err != nil {
 		b.t.Errorf("the link to the trace leads nowhere: %v", err)
+	}
+}
+
+// hops goes from the index by a finding of a test of a switch to a hop and copies its display filter.
+func (b *browser) hops() {
+	b.open("index.html#text=nack-missing")
+	b.do(chromedp.Click(`#list .found a`), chromedp.WaitVisible(`.finding figure svg`))
+	b.eventually(`location.pathname.endsWith("runs/without-nacks.html") && location.hash === "#f1"`)
+	heads := value[string](b, `[...document.querySelectorAll("#f1 figure svg .head")].map((e) => e.textContent).join("|")`)
+	if heads != "host 1|switch|host 0" {
+		b.t.Errorf("the lanes are %q", heads)
+	}
+	b.do(chromedp.Click(`#f1 tr.accused a`))
+	b.eventually(`location.hash.startsWith("#f1-h")`)
+	filter := value[string](b, `document.querySelector(":target button[data-copy]").dataset.copy`)
+	if !strings.HasPrefix(filter, "frame.number == ") {
+		b.t.Errorf("the hop's display filter is %q", filter)
 	}
 }
 
@@ -273,8 +303,8 @@ func (b *browser) plots() {
 	b.eventually(`location.pathname.endsWith("runs/sweep-psn-p01.html")`)
 }
 
-// accessible checks pages with axe-core, light and dark.
-func (b *browser) accessible(pages []string) {
+// accessible checks pages with axe-core, and the colours of some when they are dark.
+func (b *browser) accessible(pages, dark []string) {
 	axe, err := os.ReadFile("../../tools/axe/node_modules/axe-core/axe.min.js")
 	if err != nil {
 		b.t.Skip("SKIP: no axe-core; tools/setup installs it with npm")
@@ -284,7 +314,7 @@ func (b *browser) accessible(pages []string) {
 		pages           []string
 	}{
 		{"light", `{resultTypes: ["violations"], preload: false}`, pages},
-		{"dark", `{runOnly: ["color-contrast"], preload: false}`, pages[:3]},
+		{"dark", `{runOnly: ["color-contrast"], preload: false}`, dark},
 	} {
 		b.do(emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{
 			{Name: "prefers-color-scheme", Value: c.scheme}}))

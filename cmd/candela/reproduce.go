@@ -120,7 +120,7 @@ func presentReproduction(cmd *cobra.Command, f reproduceFlags, results *comparis
 			return infrastructure(err)
 		}
 	}
-	s := &site.Site{Title: results.Paper, Command: commandLine(cmd, nil), Tables: results.Tables()}
+	s := &site.Site{Title: results.Paper, Command: commandLine(cmd, cmd.Flags().Args()), Tables: results.Tables()}
 	for i := range results.Plots {
 		p := &results.Plots[i]
 		s.Figures = append(s.Figures, site.Figure{Name: p.Name, Title: p.Title, Write: p.WriteSVG})

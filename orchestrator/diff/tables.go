@@ -3,20 +3,31 @@ package diff
 import (
 	"cmp"
 	"fmt"
+	"path/filepath"
 	"strconv"
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/orchestrator/report"
 )
 
+// names are the runs as columns call them: the last part of their paths, if that tells them apart.
+func (r *Report) names() (a, b string) {
+	a, b = filepath.Base(r.A), filepath.Base(r.B)
+	if a == b {
+		return r.A, r.B
+	}
+	return a, b
+}
+
 // Tables returns the differences for a page, in the order in which to read them.
 func (r *Report) Tables() []report.Table {
+	nameA, nameB := r.names()
 	tables := []report.Table{
 		changed("Environment", r.Environment), changed("Configuration", r.Config), changed("Verdict", r.Verdict),
 	}
 	findings := report.Table{Title: "Findings", Columns: []report.Column{{Head: "finding"}, {Head: "rule"},
 		{Head: "connection", Right: true}, {Head: "what happened"}},
-		Note: fmt.Sprintf("%d findings are the same. New: only in %s; gone: only in %s.", r.Findings.Same, r.B, r.A)}
+		Note: fmt.Sprintf("%d findings are the same. New: only in %s; gone: only in %s.", r.Findings.Same, nameB, nameA)}
 	add := func(word string, list []analyzers.Finding) {
 		for i := range list {
 			f := &list[i]
@@ -28,8 +39,8 @@ func (r *Report) Tables() []report.Table {
 	add("gone", r.Findings.Disappeared)
 	metrics := report.Table{Title: "Measured", Columns: []report.Column{{Head: "metric"},
 		{Head: "connection", Right: true},
-		{Head: "median in " + r.A, Right: true}, {Head: "median in " + r.B, Right: true}, {Head: "ratio", Right: true},
-		{Head: "p99 in " + r.A, Right: true}, {Head: "p99 in " + r.B, Right: true}}}
+		{Head: "median in " + nameA, Right: true}, {Head: "median in " + nameB, Right: true}, {Head: "ratio", Right: true},
+		{Head: "p99 in " + nameA, Right: true}, {Head: "p99 in " + nameB, Right: true}}}
 	for i := range r.Metrics {
 		m := &r.Metrics[i]
 		ratio := ""
@@ -45,8 +56,8 @@ func (r *Report) Tables() []report.Table {
 		metrics.Rows = append(metrics.Rows, report.Row{Cells: []string{m.Name, strconv.Itoa(m.Connection),
 			quantity(m.A, m.A.P50), quantity(m.B, m.B.P50), ratio, quantity(m.A, m.A.P99), quantity(m.B, m.B.P99)}})
 	}
-	counters := report.Table{Title: "Counters", Columns: []report.Column{{Head: "counter"}, {Head: r.A, Right: true},
-		{Head: r.B, Right: true}}}
+	counters := report.Table{Title: "Counters", Columns: []report.Column{{Head: "counter"}, {Head: nameA, Right: true},
+		{Head: nameB, Right: true}}}
 	for _, c := range r.Counters {
 		counters.Rows = append(counters.Rows, report.Row{Cells: []string{c.Name, report.Grouped(c.A), report.Grouped(c.B)}})
 	}
@@ -56,7 +67,7 @@ func (r *Report) Tables() []report.Table {
 	}
 	for i := range tables {
 		if n := len(tables[i].Columns); n > 0 {
-			tables[i].Columns[1].Head, tables[i].Columns[2].Head = r.A, r.B
+			tables[i].Columns[1].Head, tables[i].Columns[2].Head = nameA, nameB
 		}
 	}
 	return report.Filled(append(tables, findings, metrics, counters, same)...)

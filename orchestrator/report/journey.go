@@ -102,6 +102,7 @@ const (
 // journeyView is a Journey as an SVG and as a list.
 type journeyView struct {
 	Title, Label       string
+	Number             int // of the finding
 	Width, Height      int
 	Widest             int // that it is scaled up to
 	Top, Bottom, Right int
@@ -136,6 +137,7 @@ type hopView struct {
 
 func newJourneyView(r *Report, j *Journey, prefix string) *journeyView {
 	v := &journeyView{Title: "Packet by packet, " + strings.Join(j.ends(), " and "), Top: ladderTop - 12,
+		Number:   j.Finding,
 		Captured: j.Before != ""}
 	spacing := j.spacing()
 	for i, name := range j.Lanes {

@@ -147,6 +147,7 @@
   for (const control of Object.values(controls)) {
     control.addEventListener("input", changed);
   }
+  window.addEventListener("hashchange", restore);
   const form = document.getElementById("filters");
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("reset", () => {

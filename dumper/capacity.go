@@ -9,8 +9,8 @@ import (
 // Capacity is how much a host can take. The zero value never loses a packet.
 //
 // The model is one queue with one server: a frame occupies the server for its bits at Rate or for 1/PacketsPerSecond,
-// whichever is longer, and BufferBytes until it is served. A frame that does not fit into the buffer is lost. It
-// depends on nothing but arrival times and lengths.
+// whichever is longer, and BufferBytes until it is served. A frame that does not fit into the buffer is lost. The model
+// depends only on arrival times and lengths.
 type Capacity struct {
 	PacketsPerSecond int64         // 0: no limit
 	Rate             clock.BitRate // bits per second of captured frames; 0: no limit
@@ -73,7 +73,7 @@ func (q *queue) admit(now clock.Time, n int) bool {
 	return true
 }
 
-// push appends to the ring, whose length is a power of two. It grows no further than the buffer holds frames.
+// push appends to the ring, whose length is a power of two, bounded by the frames that fit into the buffer.
 func (q *queue) push(f queued) {
 	if q.n == len(q.waiting) {
 		grown := make([]queued, max(16, 2*len(q.waiting)))

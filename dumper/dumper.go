@@ -1,10 +1,9 @@
-// Package dumper is the capture side of the mirror: hosts that take mirror copies from the switch, restore what was
-// changed to spread them, and write them to shards, one file per core; and the reconstruction that merges the shards of
-// all hosts into one trace, in the order of the mirror sequence.
+// Package dumper is the capture side of the mirror: hosts that receive mirror copies from the switch, restore the
+// fields that were changed to spread them, and write them to shards, one file per core; and the reconstruction that
+// merges the shards of all hosts into one trace, in the order of the mirror sequence.
 //
-// Losing packets is part of the model: a host has a finite capacity, loses what exceeds it, and counts the loss.
-// Whether a trace is complete is for the integrity check to say ([candela.dev/candela/trace.Check]), not for the
-// dumper.
+// Losing packets is part of the model: a host has a finite capacity, loses what exceeds it, and counts the loss. The
+// integrity check, not the dumper, decides whether a trace is complete ([candela.dev/candela/trace.Check]).
 package dumper
 
 import (
@@ -24,11 +23,11 @@ type Config struct {
 	EpochNS  int64  // ns since 1970 of mirror stamp 0: the pcap time of a copy is EpochNS plus its unwrapped stamp
 	Capacity Capacity
 
-	// Create makes the file for a shard; Host closes it. (*os.Root).Create does after a conversion of its result.
+	// Create makes the file of a shard; Host closes it. (*os.Root).Create can be used after a conversion of its result.
 	Create func(name string) (io.WriteCloser, error)
 }
 
-// Host is one dumper. It is driven from outside, with the time of each arrival, and starts no goroutine. It is not safe
+// Host is one dumper. The caller passes in each frame with its time of arrival; there are no goroutines. It is not safe
 // for concurrent use.
 type Host struct {
 	cfg    Config
@@ -44,7 +43,7 @@ type shard struct {
 	pcap *trace.PcapWriter
 }
 
-// Report says what became of the frames that reached a host: Received = Written + Lost + Other.
+// Report counts the frames that reached a host: Received = Written + Lost + Other.
 type Report struct {
 	Name     string        `json:"name"`
 	Received int64         `json:"received"`
@@ -84,12 +83,12 @@ func NewHost(cfg Config) (*Host, error) {
 	return h, nil
 }
 
-// maxCores is far above any host; it catches a number in the wrong place before it becomes that many files.
+// maxCores is far above any host; it catches misplaced numbers.
 const maxCores = 1024
 
 // Capture takes a mirror copy that has arrived at the host at now, and copies it. Copies must come in order of arrival.
-// A copy that finds the host's buffer full is lost and counted; that is no error. An error is a failed write: it names
-// the shard and what the shard keeps, and returns for each further copy that belongs there.
+// A copy that finds the host's buffer full is lost and counted, without an error. An error is a failed write: it names
+// the shard and what the shard keeps, and is returned for each further copy of that shard.
 func (h *Host) Capture(now clock.Time, frame []byte) error {
 	h.report.Received++
 	meta, err := trace.DecodeMirror(frame)
@@ -97,7 +96,7 @@ func (h *Host) Capture(now clock.Time, frame []byte) error {
 		h.report.Other++
 		return nil
 	}
-	// The stamp is followed before the loss, so that a long loss can't hide a wrap.
+	// Unwrap the stamp even if the copy is lost, so that a long loss cannot hide a wrap.
 	at := h.cfg.EpochNS + h.stamps.Unwrap(uint64(meta.TimeNS))
 	if !h.queue.admit(now, len(frame)) {
 		h.report.Lost++

@@ -9,7 +9,7 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// Reconstruction says what a merge of shards found. Gaps are not its business: the integrity check names them.
+// Reconstruction is the result of a merge of shards. The integrity check reports gaps.
 type Reconstruction struct {
 	Shards     int    `json:"shards"`
 	Packets    int64  `json:"packets"`
@@ -18,7 +18,7 @@ type Reconstruction struct {
 	FirstSeq   uint64 `json:"first_seq"`
 	LastSeq    uint64 `json:"last_seq"`
 	Duplicates int64  `json:"duplicates"`
-	// Regressions counts copies that stand behind a later one of their own shard, which the merge can't put right.
+	// Regressions counts copies that follow a later one in their own shard, which the merge cannot repair.
 	Regressions int64 `json:"regressions"`
 	// FirstProblem describes the first duplicate or regression.
 	FirstProblem string `json:"first_problem,omitempty"`
@@ -26,10 +26,10 @@ type Reconstruction struct {
 
 // Reconstruct merges shards into one trace on out, in the order of the mirror sequence, in one streaming pass whose
 // memory depends on the number of shards only. Sequence numbers and stamps may wrap. UDP destination ports are restored
-// where the dumper did not; shards of Lumina's prototype come out in our encoding. name stands for out in errors.
+// where the dumper did not; shards of Lumina's prototype are converted to our encoding. name is out's name in errors.
 //
-// Shards that can't be opened are an error before anything is written, all of them named. A shard that is damaged
-// contributes the records before the damage, everything else is merged all the same, and the error says where.
+// If shards cannot be opened the error names all of them and nothing is written. A damaged shard contributes the
+// records before the damage, everything else is merged, and the error says where the damage is.
 func Reconstruct(ctx context.Context, shards []trace.Source, out io.Writer, name string) (Reconstruction, error) {
 	if len(shards) == 0 {
 		return Reconstruction{}, errors.New("reconstruct: there are no shards to merge")
@@ -136,7 +136,7 @@ func (m *merge) write(in *input) error {
 		m.report.Duplicates++
 		m.problem("duplicate", in)
 	}
-	// Times follow from the stamps and not from the shards: a host that starts after a wrap can't know of it.
+	// Times come from the stamps and not from the shards: a host that starts after a wrap cannot know of it.
 	record, err := m.out.Reserve(m.epoch+m.stamps.Unwrap(stamp(f.Data)), len(f.Data), f.OrigLen)
 	if err != nil {
 		return err
@@ -188,8 +188,8 @@ func (m *merge) advance(in *input) {
 	}
 }
 
-// place unwraps the sequence number of the record that in has read: near the anchor at first, near its predecessor
-// after.
+// place unwraps the sequence number of the record that in has read: near the anchor for the first, then near its
+// predecessor.
 func (m *merge) place(in *input, seq uint64) {
 	if !in.started {
 		in.started = true
@@ -205,7 +205,7 @@ func (m *merge) place(in *input, seq uint64) {
 	}
 }
 
-// distance returns the signed distance between two sequence numbers on the circle that they run around.
+// distance returns the signed distance between two sequence numbers on their circle.
 func (m *merge) distance(from, to uint64) int64 {
 	if !m.lumina {
 		return int64((to-from)<<16) >> 16 // 48 bits
@@ -241,7 +241,7 @@ func (m *merge) build() {
 	}
 }
 
-// replay lets the changed input i play its way up again.
+// replay repeats the tournament of the changed input i.
 func (m *merge) replay(i int) {
 	k := len(m.inputs)
 	for node := (k + i) / 2; node >= 1; node /= 2 {
@@ -252,7 +252,7 @@ func (m *merge) replay(i int) {
 	m.losers[0] = i
 }
 
-// before orders inputs by their next record; ties go to the earlier shard, so that the output is the same every time.
+// before orders inputs by their next record; ties go to the earlier shard, so that the output is deterministic.
 func (m *merge) before(a, b int) bool {
 	ka, kb := m.inputs[a].key, m.inputs[b].key
 	return ka < kb || ka == kb && a < b

@@ -17,7 +17,7 @@ func BenchmarkRing(b *testing.B) {
 		linktest.Veth(b, "a", "b")
 		linktest.LetPass(b, "b", "a")
 		gun := linktest.NewFrameGun(b, "a")
-		// The kernel ends a block every millisecond, and nobody reads while it fills them.
+		// The kernel ends a block every millisecond, and the ring is not read while it fills them.
 		ring, err := link.OpenRing(link.RingConfig{Interface: "b", Snap: 128, BlockBytes: 32 << 10, Blocks: 1024})
 		if err != nil {
 			b.Fatal(err)

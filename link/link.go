@@ -1,12 +1,12 @@
 // Package link is the raw side of a Linux network interface: receive rings and batched transmission on AF_PACKET, and
-// the interface settings that a harness must know to trust what it sees.
+// the interface settings that affect a capture.
 //
-// [Ring] is a TPACKET_V3 receive ring: the kernel fills blocks of frames, we visit them in place. [Sender] transmits
-// batches with one system call, [XDPSender] does so at less cost where an interface can have an XDP socket. [Interface]
-// reads and changes what would falsify a capture: offloads that merge, split or complete frames behind our back, the
-// MTU, the promiscuous flag. Every change is read back, and undone by whoever made it.
+// [Ring] is a TPACKET_V3 receive ring: the kernel fills blocks of frames, which are read in place. [Sender] transmits
+// batches with one system call; [XDPSender] does so at less cost if the interface supports XDP sockets. [Interface]
+// reads and changes what would falsify a capture: offloads that merge, split or complete frames, the MTU, the
+// promiscuous flag. Every change is read back, and undone by its owner.
 //
-// A VLAN tag that the kernel took out of a frame is put back, so frames are those of the wire, without FCS.
+// A VLAN tag that the kernel removed from a frame is restored, so frames are those of the wire, without FCS.
 //
 // Nothing here interprets frames. Only Linux has AF_PACKET; elsewhere every constructor returns [ErrUnsupported].
 package link
@@ -19,7 +19,7 @@ import (
 var (
 	// ErrUnsupported says that this operating system has no packet sockets.
 	ErrUnsupported = errors.New("raw links need Linux")
-	// ErrStopped says that a ring was told to stop.
+	// ErrStopped says that a ring was stopped.
 	ErrStopped = errors.New("ring stopped")
 )
 
@@ -44,10 +44,10 @@ type RingConfig struct {
 	Interface string
 	// BlockBytes is the size of one block, a multiple of the page size; 0 means 1 MiB.
 	BlockBytes int
-	// Blocks is how many there are; 0 means 16. Blocks × BlockBytes is what a stalled reader can fall behind.
+	// Blocks is how many there are; 0 means 16. Blocks × BlockBytes is what can arrive while a reader is stalled.
 	Blocks int
-	// BlockTimeout is after how long the kernel hands over a block that is not full; 0 means 1 ms. It bounds the latency
-	// of a quiet link.
+	// BlockTimeout is when the kernel hands over a block that is not full; 0 means 1 ms. It bounds the latency of a quiet
+	// link.
 	BlockTimeout time.Duration
 	// Snap is how many bytes of each frame are kept; 0 means all.
 	Snap int
@@ -76,7 +76,7 @@ type Stats struct {
 // TapConfig is what a Tap is opened with.
 type TapConfig struct {
 	Interface string
-	// FrameBytes is the size of a slot, with about 100 bytes of the kernel's own; 0 means what the interface's MTU needs,
+	// FrameBytes is the size of a slot, including about 100 bytes of the kernel; 0 means what the interface's MTU needs,
 	// up to 16 KiB. A multiple of 256.
 	FrameBytes int
 	// Frames is how many slots there are, a multiple of 16; 0 means 1024.

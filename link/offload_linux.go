@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A falsifying offload merges, splits or completes frames between the wire and a packet socket, under the kernel's name
-// (a trailing * stands for any ending).
+// A falsifying offload merges, splits or completes frames between the wire and a packet socket. Names are the kernel's;
+// a trailing * matches any ending.
 var falsifying = []string{
 	"rx-gro", "rx-gro-hw", "rx-gro-list", "rx-lro", "rx-udp-gro-forwarding", // merge received frames
 	"tx-tcp*-segmentation", "tx-tcp-*", "tx-udp-segmentation", "tx-generic-segmentation", "tx-gso-*", // split sent ones
@@ -38,8 +38,8 @@ type Offloads struct {
 	Remaining []string
 }
 
-// DisableOffloads turns off every offload that would make a capture differ from the wire, and reads back which stayed
-// on. It needs CAP_NET_ADMIN. An offload that the driver fixes is no error: see Remaining.
+// DisableOffloads turns off every offload that would make a capture differ from the wire, and reads back which are
+// still on. It needs CAP_NET_ADMIN. An offload that the driver fixes is not an error: see Remaining.
 func DisableOffloads(name string) (*Offloads, error) {
 	control, err := ethtool.NewEthtool()
 	if err != nil {
@@ -60,7 +60,7 @@ func DisableOffloads(name string) (*Offloads, error) {
 	}
 	slices.Sort(o.off)
 	if len(change) > 0 {
-		// A driver that refuses one of several still changes the others; what counts is what is read back.
+		// A driver that refuses one of several still changes the others: read them back.
 		if err := control.Change(name, change); err != nil {
 			return nil, fmt.Errorf("turn off offloads of %q (%s): %w", name, strings.Join(o.off, ", "), err)
 		}
@@ -97,8 +97,7 @@ func activeOffloads(control *ethtool.Ethtool, name string) ([]string, error) {
 // Disabled returns the offloads that were turned off.
 func (o *Offloads) Disabled() []string { return slices.Clone(o.off) }
 
-// Restore turns the offloads on again that DisableOffloads turned off. An interface that is gone has nothing to
-// restore.
+// Restore turns on the offloads that DisableOffloads turned off. An interface that is gone has nothing to restore.
 func (o *Offloads) Restore() error {
 	if len(o.off) == 0 {
 		return nil

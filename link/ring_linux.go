@@ -131,7 +131,7 @@ func (r *Ring) configure(index int) error {
 	return r.mapRing()
 }
 
-// limit makes the kernel copy at most snap bytes of each frame: what a filter returns is how much is kept.
+// limit makes the kernel copy at most snap bytes of each frame: a filter returns the length to keep.
 func (r *Ring) limit(snap int) error {
 	program := []unix.SockFilter{{Code: unix.BPF_RET | unix.BPF_K, K: uint32(snap)}}
 	err := unix.SetsockoptSockFprog(r.fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER,
@@ -181,9 +181,9 @@ type Block struct {
 	ring   *Ring
 }
 
-// Wait returns the next block, or nil if none is complete within the timeout or when a signal, as the runtime sends
-// itself, ends the wait early; a negative timeout has no limit. The block must be released before the next call. After
-// Stop it returns ErrStopped once the finished blocks are read.
+// Wait returns the next block, or nil if none is complete within the timeout or if a signal ends the wait early, such
+// as the runtime's own; a negative timeout has no limit. The block must be released before the next call. After Stop it
+// returns ErrStopped when the finished blocks have been read.
 func (r *Ring) Wait(timeout time.Duration) (*Block, error) {
 	for polled := false; ; polled = true {
 		memory := r.memory[r.next*r.cfg.BlockBytes : (r.next+1)*r.cfg.BlockBytes]
@@ -221,8 +221,8 @@ func (r *Ring) poll(timeout time.Duration) error {
 	return nil
 }
 
-// Pause lets blocks gather: it returns after d, or at once when the ring is stopped. Each block that is ready wakes
-// whoever waits in Wait; a reader that pauses between is woken once for many.
+// Pause lets blocks gather: it returns after d, or immediately when the ring is stopped. Each ready block wakes a
+// reader in Wait; a reader that pauses in between is woken once for many.
 func (r *Ring) Pause(d time.Duration) error {
 	limit := unix.NsecToTimespec(d.Nanoseconds())
 	_, err := unix.Ppoll([]unix.PollFd{{Fd: int32(r.wake), Events: unix.POLLIN}}, &limit, nil)
@@ -278,10 +278,10 @@ func (b *Block) frame(at int, p *unix.Tpacket3Hdr) Frame {
 	return f
 }
 
-// addressAt is the offset of the sockaddr_ll behind a frame's header: TPACKET_ALIGN(sizeof(struct tpacket3_hdr)).
+// addressAt is the offset of the sockaddr_ll after a frame's header: TPACKET_ALIGN(sizeof(struct tpacket3_hdr)).
 const addressAt = (unix.SizeofTpacket3Hdr + unix.TPACKET_ALIGNMENT - 1) &^ (unix.TPACKET_ALIGNMENT - 1)
 
-// restoreTag moves the addresses to start and writes the tag behind them.
+// restoreTag moves the addresses to start and writes the tag after them.
 func (b *Block) restoreTag(start int, p *unix.Tpacket3Hdr) {
 	copy(b.memory[start:], b.memory[start+vlanRoom:start+vlanRoom+macs])
 	tpid := uint16(unix.ETH_P_8021Q)
@@ -317,8 +317,7 @@ func (r *Ring) Stats() (Stats, error) {
 }
 
 // Stop makes a waiting or later Wait return ErrStopped. A block that is still filling is lost unless the reader waits
-// for its timeout first: whoever wants every frame stops once the wire has been quiet for longer than the block
-// timeout.
+// for its timeout first: to get every frame, stop after the link has been quiet for longer than the block timeout.
 func (r *Ring) Stop() {
 	r.stopped.Store(true)
 	r.mu.Lock()

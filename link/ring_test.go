@@ -13,7 +13,7 @@ import (
 	"candela.dev/candela/link/linktest"
 )
 
-// numbered returns a frame of n bytes with a number behind the Ethernet header, from and to made-up stations.
+// numbered returns a frame of n bytes with a number after the Ethernet header and invented addresses.
 func numbered(number uint32, n int) []byte {
 	f := make([]byte, n)
 	copy(f, []byte{2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x88, 0xb5}) // IEEE 802 local experimental EtherType
@@ -21,7 +21,7 @@ func numbered(number uint32, n int) []byte {
 	return f
 }
 
-// collect reads a ring until it has n frames or nothing comes for a second.
+// collect reads a ring until it has n frames or nothing arrives for a second.
 func collect(t *testing.T, r *link.Ring, n int) [][]byte {
 	t.Helper()
 	var frames [][]byte

@@ -17,7 +17,7 @@ type message struct {
 	_      [4]byte
 }
 
-// A Sender transmits frames on one interface, past its queueing discipline. It serves one goroutine.
+// A Sender transmits frames on one interface, bypassing its queueing discipline. One goroutine uses it.
 type Sender struct {
 	name     string
 	fd       int
@@ -55,7 +55,7 @@ func OpenSender(name string) (*Sender, error) {
 	return s, nil
 }
 
-// Queue adds a frame to the batch and transmits the batch when it is full. The frame must stay as it is until Flush.
+// Queue adds a frame to the batch and transmits the batch when it is full. The frame must not change until Flush.
 func (s *Sender) Queue(frame []byte) error {
 	if len(frame) == 0 {
 		return fmt.Errorf("send on %q: empty frame", s.name)
@@ -72,8 +72,8 @@ func (s *Sender) Queue(frame []byte) error {
 // Pending returns how many frames wait for Flush.
 func (s *Sender) Pending() int { return s.queued }
 
-// Flush transmits the batch. An error names the first frame that the kernel refused. One that found no room (ENOBUFS)
-// is lost alone, and the interface counts it; after any other error those behind it are lost, too.
+// Flush transmits the batch. An error names the first frame that the kernel refused. With ENOBUFS only that frame is
+// lost, and the interface counts it; after any other error the following ones are lost, too.
 func (s *Sender) Flush() (failed error) {
 	total := s.queued
 	s.queued = 0

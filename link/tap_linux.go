@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Tap receives the frames of one interface one by one, as they come: what a switch needs, where a Ring's blocks would
-// hold a packet back for a millisecond. Its ring has a slot for each frame (TPACKET_V2). It serves one goroutine.
+// A Tap receives the frames of one interface one by one, without delay, as a switch needs, where a Ring's blocks would
+// hold a packet for a millisecond. Its ring has a slot for each frame (TPACKET_V2). One goroutine uses it.
 type Tap struct {
 	cfg    TapConfig
 	fd     int
@@ -51,16 +51,15 @@ func OpenTap(cfg TapConfig) (_ *Tap, err error) {
 	return t, unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: swap16(unix.ETH_P_ALL), Ifindex: device.Index})
 }
 
-// slotFor returns the size of a slot for the frames of an interface. Not a power of two, if that can be: frames at
-// equal distances in memory would fight for the same few lines of the cache.
+// slotFor returns the size of a slot for the frames of an interface. It avoids powers of two: frames at such distances
+// in memory would compete for the same cache lines.
 func slotFor(mtu int) int {
 	const unit = 256
 	n := (slotOverhead + macs + 2 + 2*vlanRoom + mtu + unit - 1) / unit
 	return min((n|1)*unit, defaultFrameBytes)
 }
 
-// slotOverhead is what the kernel puts in front of a frame: header, address, alignment, and what PACKET_RESERVE asks
-// for.
+// slotOverhead is what the kernel puts before a frame: header, address, alignment, and what PACKET_RESERVE requests.
 const slotOverhead = unix.SizeofTpacket2Hdr + unix.SizeofSockaddrLinklayer + 3*unix.TPACKET_ALIGNMENT
 
 func (t *Tap) mapRing(index int) error {
@@ -94,8 +93,8 @@ func (t *Tap) mapRing(index int) error {
 
 func (t *Tap) slot() []byte { return t.memory[t.next*t.cfg.FrameBytes : (t.next+1)*t.cfg.FrameBytes] }
 
-// Next returns the next frame if there is one. Release or Keep must follow before Next is called again; the frame is
-// valid until the one, or until ReleaseKept.
+// Next returns the next frame if there is one. Call Release or Keep before the next Next; the frame is valid until
+// Release, or until ReleaseKept.
 func (t *Tap) Next() (Frame, bool) {
 	if t.kept == t.cfg.Frames {
 		return Frame{}, false
@@ -124,7 +123,7 @@ func (t *Tap) Next() (Frame, bool) {
 	return f, true
 }
 
-// Release gives the frame that Next returned back to the kernel, and those that were kept.
+// Release returns the frame of Next, and those that were kept, to the kernel.
 func (t *Tap) Release() {
 	t.Keep()
 	t.ReleaseKept()
@@ -148,8 +147,7 @@ func (t *Tap) ReleaseKept() {
 	}
 }
 
-// Stats returns what the kernel counted up to now. A frame larger than a slot is cut, not lost: compare Length with
-// Data.
+// Stats returns what the kernel counted so far. A frame larger than a slot is cut, not lost: compare Length with Data.
 func (t *Tap) Stats() (Stats, error) {
 	// Reading resets the kernel's numbers.
 	s, err := unix.GetsockoptTpacketStats(t.fd, unix.SOL_PACKET, unix.PACKET_STATISTICS)
@@ -171,7 +169,7 @@ func (t *Tap) Close() error {
 	return errors.Join(err, unix.Close(t.fd))
 }
 
-// A Waiter waits for frames on several taps at once, and can be woken.
+// A Waiter waits for frames on several taps, and can be woken.
 type Waiter struct {
 	taps []*Tap
 	wake int
@@ -192,7 +190,7 @@ func NewWaiter(taps ...*Tap) (*Waiter, error) {
 }
 
 // Wait returns when a tap has a frame, when Wake was called, or after the timeout; a negative one waits for ever.
-// Timeouts below a millisecond are kept. An error names the interface that failed, such as one that went down.
+// Timeouts below a millisecond are respected. An error names the interface that failed, such as one that went down.
 func (w *Waiter) Wait(timeout time.Duration) error {
 	var limit *unix.Timespec
 	if timeout >= 0 {

@@ -14,7 +14,7 @@ type xdpKernel struct {
 	written, taken   uint32
 	done, collected  uint32
 	at               uint32 // frames it has looked at
-	late             bool   // tells what it took only when the ring is empty, as before Linux 6.17
+	late             bool   // reports what it took only when the ring is empty, as before Linux 6.17
 	carrier          bool
 	slots            int // frames that it has room for
 	flying           []uint64

@@ -11,16 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An XDPSender transmits frames as a [Sender] does, through an XDP socket in copy mode: every driver has it, and a
-// frame costs the kernel a third less, for it comes out of memory that was registered before instead of through a
-// message. It serves one goroutine.
+// An XDPSender transmits frames as a [Sender] does, through an XDP socket in copy mode, which every driver supports. A
+// frame costs the kernel a third less, because it is in registered memory instead of a message. One goroutine uses it.
 type XDPSender struct {
 	name  string
 	fd    int
 	chunk int
 	limit int      // bytes of a frame: what is longer the driver would drop and call sent
 	umem  []byte   // a chunk for each frame that is under way
-	free  []uint64 // chunks, by where they begin
+	free  []uint64 // chunks, by their offset
 
 	rings     [][]byte // as mapped
 	ring      []unix.XDPDesc
@@ -30,7 +29,7 @@ type XDPSender struct {
 	finished  *uint32 // chunks that the kernel gave back
 	collected *uint32 // of them, by us
 	queued    int
-	stuck     bool   // the latest Flush left frames behind
+	stuck     bool   // the latest Flush could not send all frames
 	clogged   bool   // the latest Queue found no room
 	next      uint32 // *written after the next Flush
 	accepted  uint64 // by the kernel, those that it lost included
@@ -41,19 +40,19 @@ type XDPSender struct {
 }
 
 const (
-	xdpFrames = 256                   // under way at once; a power of two
+	xdpFrames = 256                   // in flight; a power of two
 	xdpPages  = 4096                  // no chunk may be longer
 	xdpRoom   = macs + 2 + 2*vlanRoom // Ethernet header and two tags, beyond the MTU
 	xdpTries  = 1000                  // that a full interface is given
 	xdpPause  = 100 * time.Microsecond
 	xdpQueue  = 0 // of the interface
-	// xdpUnseen is how many calls the kernel may need for a full ring without a sign: it takes 32 frames a call, and
-	// before Linux 6.17 it says that it took any only when it finds the ring empty.
+	// xdpUnseen is how many calls the kernel may need for a full ring without progress: it takes 32 frames a call, and
+	// before Linux 6.17 it reports them only when it finds the ring empty.
 	xdpUnseen = xdpFrames / 32
 )
 
 // OpenXDPSender opens a sender. It needs CAP_NET_RAW, a kernel with XDP sockets, an interface without one on its first
-// queue, and an MTU below a page: who gets an error takes a Sender. The caller closes it.
+// queue, and an MTU below a page; after an error use a Sender. The caller closes it.
 func OpenXDPSender(name string) (_ *XDPSender, err error) {
 	s := &XDPSender{name: name, fd: -1, chunk: xdpPages}
 	s.transmit, s.pause = s.send, s.sleep
@@ -83,7 +82,7 @@ func OpenXDPSender(name string) (_ *XDPSender, err error) {
 	return s, unix.Bind(s.fd, address)
 }
 
-// mapRings registers the memory of frames and maps the two rings that are used of an XDP socket's four.
+// mapRings registers the memory of frames and maps the two of an XDP socket's four rings that are used.
 func (s *XDPSender) mapRings() (err error) {
 	s.umem, err = unix.Mmap(-1, 0, xdpFrames*s.chunk, unix.PROT_READ|unix.PROT_WRITE,
 		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_POPULATE)
@@ -138,8 +137,7 @@ func mapXDP[T any](s *XDPSender, offset int64, at unix.XDPRingOffset) (producer,
 		unsafe.Slice((*T)(unsafe.Pointer(&memory[at.Desc])), xdpFrames), nil
 }
 
-// Queue adds a copy of a frame to the batch and transmits the batch when it is full. A frame that finds no room is
-// lost.
+// Queue adds a copy of a frame to the batch and transmits the batch when it is full. A frame without room is lost.
 func (s *XDPSender) Queue(frame []byte) error {
 	if len(frame) == 0 || len(frame) > s.limit {
 		return fmt.Errorf("send on %q: a frame of %d bytes, allowed are 1…%d", s.name, len(frame), s.limit)
@@ -160,8 +158,8 @@ func (s *XDPSender) Queue(frame []byte) error {
 	return nil
 }
 
-// room waits for a free chunk, which means that there is room in the ring, too. While the interface takes nothing, or
-// gets nothing done, it does not wait again: who forwards between several must go on with the others.
+// room waits for a free chunk, which implies room in the ring. If the interface made no progress before, it does not
+// wait again: a switch must serve its other ports.
 func (s *XDPSender) room() error {
 	patience := xdpTries
 	if s.clogged {
@@ -196,8 +194,8 @@ func (s *XDPSender) collect() {
 	atomic.StoreUint32(s.collected, at)
 }
 
-// sleep waits a moment. That the socket has room in its ring (POLLOUT) is nothing to wait for: the kernel's memory for
-// frames, and chunks that come back, are what runs out, and nobody tells of those.
+// sleep waits a moment. Polling for room in the ring (POLLOUT) does not help: the kernel's memory for frames and free
+// chunks run out first, and it signals neither.
 func (s *XDPSender) sleep() error {
 	limit := unix.NsecToTimespec(xdpPause.Nanoseconds())
 	if _, err := unix.Ppoll(nil, &limit, nil); err != nil && !errors.Is(err, unix.EINTR) {
@@ -214,8 +212,8 @@ func (s *XDPSender) send() unix.Errno {
 // Pending returns how many frames wait for Flush.
 func (s *XDPSender) Pending() int { return s.queued }
 
-// Flush transmits the batch. An error names what the kernel refused first. A frame that found no carrier is lost alone;
-// after any other error the rest goes with a later batch, if the interface ever takes it.
+// Flush transmits the batch. An error names what the kernel refused first. Without carrier only that frame is lost;
+// after any other error the rest goes with a later batch, if the interface recovers.
 func (s *XDPSender) Flush() (failed error) {
 	s.queued = 0
 	atomic.StoreUint32(s.written, s.next)

@@ -5,7 +5,7 @@ import "fmt"
 // Class is the injector's classification of a RoCE packet; the values are part of the injector contract.
 type Class uint8
 
-// Classes. ClassOther stands for packets that no event can name: other transport services and reserved syndromes.
+// Classes. ClassOther is for packets that no event can name: other transport services and reserved syndromes.
 const (
 	ClassData        Class = 0
 	ClassAck         Class = 1

@@ -69,7 +69,7 @@ const (
 	madSend   = 3
 )
 
-// MADLen is the length of DETH and MAD behind the BTH.
+// MADLen is the length of DETH and MAD after the BTH.
 const MADLen = dethLen + madHead + cmLen
 
 // cmNeeds is how much of a message must be captured.
@@ -79,8 +79,8 @@ var cmNeeds = map[CMAttribute]int{
 	CMResolveRequest:  4, CMResolveReply: 12, CMLoadAlternatePath: 8, CMAlternatePathResp: 8,
 }
 
-// ParseCM decodes the message of the connection manager in a datagram to the GSI; b starts behind the BTH. ok is false
-// if it holds none, or if too little of it was captured (IBTA volume 1, 12.6; 13.4.3 for the MAD header).
+// ParseCM decodes the connection manager message in a datagram to the GSI; b starts after the BTH. ok is false if there
+// is none, or if too little of it was captured (IBTA volume 1, 12.6; 13.4.3 for the MAD header).
 func ParseCM(b []byte) (c CM, ok bool) {
 	if len(b) < dethLen+madHead {
 		return c, false
@@ -126,7 +126,7 @@ func (c *CM) request(m []byte) {
 	c.RNRRetry, c.Timeout = m[50]&7, m[95]>>3
 }
 
-// AppendCM appends DETH and MAD of a message to b, for tests and models; what c does not hold is zero.
+// AppendCM appends DETH and MAD of a message to b, for tests and models; fields that c does not have are zero.
 func (c *CM) AppendCM(b []byte) []byte {
 	at := len(b)
 	b = append(b, make([]byte, MADLen)...)

@@ -45,8 +45,8 @@ func TestCMMessagesSurviveEncoding(t *testing.T) {
 	}
 }
 
-// cmByTable is a REQ composed by hand from the tables of IBTA volume 1, 12.6.5, and no encoder of ours: each line is
-// one or more fields.
+// cmByTable is a REQ composed by hand from the tables of IBTA volume 1, 12.6.5, without our encoder: each line is one
+// or more fields.
 const cmByTable = `
 	80010000 00000001                   DETH: queue key, source queue pair
 	01 07 02 03 0000 0000               MAD: base version, class CM, class version, method Send, status, class specific
@@ -186,7 +186,7 @@ func TestTsharkReadsTheSameConnectionManagerFields(t *testing.T) {
 	}
 }
 
-// FuzzParseCM takes anything for a message: no input panics, and what is decoded survives encoding.
+// FuzzParseCM decodes arbitrary bytes: no input panics, and what is decoded survives encoding.
 func FuzzParseCM(f *testing.F) {
 	for i := range cmMessages {
 		f.Add(cmMessages[i].AppendCM(nil))

@@ -90,8 +90,8 @@ func TestCorruptedPacketsDieOfTheirICRCAlone(t *testing.T) {
 	}
 }
 
-// A checksum that the update drives to zero must be sent as ones: zero says "none", which IPv6 receivers drop for a
-// reason other than the iCRC.
+// A checksum that an update makes zero must be sent as ones: zero means "none", and IPv6 receivers would drop the
+// packet for that instead of the iCRC.
 func TestCorruptingNeverRemovesTheUDPChecksum(t *testing.T) {
 	p := sample(packet.SendOnly, 4)
 	overIPv6(p)

@@ -34,7 +34,7 @@ func addSeeds(f *testing.F) {
 	}
 }
 
-// FuzzParse: any bytes give a packet or an error; a packet encodes to the very bytes, and these decode to the same
+// FuzzParse: any bytes give a packet or an error; a packet encodes to the same bytes, and these decode to the same
 // packet.
 func FuzzParse(f *testing.F) {
 	addSeeds(f)
@@ -66,8 +66,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzICRC: on any whole RoCE packet the iCRC is what its definition says, marking congestion keeps it, Corrupt breaks
-// it.
+// FuzzICRC: on any whole RoCE packet the iCRC equals its definition, marking congestion keeps it, Corrupt breaks it.
 func FuzzICRC(f *testing.F) {
 	addSeeds(f)
 	f.Fuzz(func(t *testing.T, frame []byte) {

@@ -58,7 +58,7 @@ func CRC(head, rest []byte) uint32 {
 	return crc32.Update(updateCRC(crcOfOnes, head), crc32.IEEETable, rest)
 }
 
-// crcOfOnes is the CRC-32 of eight bytes of ones, which stand where InfiniBand has its local route header.
+// crcOfOnes is the CRC-32 of eight bytes of ones, in place of InfiniBand's local route header.
 var crcOfOnes = crc32.ChecksumIEEE([]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff})
 
 // crcTables hold in row k the CRC contribution of a byte that k more bytes follow (slicing by eight).
@@ -72,8 +72,8 @@ var crcTables = func() (t [8][256]uint32) {
 	return t
 }()
 
-// updateCRC is crc32.Update for the few bytes of masked headers. The standard library calls the code for the processor
-// at hand through a variable, which would move the caller's scratch space to the heap: an allocation per packet.
+// updateCRC is crc32.Update for the few bytes of masked headers. The standard library calls processor-specific code
+// through a variable, which would move the caller's scratch space to the heap: an allocation per packet.
 func updateCRC(crc uint32, b []byte) uint32 {
 	t := &crcTables
 	crc = ^crc
@@ -101,7 +101,7 @@ func CheckICRC(frame []byte, p *Packet) ICRCStatus {
 }
 
 // CheckICRC compares the iCRC with the packet. A derived packet is right by definition. For an explicit one it
-// serialises the packet, which allocates; on a path that has the frame use [CheckICRC].
+// serialises the packet, which allocates; if you have the frame use [CheckICRC].
 func (p *Packet) CheckICRC() ICRCStatus {
 	if p.Derived && p.IsRoCE() && !p.Truncated() {
 		return ICRCValid

@@ -39,7 +39,7 @@ func variantMask(version uint8, udp, length int) []byte {
 		mask[7] = 0xff // hop limit
 	}
 	mask[udp+6], mask[udp+7] = 0xff, 0xff // UDP checksum
-	mask[udp+8+4] = 0xff                  // FECN, BECN and the six bits beside them
+	mask[udp+8+4] = 0xff                  // FECN, BECN and the six bits next to them
 	return mask
 }
 
@@ -79,7 +79,7 @@ func TestICRCCoversEveryBitButTheVariantOnes(t *testing.T) {
 			l3, udp := l3Of(p)
 			mask := variantMask(p.IP.Version, udp, len(l3))
 			before := packet.ComputeICRC(l3)
-			// The version and IPv4 header length bits say how to read the rest: a packet with others is another packet.
+			// The version and IPv4 header length bits define the layout: packets that differ there are not comparable.
 			firstBit := 4
 			if p.IP.Version == 4 {
 				firstBit = 8
@@ -163,7 +163,7 @@ func TestDamageToAnyInvariantFieldIsFound(t *testing.T) {
 }
 
 // A congestion notification that a ConnectX-4 Lx sent, and a packet of another service from soft-RoCE, as published
-// with Scapy's RoCE tests: known answers from implementations that share nothing with ours.
+// with Scapy's RoCE tests: known answers from independent implementations.
 func TestICRCOfPacketsFromOtherImplementations(t *testing.T) {
 	addr := netip.MustParseAddr
 	cnp := packet.Packet{

@@ -135,14 +135,14 @@ func (o Opcode) IsResponse() bool { return opcodes[o].flags&opResponse != 0 }
 // IsReadResponse reports whether o is one of the four READ response opcodes.
 func (o Opcode) IsReadResponse() bool { return o >= ReadResponseFirst && o <= ReadResponseOnly }
 
-// Starts reports whether an o packet is the first or only one of its message.
+// Starts reports whether a packet with opcode o is the first or only one of its message.
 func (o Opcode) Starts() bool { return opcodes[o].flags&opStart != 0 }
 
-// Ends reports whether an o packet is the last or only one of its message.
+// Ends reports whether a packet with opcode o is the last or only one of its message.
 func (o Opcode) Ends() bool { return opcodes[o].flags&opEnd != 0 }
 
-// IsData reports whether o is a data packet in the sense of event addressing: a SEND, WRITE or atomic request, or a
-// READ response. READ requests, ACKs, atomic ACKs and CNPs are control packets and never move ITER.
+// IsData reports whether o is a data packet for event addressing: a SEND, WRITE or atomic request, or a READ response.
+// READ requests, ACKs, atomic ACKs and CNPs are control packets and never change ITER.
 func (o Opcode) IsData() bool {
 	info := &opcodes[o]
 	switch {
@@ -178,8 +178,8 @@ func (s Space) String() string {
 	return "responses"
 }
 
-// Space returns the PSN space that an o packet's PSN belongs to. A CNP has no PSN; it counts among the requests, where
-// its class keeps events on data away from it.
+// Space returns the PSN space of packets with opcode o. A CNP has no PSN; it counts as a request, and its class
+// separates it from events on data.
 func (o Opcode) Space() Space {
 	if o.IsResponse() {
 		return Responses

@@ -1,12 +1,12 @@
-// Package packet holds the wire formats that the injector, the endpoints under test, traces and analyzers share:
-// Ethernet, 802.1Q, IPv4, IPv6, UDP and the InfiniBand transport headers of RoCEv2, down to the invariant CRC.
+// Package packet has the wire formats that the injector, the endpoints under test, traces and analyzers share:
+// Ethernet, 802.1Q, IPv4, IPv6, UDP and the InfiniBand transport headers of RoCEv2, including the invariant CRC.
 //
-// One struct, [Packet], stands for a frame everywhere. Live paths [Packet.Parse] bytes into it and [Packet.AppendTo]
-// bytes out of it, byte-exactly. The virtual testbed passes it along unserialised: such a packet is *derived*, which
-// means that its lengths, checksums and iCRC are by definition right and are computed only when somebody needs bytes.
-// An event that damages a packet first makes it explicit with [Packet.Seal], so that a stale iCRC really is stale.
+// One struct, [Packet], is a frame everywhere. Live paths [Packet.Parse] bytes into it and [Packet.AppendTo] bytes out
+// of it, byte-exactly. The virtual testbed passes it along unserialised: such a packet is *derived*, which means that
+// its lengths, checksums and iCRC are right by definition and computed only when bytes are needed. An event that
+// damages a packet first makes it explicit with [Packet.Seal], so that its iCRC becomes stale.
 //
-// Nothing here is safe for concurrent use of one Packet.
+// One Packet is not safe for concurrent use.
 package packet
 
 import (
@@ -131,10 +131,10 @@ type BTH struct {
 	PKey      uint16
 	FECN      bool
 	BECN      bool
-	Resv6     uint8 // the six bits beside FECN and BECN
+	Resv6     uint8 // the six bits next to FECN and BECN
 	DestQP    QPN
 	AckReq    bool
-	Resv7     uint8 // the seven bits beside AckReq
+	Resv7     uint8 // the seven bits next to AckReq
 	PSN       PSN
 }
 
@@ -160,8 +160,8 @@ type AtomicETH struct {
 
 // Packet is a frame with its headers decoded.
 //
-// Payload, IP.Options and Trailer may alias the buffer that the packet was parsed from or a shared pattern buffer;
-// whoever keeps a Packet longer than that buffer copies them.
+// Payload, IP.Options and Trailer may alias the buffer that the packet was parsed from or a shared pattern buffer; copy
+// them to keep a Packet longer than that buffer.
 type Packet struct {
 	Eth  Ethernet
 	IP   IP
@@ -170,14 +170,14 @@ type Packet struct {
 	RETH RETH
 	AETH AETH
 
-	// Headers says which transport headers are present. 0: not a RoCE packet; what follows the last decoded header is
+	// Headers says which transport headers are present. 0: not a RoCE packet; everything after the last decoded header is
 	// Payload.
 	Headers Headers
 	HasUDP  bool
 
 	// Derived packets have lengths, checksums and iCRC computed at serialisation; the fields themselves are ignored.
 	Derived bool
-	// SumUDP asks for a UDP checksum when a Derived packet is serialised; otherwise it is zero, as RoCE NICs send it.
+	// SumUDP requests a UDP checksum when a Derived packet is serialised; otherwise it is zero, as RoCE NICs send it.
 	SumUDP bool
 
 	ImmDt        uint32
@@ -185,27 +185,27 @@ type Packet struct {
 	AtomicETH    AtomicETH
 	AtomicAckETH uint64 // original remote data
 
-	// Payload is without pad bytes, unless the packet is Truncated: then it is all that the frame has behind the headers,
-	// which is more than PayloadLen where the cut goes through pad or iCRC.
+	// Payload is without pad bytes, unless the packet is Truncated: then it is all that the frame has after the headers,
+	// which is more than PayloadLen if the cut is in pad or iCRC.
 	Payload []byte
 	Pad     [3]byte
 	ICRC    uint32 // as the four wire bytes read little-endian
-	Trailer []byte // bytes of the frame behind the packet (Ethernet padding)
+	Trailer []byte // bytes of the frame after the packet (Ethernet padding)
 
-	// missing counts bytes that the length fields announce but the frame does not have (snapped capture, trimmed packet).
+	// missing counts bytes that the length fields announce but the frame does not have (cut capture, trimmed packet).
 	missing int
 }
 
 // IsRoCE reports whether p is a RoCEv2 packet with a decoded BTH.
 func (p *Packet) IsRoCE() bool { return p.Headers&HasBTH != 0 }
 
-// Truncated reports whether the frame ended before the length that its IP or UDP header announces: a snapped capture or
-// a trimmed packet. Such a packet has no iCRC to check. A trimmed packet both of whose lengths were updated looks
-// whole, and its iCRC wrong.
+// Truncated reports whether the frame ended before the length that its IP or UDP header announces: a cut capture or a
+// trimmed packet. Such a packet has no iCRC to check. A trimmed packet with both lengths updated looks whole, with a
+// wrong iCRC.
 func (p *Packet) Truncated() bool { return p.missing > 0 }
 
-// PayloadLen returns the payload length in bytes, without pad, as announced by the headers; of a truncated packet it
-// counts the bytes that are not there, too.
+// PayloadLen returns the payload length in bytes, without pad, as announced by the headers; for a truncated packet it
+// includes the missing bytes.
 func (p *Packet) PayloadLen() int {
 	n := len(p.Payload) + p.missing
 	if p.missing > 0 && p.IsRoCE() {
@@ -275,9 +275,9 @@ func (p *Packet) setTOS(tos uint8) {
 	p.IP.TOS = tos
 }
 
-// Corrupt damages p so that it dies of its iCRC and of nothing else: for IPv4 it flips bit 15 of the Identification and
-// updates the header checksum, for IPv6 it flips bit 0 of the UDP source port and updates a non-zero UDP checksum. Both
-// are covered by the iCRC (injector contract, action corrupt).
+// Corrupt damages p so that only its iCRC is wrong: for IPv4 it flips bit 15 of the Identification and updates the
+// header checksum, for IPv6 it flips bit 0 of the UDP source port and updates a non-zero UDP checksum. The iCRC covers
+// both (injector contract, action corrupt).
 func (p *Packet) Corrupt() {
 	p.Seal()
 	switch p.IP.Version {
@@ -294,8 +294,8 @@ func (p *Packet) Corrupt() {
 	}
 }
 
-// Seal turns a derived packet into an explicit one with the same bytes: lengths, checksums and iCRC become plain fields
-// that later changes leave stale. It does nothing to an explicit packet. It allocates.
+// Seal turns a derived packet into an explicit one with the same bytes: later changes do not update lengths, checksums
+// and iCRC. It does nothing to an explicit packet. It allocates.
 func (p *Packet) Seal() {
 	if !p.Derived {
 		return

@@ -32,9 +32,9 @@ func tooShort(layer string, offset, need, have int) error {
 // alias frame.
 //
 // A frame that is not RoCE (another EtherType, a fragment, another protocol or UDP port) parses without error as far as
-// it goes, the rest being Payload. A RoCE frame that ends before the length that its headers announce is Truncated, not
-// malformed, if its transport headers are whole. Opcodes that are not [Opcode.Known] have everything behind the BTH as
-// Payload. On error p holds the layers before the offending one.
+// possible, the rest being Payload. A RoCE frame that ends before the length that its headers announce is Truncated,
+// not malformed, if its transport headers are whole. Opcodes that are not [Opcode.Known] have everything after the BTH
+// as Payload. On error p holds the layers before the offending one.
 func (p *Packet) Parse(frame []byte) error {
 	*p = Packet{}
 	if len(frame) < EthernetLen {
@@ -76,7 +76,7 @@ func (p *Packet) parseIPv4(frame []byte, off int) error {
 	case int(be16(b[2:])) < headerLen:
 		return &ParseError{"IPv4", off, fmt.Sprintf("total length %d is below the header's %d bytes", be16(b[2:]), headerLen)}
 	}
-	// Field by field, here and for the BTH: a literal is built aside and copied, which costs a third of the parse.
+	// Field by field, here and for the BTH: a literal is built separately and copied, which costs a third of the parse.
 	ip := &p.IP
 	ip.Version, ip.TOS, ip.Length = 4, b[1], be16(b[2:])
 	ip.ID, ip.FlagsFragment = be16(b[4:]), be16(b[6:])
@@ -105,8 +105,7 @@ func (p *Packet) parseIPv6(frame []byte, off int) error {
 	return p.parseIPPayload(frame, off+IPv6Len, int(p.IP.Length), false)
 }
 
-// parseIPPayload continues behind the IP header at off; announced is the length that the IP header gives to what
-// follows.
+// parseIPPayload continues after the IP header at off; announced is the length of what follows by the IP header.
 func (p *Packet) parseIPPayload(frame []byte, off, announced int, fragment bool) error {
 	rest := frame[off:]
 	if len(rest) > announced {
@@ -130,10 +129,9 @@ func (p *Packet) parseIPPayload(frame []byte, off, announced int, fragment bool)
 	return p.parseDatagram(frame[off:], off, len(rest))
 }
 
-// parseDatagram continues behind the UDP header of a RoCE packet. b is the frame from the UDP header on, of which the
-// IP length grants have bytes. Where the two length fields disagree, the shorter one ends the datagram, as in
-// receivers; but if it is the IP length, as after trimming with an untouched UDP header, what the UDP length announces
-// is missing.
+// parseDatagram continues after the UDP header of a RoCE packet. b is the frame from the UDP header on, of which have
+// bytes belong to the IP packet. If the two length fields disagree, the shorter one ends the datagram, as in receivers;
+// but if it is the IP length, as after trimming with an unchanged UDP header, the rest of the UDP length is missing.
 func (p *Packet) parseDatagram(b []byte, off, have int) error {
 	length := int(p.UDP.Length)
 	switch {

@@ -52,7 +52,7 @@ func (f RewriteField) String() string {
 	return fmt.Sprintf("field(%d)", uint8(f))
 }
 
-// Bits returns the width of the field, 0 for what is no field.
+// Bits returns the width of the field, 0 for an unknown one.
 func (f RewriteField) Bits() int {
 	if f < numRewriteFields {
 		return rewriteFields[f].bits
@@ -60,7 +60,7 @@ func (f RewriteField) Bits() int {
 	return 0
 }
 
-// Offers reports whether p has the field and it can be set to v: headers are neither added nor taken away.
+// Offers reports whether p has the field and it can be set to v: headers are neither added nor removed.
 func (p *Packet) Offers(f RewriteField, v uint64) bool {
 	if !p.IsRoCE() || f.Bits() == 0 {
 		return false
@@ -82,9 +82,9 @@ func (p *Packet) Offers(f RewriteField, v uint64) bool {
 	return true
 }
 
-// Rewrite sets a field to the low bits of v, as if the sender had sent it so: checksums and iCRC follow, unless they
-// were wrong before. It reports whether p has the field. Fields that the packet lacks, such as the syndrome of one
-// without AETH, stay away.
+// Rewrite sets a field to the low bits of v, as if the sender had sent it: checksums and iCRC are updated, unless they
+// were wrong before. It reports whether p has the field. Fields that the packet lacks, such as the syndrome without
+// AETH, are not added.
 func (p *Packet) Rewrite(f RewriteField, v uint64) bool {
 	v &= 1<<f.Bits() - 1
 	if !p.Offers(f, v) {
@@ -153,9 +153,9 @@ func (p *Packet) setHopLimit(v uint8) {
 	p.IP.TTL = v
 }
 
-// CorruptPayload flips the bits xor of the payload byte at offset, so that p dies of its iCRC and of nothing else: a
-// non-zero UDP checksum follows. It reports whether there is such a byte. Afterwards p is explicit and owns its
-// payload; it allocates.
+// CorruptPayload flips the bits xor of the payload byte at offset, so that only the iCRC is wrong: a non-zero UDP
+// checksum is updated. It reports whether there is such a byte. Afterwards p is explicit and owns its payload; it
+// allocates.
 func (p *Packet) CorruptPayload(offset int, xor uint8) bool {
 	if !p.IsRoCE() || offset < 0 || offset >= len(p.Payload) || xor == 0 {
 		return false

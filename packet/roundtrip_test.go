@@ -14,7 +14,7 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// samePacket compares packets field by field; whether an empty slice is nil carries no meaning.
+// samePacket compares packets field by field; an empty slice equals nil.
 var samePacket = cmp.Options{
 	cmpopts.EquateEmpty(),
 	cmpopts.EquateComparable(netip.Addr{}),

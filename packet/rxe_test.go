@@ -80,7 +80,7 @@ func TestSoftRoCECapturesVerifyAndReserialise(t *testing.T) {
 	}
 }
 
-// What the kernel computed, we compute: turned into derived packets, its frames come out byte for byte the same.
+// Our values equal the kernel's: its frames as derived packets serialise to the same bytes.
 func TestDerivedPacketsSerialiseAsSoftRoCEDoes(t *testing.T) {
 	for _, file := range rxeFiles(t) {
 		var p packet.Packet

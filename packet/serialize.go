@@ -2,9 +2,9 @@ package packet
 
 import "encoding/binary"
 
-// AppendTo appends the frame that p stands for, without FCS, to b and returns the extended slice. It does not change p
-// and allocates only when b lacks room. An explicit packet comes out byte for byte as its fields say, right or wrong; a
-// derived one with right lengths, checksums and iCRC. Addresses must be of the family that IP.Version says.
+// AppendTo appends the frame of p, without FCS, to b and returns the extended slice. It does not change p and allocates
+// only if b lacks room. An explicit packet is written with its fields as they are, right or wrong; a derived one with
+// right lengths, checksums and iCRC. Addresses must be of the family in IP.Version.
 func (p *Packet) AppendTo(b []byte) []byte {
 	start := len(b)
 	b = p.appendEthernet(b)
@@ -83,8 +83,8 @@ func (p *Packet) appendIP(b []byte, l3Len int) []byte {
 	return b
 }
 
-// appendUDP appends the UDP header of a datagram of length bytes, header included. A derived packet's checksum stays
-// zero until its payload is there.
+// appendUDP appends the UDP header of a datagram of length bytes, header included. A derived packet's checksum is
+// filled in after its payload.
 func (p *Packet) appendUDP(b []byte, length int) []byte {
 	field, sum := p.UDP.Length, p.UDP.Checksum
 	if p.Derived {
@@ -103,8 +103,7 @@ func bit(on bool, mask byte) byte {
 	return 0
 }
 
-// AppendTransportHeaders appends the BTH and the extended headers that p.Headers names to b: AppendTo without the
-// layers below and what follows.
+// AppendTransportHeaders appends the BTH and the extended headers in p.Headers to b.
 func (p *Packet) AppendTransportHeaders(b []byte) []byte {
 	h := &p.BTH
 	b = append(b, byte(h.Opcode), bit(h.Solicited, 0x80)|bit(h.MigReq, 0x40)|h.PadCount&3<<4|h.Version&0xf)
@@ -150,7 +149,7 @@ func udpChecksum(l3, udp []byte) uint16 {
 	return transmitted(fold(sum(acc, udp)))
 }
 
-// transmitted returns the form in which a UDP checksum is sent: a zero field would mean that there is none (RFC 768).
+// transmitted returns the form in which a UDP checksum is sent: a zero field means that there is none (RFC 768).
 func transmitted(check uint16) uint16 {
 	if check == 0 {
 		return 0xffff

@@ -79,7 +79,7 @@ func BenchmarkParse(b *testing.B) {
 	}
 }
 
-// BenchmarkAppendTo includes the checksums and the iCRC of derived packets, and for explicit ones does without.
+// BenchmarkAppendTo includes the checksums and the iCRC for derived packets, not for explicit ones.
 func BenchmarkAppendTo(b *testing.B) {
 	for _, derived := range []bool{true, false} {
 		for _, s := range speedFrames() {

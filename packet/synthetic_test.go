@@ -14,7 +14,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite golden files in testdata")
 
-// syntheticFile holds what we write for every header that we know: the layers package and tshark read it back.
+// syntheticFile has a frame for every header that we know: the layers package and tshark read it.
 const syntheticFile = "testdata/synthetic.pcap"
 
 // writeCapture returns frames as a nanosecond pcap, one microsecond apart.

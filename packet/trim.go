@@ -12,8 +12,7 @@ const (
 	TrimUpdateUDPLength
 )
 
-// TrimmedLen returns the frame length in bytes, without FCS, that Trim to size leaves: that of p if there is nothing to
-// cut.
+// TrimmedLen returns the frame length in bytes, without FCS, after Trim to size: that of p if there is nothing to cut.
 func (p *Packet) TrimmedLen(size int) int {
 	n := p.Len()
 	if p.IP.Version == 0 || n-len(p.Trailer) <= p.l2Len()+size {
@@ -23,10 +22,10 @@ func (p *Packet) TrimmedLen(size int) int {
 }
 
 // Trim cuts p to size bytes counted from the start of the IP header and reports whether it did: a packet that is no
-// longer than that passes whole and unmarked, as one without IP does. The IPv4 header checksum is kept right; a
-// non-zero UDP checksum and the iCRC, if the cut leaves one, become stale. Length fields change only if flags say so;
-// without TrimUpdateIPLength the result is Truncated. Afterwards p is explicit, and what a cut through its transport
-// headers left of them is Payload; a BTH that the cut left whole is decoded all the same (CutRoCE). Trim allocates.
+// longer than that, or without IP, passes whole and unmarked. The IPv4 header checksum is updated; a non-zero UDP
+// checksum and the iCRC, if it is left, become stale. Length fields change only if flags say so; without
+// TrimUpdateIPLength the result is Truncated. Afterwards p is explicit. What a cut through its transport headers left
+// of them is Payload; a whole BTH is decoded (CutRoCE). Trim allocates.
 func (p *Packet) Trim(size int, dscp uint8, flags TrimFlags) bool {
 	length := p.TrimmedLen(size)
 	if length == p.Len() {
@@ -44,8 +43,8 @@ func (p *Packet) Trim(size int, dscp uint8, flags TrimFlags) bool {
 	return true
 }
 
-// ParseReceived is Parse for a NIC: what a cut through the extended transport headers left of a RoCEv2 packet is no
-// error. It is CutRoCE, as Trim leaves it.
+// ParseReceived is Parse for a NIC: a RoCEv2 packet that was cut in its extended transport headers is not an error. It
+// is CutRoCE, as Trim leaves it.
 func (p *Packet) ParseReceived(frame []byte) error {
 	err := p.Parse(frame)
 	if err == nil || !p.HasUDP {
@@ -57,13 +56,13 @@ func (p *Packet) ParseReceived(frame []byte) error {
 	return err
 }
 
-// CutRoCE reports whether p is what a cut through the extended transport headers left of a RoCEv2 packet: p is not
-// IsRoCE, but BTH is whole.
+// CutRoCE reports whether p is a RoCEv2 packet that was cut in its extended transport headers: p is not IsRoCE, but BTH
+// is whole.
 func (p *Packet) CutRoCE() bool {
 	return p.Headers == 0 && p.HasUDP && p.UDP.DstPort == Port && len(p.Payload) >= BTHLen
 }
 
-// patchLengths updates the length fields of the cut IP packet l3 as far as flags ask for it and the cut left them.
+// patchLengths updates those length fields of the cut IP packet l3 that flags select and the cut left.
 func patchLengths(l3 []byte, p *Packet, size int, flags TrimFlags) {
 	ipLen := p.IP.headerLen()
 	if flags&TrimUpdateIPLength != 0 && len(l3) >= ipLen {
@@ -79,7 +78,7 @@ func patchLengths(l3 []byte, p *Packet, size int, flags TrimFlags) {
 	}
 }
 
-// keepUndecoded makes what Parse could not decode of frame the payload, so that p stays byte-exact.
+// keepUndecoded makes the undecoded part of frame the payload, so that p stays byte-exact.
 func (p *Packet) keepUndecoded(frame []byte) {
 	off := p.l2Len()
 	if p.IP.Version != 0 {

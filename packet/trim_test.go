@@ -18,7 +18,7 @@ func trimBytes(frame []byte, l3, size int, dscp uint8, flags packet.TrimFlags) [
 		headerLen = int(frame[l3]&0xf) * 4
 	}
 	if size < headerLen {
-		ip = append(bytes.Clone(ip), frame[l3+size:]...) // patch a whole header, then cut again
+		ip = append(bytes.Clone(ip), frame[l3+size:]...) // patch a whole header, then cut it
 	}
 	if flags&packet.TrimSetDSCP != 0 {
 		if headerLen == 40 {
@@ -87,7 +87,7 @@ func TestTrimCutsWhatTheBytesSay(t *testing.T) {
 	}
 }
 
-// FuzzTrim cuts arbitrary frames: the result has the length that TrimmedLen says and starts and ends as the frame did.
+// FuzzTrim cuts arbitrary frames: the result has the length of TrimmedLen and starts and ends as the frame did.
 func FuzzTrim(f *testing.F) {
 	f.Add(trimSample(false).AppendTo(nil), 64, uint8(9), uint8(7))
 	f.Add(trimSample(true).AppendTo(nil), 30, uint8(1), uint8(2))
@@ -109,8 +109,8 @@ func FuzzTrim(f *testing.F) {
 	})
 }
 
-// TestAReceiverKnowsACutPacketByItsBytes: of a packet that was cut through its extended headers the frame says as much
-// as the packet that Trim leaves, which is what simulated receivers get.
+// TestAReceiverKnowsACutPacketByItsBytes: a frame that was cut in its extended headers decodes to the packet that Trim
+// leaves, which simulated receivers get.
 func TestAReceiverKnowsACutPacketByItsBytes(t *testing.T) {
 	cut := 0
 	for _, v6 := range []bool{false, true} {

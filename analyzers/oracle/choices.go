@@ -1,6 +1,7 @@
 package oracle
 
-// Choice is a freedom or duty of an endpoint as the oracle reads the standard. docs/reference/oracle-choices.md lists all.
+// Choice is a freedom or duty of an endpoint as the oracle reads the standard. docs/reference/oracle-choices.md lists
+// all.
 type Choice struct {
 	Endpoint string
 	What     string

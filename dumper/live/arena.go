@@ -10,7 +10,7 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// recordHeader stands before each frame of an arena: captured length, length on the wire.
+// recordHeader precedes each frame of an arena: captured length, length on the wire.
 const recordHeader = 8
 
 // minArena holds a few frames of any length.
@@ -36,7 +36,7 @@ func (a *arena) add(data []byte, length int) bool {
 	return true
 }
 
-// copyAt is a mirror copy in an arena: where, and how far its sequence number is ahead of the first copy's.
+// copyAt is a mirror copy in an arena: its place, and its sequence number relative to the first copy's.
 type copyAt struct {
 	ahead int64
 	at    int
@@ -48,7 +48,7 @@ func (a *arena) frame(at int) (data []byte, length int) {
 	return a.memory[at+recordHeader : at+recordHeader+n], int(binary.NativeEndian.Uint32(a.memory[at+4:]))
 }
 
-// others counts frames that are no mirror copies.
+// others counts frames that are not mirror copies.
 type others struct {
 	foreign uint64 // of the cable's other end for its neighbour
 	unknown uint64
@@ -62,9 +62,9 @@ func (o *others) count(frame []byte) {
 	}
 }
 
-// linkLocal reports whether a frame is one that no bridge forwards: to an address that is reserved for that (IEEE Std
-// 802.1Q, table 8-1), or of a slow protocol such as LACP or of LLDP wherever it goes. The other end of a dumper's cable
-// may say such things at any time, and they tell nothing about the mirror.
+// linkLocal reports whether bridges do not forward a frame: it has a reserved address (IEEE Std 802.1Q, table 8-1) or a
+// slow protocol such as LACP or LLDP. The other end of a dumper's cable may send such frames at any time; they do not
+// concern the mirror.
 func linkLocal(frame []byte) bool {
 	const slow, lldp = 0x8809, 0x88cc
 	if len(frame) < packet.EthernetLen {
@@ -74,8 +74,8 @@ func linkLocal(frame []byte) bool {
 	return kind == slow || kind == lldp || bytes.HasPrefix(frame, []byte{0x01, 0x80, 0xc2, 0, 0}) && frame[5] <= 0x0f
 }
 
-// copies lists the mirror copies in the order of their numbers, equal ones as they came, and counts other frames. A
-// switch that mirrors on several CPUs, or by several queues, hands them over in nearly that order.
+// copies lists the mirror copies in the order of their numbers, equal ones in order of arrival, and counts other
+// frames. A switch that mirrors on several CPUs or queues delivers them in nearly that order.
 func (a *arena) copies() (list []copyAt, rest others) {
 	const seqBits = 48
 	first := uint64(0)

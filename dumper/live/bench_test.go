@@ -14,16 +14,16 @@ import (
 	"candela.dev/candela/link/linktest"
 )
 
-// BenchmarkRecorder captures mirror copies of 128 bytes that the kernel itself sends through a veth, a million a
-// second, and reports how many got lost, and what part of a core the capture takes: every thread's time but the
-// sender's, in whose time the kernel fills the ring. Writing the shards comes afterwards and is not in it.
+// BenchmarkRecorder captures mirror copies of 128 bytes that the kernel sends through a veth, a million a second. It
+// reports losses, and what part of a core the capture takes: every thread's time but the sender's, in whose time the
+// kernel fills the ring. Writing the shards is not included.
 func BenchmarkRecorder(b *testing.B) { benchmarkRecorder(b, 1_000_000) }
 
 // BenchmarkRecorderFlatOut is the same as fast as the sender can.
 func BenchmarkRecorderFlatOut(b *testing.B) { benchmarkRecorder(b, 0) }
 
 const (
-	volley         = 64 << 10 // copies sent at once: each call of the kernel takes milliseconds before the first
+	volley         = 64 << 10 // copies of one call to the kernel: each call takes milliseconds before the first copy
 	capturedCopies = 16 * volley
 )
 
@@ -46,7 +46,7 @@ func benchmarkRecorder(b *testing.B, perSecond int) {
 				gun.Fire(b, frame, volley)
 				if perSecond > 0 {
 					due := time.Duration(sent+volley) * time.Second / time.Duration(perSecond)
-					time.Sleep(due - time.Since(start)) // at once, if the sender is behind
+					time.Sleep(due - time.Since(start)) // no wait if the sender is late
 				}
 			}
 			took += time.Since(start)

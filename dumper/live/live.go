@@ -1,12 +1,11 @@
-// Package live captures mirror copies from network interfaces, as fast as they come, and writes them when the capture
-// ends.
+// Package live captures mirror copies from network interfaces at full speed, and writes them when the capture ends.
 //
-// Each core has a packet ring and an arena. While packets pass, a core does nothing but move snapped frames from ring
-// to arena; both are allocated before. When the capture ends, the frames become shards as those of the virtual
-// testbed's dumpers: nanosecond pcap, UDP ports restored, pcap time from the mirror stamp.
+// Each core has a packet ring and an arena, both allocated before. While packets pass, a core only moves cut frames
+// from ring to arena. When the capture ends, the frames become shards like those of the virtual testbed's dumpers:
+// nanosecond pcap, UDP ports restored, pcap time from the mirror stamp.
 //
-// What is lost is counted: by the kernel when a ring is full, by us when an arena is. Whether the trace is complete is
-// for the integrity check to say.
+// Losses are counted: by the kernel when a ring is full, by this package when an arena is. The integrity check decides
+// whether the trace is complete.
 package live
 
 import (
@@ -26,7 +25,8 @@ type Config struct {
 	Cores     int   // rings that share the copies, each with its shard; 0 means 1
 	Snap      int   // bytes kept of each copy; 0: all
 	EpochNS   int64 // ns since 1970 of mirror stamp 0
-	// Bytes is how much all arenas together hold; 0 means 256 MiB. The memory is reserved at once and used as it fills.
+	// Bytes is the size of all arenas together; 0 means 256 MiB. The address space is reserved, memory is used as it
+	// fills.
 	Bytes int
 	// FanoutGroup is unique among the captures of the network namespace; used with several cores.
 	FanoutGroup uint16
@@ -36,15 +36,14 @@ const (
 	maxCores     = 256
 	defaultBytes = 256 << 20
 	blockTimeout = 8 * time.Millisecond
-	// gather is how long a reader looks away. What pours in meanwhile must find room: at 3 million a second, a sixth of a
+	// gather is how long a reader pauses. The ring must hold what arrives meanwhile: at 3 million a second, a sixth of a
 	// ring.
 	gather = 4 * time.Millisecond
-	// For each core some 65,000 copies of 128 bytes. The kernel ends a block that has a frame when blockTimeout is over,
-	// however empty it is: so blocks times blockTimeout is how long a reader may be kept from its CPU while copies drip
-	// in.
+	// Some 65,000 copies of 128 bytes for each core. The kernel ends a block with at least one frame after blockTimeout,
+	// so blocks times blockTimeout is how long a reader may be kept from its CPU at a low rate.
 	blockBytes = 32 << 10
 	blocks     = 512
-	// settle bounds how long a capture that ends waits for frames that the kernel has counted and not yet handed over.
+	// settle bounds how long the end of a capture waits for frames that the kernel has counted and not yet handed over.
 	settle = 250 * time.Millisecond
 )
 
@@ -66,16 +65,15 @@ func (c *Config) setDefaults() error {
 	return nil
 }
 
-// Report says what became of the frames that reached the interface: Received = Written + Dropped + Exceeded + Other +
-// Foreign.
+// Report counts the frames that reached the interface: Received = Written + Dropped + Exceeded + Other + Foreign.
 type Report struct {
 	Name     string
 	Received uint64
 	Written  uint64
 	Dropped  uint64 // found no room in the kernel's ring
 	Exceeded uint64 // found no room in the arena
-	Other    uint64 // no mirror copies, and nobody knows what
-	Foreign  uint64 // of the cable's other end for its neighbour, such as LLDP, which no switch forwards
+	Other    uint64 // neither mirror copies nor Foreign
+	Foreign  uint64 // from the neighbour at the other end of the cable, such as LLDP, which switches do not forward
 	Shards   []Shard
 }
 

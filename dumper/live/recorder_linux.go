@@ -100,8 +100,8 @@ func (c *core) read() {
 	}
 }
 
-// wait returns the next block. It lets some gather first, since every time that a reader is woken somebody else loses
-// the CPU: on a small machine a NIC model or the switch.
+// wait returns the next block. It lets some gather first: waking a reader takes CPU time from others, on a small
+// machine a NIC model or the switch.
 func (c *core) wait() (*link.Block, error) {
 	if block, err := c.ring.Wait(0); block != nil || err != nil {
 		return block, err
@@ -127,8 +127,8 @@ func (c *core) take(block *link.Block) {
 // Offloads returns which offloads the driver kept on.
 func (r *Recorder) Offloads() []string { return r.offloads.Remaining }
 
-// Finish ends the capture, waits for what the kernel still holds, and writes the shards. What failed to be written is
-// in the error; the report counts what was.
+// Finish ends the capture, waits for what the kernel still holds, and writes the shards. The error has what could not
+// be written; the report counts what was.
 func (r *Recorder) Finish(create Create) (Report, error) {
 	report := Report{Name: r.cfg.Name}
 	if r.finished {

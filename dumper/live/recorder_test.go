@@ -152,9 +152,9 @@ func TestFramesForTheNeighbourAreNobodysCopies(t *testing.T) {
 	}
 }
 
-// TestTheKernelAnswersNoCopyWhateverItsStamp: a stamp stands where the destination address does, and looks like a
-// group's in every other window of 2^40 ns. A copy of what was sent to the dumper's own IP address would be answered if
-// it came to the interface's own.
+// TestTheKernelAnswersNoCopyWhateverItsStamp: the stamp replaces the destination address and looks like a group address
+// in every other window of 2^40 ns. The kernel would answer a copy of what was sent to the dumper's own IP address if
+// it came to the interface's own MAC address.
 func TestTheKernelAnswersNoCopyWhateverItsStamp(t *testing.T) {
 	linktest.Namespace(t, func() {
 		linktest.Veth(t, "a", "b")

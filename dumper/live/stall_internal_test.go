@@ -30,7 +30,7 @@ func TestCopiesThatDripInWaitForAReaderThatHasNoCPU(t *testing.T) {
 			if err := errors.Join(sender.Queue(make([]byte, 128)), sender.Flush()); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(blockTimeout + blockTimeout/2) // the next one stands in another block
+			time.Sleep(blockTimeout + blockTimeout/2) // the next one is in another block
 		}
 		read := 0
 		for {

@@ -1,7 +1,7 @@
 // Package echo has the frames with which a switch measures how long a host takes to notice a frame and to answer it.
-// The switch sends a request by the same queue as the traffic; the host returns it as soon as it has processed
-// everything before it. So the time until the answer bounds how long any frame that passed before was held on its way
-// to the host or back.
+// The switch sends a request through the same queue as the traffic; the host returns it after it has processed
+// everything before it. So the time until the answer bounds how long any earlier frame was held on its way to the host
+// or back.
 //
 // The frames have an Ethernet type for local experiments (IEEE 802, 9.2.3) and never leave the cable.
 package echo
@@ -34,7 +34,7 @@ var magic = []byte("candela.echo")
 // Source is the address from which a switch asks; it is locally administered.
 var Source = packet.MAC{0x02, 'e', 'c', 'h', 'o', 0}
 
-// Request returns the request with a number, to whoever is at the other end of the cable.
+// Request returns the request with a number, for the other end of the cable.
 func Request(number uint64) []byte {
 	frame := make([]byte, Length)
 	for i := range 6 {
@@ -48,13 +48,13 @@ func Request(number uint64) []byte {
 	return frame
 }
 
-// Is reports whether frame is a request or an answer: neither belongs to the traffic.
+// Is reports whether frame is a request or an answer, which are not part of the traffic.
 func Is(frame []byte) bool {
 	return len(frame) >= end && binary.BigEndian.Uint16(frame[typeAt:]) == EtherType &&
 		bytes.Equal(frame[magicAt:kindAt], magic)
 }
 
-// Answer makes the answer of a request, in place. It reports false, and changes nothing, if frame is no request.
+// Answer turns a request into its answer in place. It returns false and changes nothing if frame is not a request.
 func Answer(frame []byte, own packet.MAC) bool {
 	if !Is(frame) || frame[kindAt] != request {
 		return false

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// LetPass attaches a program to an end of a veth that lets every frame pass: only with one does it take redirected
-// frames from its peer. Both ends get an MTU that the program's buffers allow.
+// LetPass attaches a program that passes every frame to an end of a veth, which takes redirected frames from its peer
+// only with one. Both ends get an MTU that the program's buffers allow.
 func LetPass(t testing.TB, name, peer string) {
 	t.Helper()
 	const mtu = 1500
@@ -26,10 +26,10 @@ func LetPass(t testing.TB, name, peer string) {
 	t.Cleanup(func() { _ = l.Close() })
 }
 
-// A FrameGun sends a frame many times from within the kernel: the fastest sender there is without hardware.
+// A FrameGun sends a frame many times from within the kernel: the fastest sender without hardware.
 type FrameGun struct{ program *ebpf.Program }
 
-// NewFrameGun returns one that sends on an interface, a veth whose peer lets frames pass. It needs CAP_BPF.
+// NewFrameGun returns a FrameGun on an interface, a veth whose peer passes frames. It needs CAP_BPF.
 func NewFrameGun(t testing.TB, name string) *FrameGun {
 	t.Helper()
 	m, err := ebpf.NewMap(&ebpf.MapSpec{Type: ebpf.DevMap, KeySize: 4, ValueSize: 4, MaxEntries: 1})
@@ -49,7 +49,7 @@ func NewFrameGun(t testing.TB, name string) *FrameGun {
 	})}
 }
 
-// Fire sends a frame n times. What the peer has no room for is lost.
+// Fire sends a frame n times. Frames that do not fit into the peer's queue are lost.
 func (g *FrameGun) Fire(t testing.TB, frame []byte, n int) {
 	t.Helper()
 	options := &ebpf.RunOptions{Data: frame, Repeat: uint32(n), Flags: unix.BPF_F_TEST_XDP_LIVE_FRAMES}

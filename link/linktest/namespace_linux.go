@@ -1,4 +1,4 @@
-// Package linktest makes network namespaces and veth pairs for tests. What it makes vanishes with the test.
+// Package linktest makes network namespaces and veth pairs that end with the test.
 package linktest
 
 import (
@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Namespace runs f in a fresh network namespace on a thread of its own, which ends afterwards and takes the namespace
-// with everything in it along. Goroutines that f starts are not in the namespace unless they inherit open sockets.
-// Without the privilege the test is skipped and says so.
+// Namespace runs f in a new network namespace on a separate thread, which ends afterwards together with the namespace.
+// Goroutines that f starts are not in the namespace unless they inherit open sockets. Without the privilege the test is
+// skipped with a reason.
 func Namespace(t testing.TB, f func()) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -23,7 +23,7 @@ func Namespace(t testing.TB, f func()) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		// Never unlocked: the runtime ends the thread, and nobody else ever runs in its namespace.
+		// Never unlocked: the runtime ends the thread, so no other goroutine runs in its namespace.
 		runtime.LockOSThread()
 		if failed = enter(); failed != nil {
 			return
@@ -36,8 +36,8 @@ func Namespace(t testing.TB, f func()) {
 	}
 }
 
-// enter moves the thread into namespaces of its own. /sys shows the interfaces of the network namespace that it was
-// mounted in, so it is mounted anew, where only this thread sees it.
+// enter moves the thread into new namespaces. /sys shows the interfaces of the network namespace that it was mounted
+// in, so it is mounted again, visible to this thread only.
 func enter() error {
 	if err := unix.Unshare(unix.CLONE_NEWNET | unix.CLONE_NEWNS); err != nil {
 		return fmt.Errorf("unshare the network and the mounts: %w", err)
@@ -71,7 +71,7 @@ func VethQueues(t testing.TB, a, b string, queues int) {
 		t.Fatalf("make veth pair %s, %s: %v", a, b, err)
 	}
 	for _, name := range []string{a, b} {
-		// Router solicitations would come between a test's frames. The file is missing where the kernel has no IPv6.
+		// Router solicitations would appear among a test's frames. The file is missing where the kernel has no IPv6.
 		_ = os.WriteFile("/proc/sys/net/ipv6/conf/"+name+"/disable_ipv6", []byte("1"), 0)
 		l, err := netlink.LinkByName(name)
 		if err == nil {

@@ -1,6 +1,6 @@
 // Package encapsulation finds the RoCE packet in a captured frame of any supported link type, below VLAN tags and
 // tunnel headers, and returns it as a plain Ethernet frame. It allocates nothing per frame and never fails on bad
-// input: a frame in which no RoCE packet is found stays what it is.
+// input: a frame without a RoCE packet is returned unchanged.
 package encapsulation
 
 import (
@@ -72,8 +72,8 @@ const (
 
 // A Frame is a RoCE packet as a plain Ethernet frame.
 type Frame struct {
-	Data []byte // valid until the next call; part of the input, or of a buffer of the Unwrapper
-	// Cut is how many bytes of the input were left out in front, and Added how many were put there instead.
+	Data []byte // valid until the next call; in the input, or in a buffer of the Unwrapper
+	// Cut is how many bytes were removed from the front of the input, Added how many replaced them.
 	Cut, Added int
 	Layers     Layers
 	Stamp      Stamp // of an ERSPAN III header
@@ -87,12 +87,12 @@ type Stamp struct {
 	Source uint64 // who stamped: the address and hardware of the switch
 }
 
-// An Unwrapper holds a buffer for frames that are not in one piece. The zero Unwrapper is ready. It is not safe for
+// An Unwrapper holds a buffer for frames that are not contiguous. The zero Unwrapper is ready. It is not safe for
 // concurrent use.
 type Unwrapper struct{ buf []byte }
 
-// Plain reports whether frame, which begins with an Ethernet header, is a RoCEv2 packet without tag, option or tunnel.
-// Unwrap has nothing to do with it. It is what nearly all frames of a capture are.
+// Plain reports whether frame, which starts with an Ethernet header, is a RoCEv2 packet without tag, option or tunnel,
+// as nearly all frames of a capture are. Unwrap does not change it.
 func Plain(frame []byte) bool {
 	const v4, v6 = ethernetLen + ipv4Len, ethernetLen + ipv6Len
 	if len(frame) < v4+udpLen {
@@ -107,8 +107,8 @@ func Plain(frame []byte) bool {
 	return false
 }
 
-// Unwrap finds the RoCE packet in a frame. ok is false if there is none; out then holds the frame without its link
-// layer, if that is not Ethernet, behind an Ethernet header, or the frame as it is.
+// Unwrap finds the RoCE packet in a frame. If there is none, ok is false and out has the frame with an Ethernet header
+// in place of another link layer.
 func (u *Unwrapper) Unwrap(link Link, frame []byte) (out Frame, ok bool) {
 	w := walk{b: frame, ethernet: -1}
 	at, etherType := 0, uint16(typeBridged)
@@ -142,7 +142,7 @@ func (u *Unwrapper) assemble(w *walk, at int, etherType uint16) Frame {
 }
 
 // appendEthernet appends an Ethernet header with the addresses of the innermost one. Without any, the addresses are
-// local ones that are no sequence number or time of a mirror copy.
+// local ones that cannot be a sequence number or time of a mirror copy.
 func (w *walk) appendEthernet(b []byte, etherType uint16) []byte {
 	if w.ethernet >= 0 {
 		b = append(b, w.b[w.ethernet:w.ethernet+12]...)
@@ -157,7 +157,7 @@ type walk struct {
 	b        []byte
 	depth    int
 	ethernet int    // offset of the innermost Ethernet header, -1: none
-	tags     int    // behind it: 1 for a single 802.1Q tag, 2 for any others
+	tags     int    // after it: 1 for a single 802.1Q tag, 2 for any others
 	packet   int    // offset of the IP or global route header of the RoCE packet
 	kind     uint16 // its EtherType
 	source   uint64 // address of the outer IP packet's sender, folded
@@ -177,7 +177,7 @@ func (w *walk) frame(at int) bool {
 	return w.network(be16(w.b[at+12:]), at+ethernetLen)
 }
 
-// network continues behind an EtherType.
+// network continues after an EtherType.
 func (w *walk) network(etherType uint16, at int) bool {
 	if w.depth++; w.depth > maxDepth {
 		return false
@@ -254,7 +254,7 @@ func (w *walk) ipv6(at int) bool {
 	return w.transport(w.b[at+6], typeIPv6, at, at+ipv6Len)
 }
 
-// transport continues behind the IP header at ip.
+// transport continues after the IP header at ip.
 func (w *walk) transport(protocol byte, etherType uint16, ip, at int) bool {
 	switch protocol {
 	case protocolUDP:
@@ -307,7 +307,7 @@ func (w *walk) payload(etherType uint16, at int) bool {
 	return w.network(etherType, at)
 }
 
-// gre continues behind the GRE header at offset at (RFC 2784, with key and sequence number of RFC 2890).
+// gre continues after the GRE header at offset at (RFC 2784, with key and sequence number of RFC 2890).
 func (w *walk) gre(at int) bool {
 	const checksum, routing, key, sequence, version = 0x80, 0x40, 0x20, 0x10, 0x07
 	if !w.has(at, 4) || w.b[at]&routing != 0 || w.b[at+1]&version != 0 {
@@ -335,8 +335,8 @@ func (w *walk) gre(at int) bool {
 	return w.payload(protocol, at)
 }
 
-// erspan3 continues behind an ERSPAN type III header (draft-foschiano-erspan): version and VLAN, session, timestamp,
-// then SGT, P, FT, HwID, D, Gra and O in the last 32 bits. O announces eight bytes more.
+// erspan3 continues after an ERSPAN type III header (draft-foschiano-erspan): version and VLAN, session, timestamp,
+// then SGT, P, FT, HwID, D, Gra and O in the last 32 bits. O announces eight more bytes.
 func (w *walk) erspan3(at int) bool {
 	const headerLen, subheaderLen = 12, 8
 	if !w.has(at, headerLen) || w.b[at]>>4 != 2 {

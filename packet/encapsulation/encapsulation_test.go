@@ -64,8 +64,8 @@ func innermost(link Link, frame []byte) []byte {
 	return payload
 }
 
-// gopacket decodes most of these headers, too, at fifty times the cost and with allocations. Where it finds a RoCE
-// packet it is the same.
+// gopacket decodes most of these headers, too, at fifty times the cost and with allocations. If it finds a RoCE packet,
+// it finds the same one.
 func TestGopacketFindsTheSamePackets(t *testing.T) {
 	var u Unwrapper
 	compared := map[string]bool{}
@@ -133,7 +133,7 @@ func TestTheCRCOfARoCEv1PacketIsChecked(t *testing.T) {
 	})
 }
 
-// FuzzUnwrap takes any frame: no input panics, what is found is a RoCE packet in a plain frame, and unwrapping it again
+// FuzzUnwrap takes any frame: no input panics, the result is a RoCE packet in a plain frame, and unwrapping it again
 // changes nothing.
 func FuzzUnwrap(f *testing.F) {
 	captures(f, 2, func(_ string, link Link, frame []byte) { f.Add(uint16(link), frame[:min(len(frame), 200)]) })

@@ -39,7 +39,7 @@ func (l Link) String() string {
 	return fmt.Sprintf("%d", uint16(l))
 }
 
-// Check returns an error for a link type that is not read, with what helps.
+// Check returns an error for an unsupported link type, with what helps.
 func (l Link) Check() error {
 	switch l {
 	case LinkNull, LinkEthernet, linkRawBSD, linkRawOpen, LinkRaw, LinkLoop, LinkCooked, LinkERF, LinkIPv4, LinkIPv6,
@@ -56,8 +56,8 @@ func (l Link) Check() error {
 		"link type %v is not read (read are Ethernet, Linux cooked v1 and v2, raw IP, BSD loopback and ERF); %s", l, advice)
 }
 
-// network returns where the network layer of frame starts and its EtherType, which of an ERF record with an Ethernet
-// frame is that of a bridged frame.
+// network returns the offset of frame's network layer and its EtherType; an ERF record with an Ethernet frame has the
+// EtherType of bridged frames.
 func (l Link) network(frame []byte) (at int, etherType uint16, layers Layers, ok bool) {
 	switch l {
 	case LinkCooked:

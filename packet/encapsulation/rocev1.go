@@ -6,12 +6,12 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// nextHeaderBTH is the next header of a global route header in front of a BTH (IBTA volume 1, 8.3).
+// nextHeaderBTH is the next header of a global route header before a BTH (IBTA volume 1, 8.3).
 const nextHeaderBTH = 0x1b
 
 // fromV1 turns a RoCEv1 packet into the RoCEv2 packet with the same addresses and transport headers. A global route
-// header is laid out like an IPv6 header; GIDs that are IPv4-mapped become an IPv4 header, as in RoCEv2. The invariant
-// CRC is checked and then made right, or wrong, for the new headers.
+// header has the layout of an IPv6 header; IPv4-mapped GIDs become an IPv4 header, as in RoCEv2. The invariant CRC is
+// checked and then set to a right, or wrong, one for the new headers.
 func (u *Unwrapper) fromV1(w *walk) Frame {
 	grh := w.b[w.packet:]
 	body := grh[ipv6Len:]

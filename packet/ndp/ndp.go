@@ -9,10 +9,9 @@
 // k holds the version in its high and the Kind in its low four bits, f the Flags. Over IPv4 an Ethernet frame cut to 64
 // bytes (without FCS) holds exactly Ethernet, IPv4, UDP and NDP headers; over IPv6 it takes 84 bytes.
 //
-// The checksum (RFC 1071) covers the header alone, with FlagTrimmed and FlagReturned counted as clear: a switch sets
-// the two without touching it, and whoever receives a trimmed header can still tell whether it is the one that was
-// sent. Payload is the UDP checksum's business; once cut, it can't hold, so the trimmed mark is looked at first
-// (Header.Trimmed).
+// The checksum (RFC 1071) covers only the header, with FlagTrimmed and FlagReturned as zero: a switch sets these
+// without changing it, and the receiver of a trimmed header can check that it is the one that was sent. The UDP
+// checksum covers the payload; it is wrong after a cut, so the trimmed mark is checked first (Header.Trimmed).
 package ndp
 
 import (
@@ -23,8 +22,8 @@ import (
 )
 
 const (
-	// Port is the UDP port. It is not registered: it lies in the dynamic range (RFC 6335) above what Linux hands out by
-	// itself.
+	// Port is the UDP port. It is not registered: it is in the dynamic range (RFC 6335) above the ports that Linux
+	// assigns.
 	Port = 61791
 	// Size is the length of a header in bytes.
 	Size = 22
@@ -58,9 +57,9 @@ func (k Kind) String() string {
 type Flags uint8
 
 // Flags. The switch sets FlagTrimmed when it cuts the payload, and FlagReturned as well when it swaps the addresses to
-// send the header back. The others are the sender's.
+// send the header back. The sender sets the others.
 const (
-	// in the first window: Seq is the offset from the connection's start, which makes state for it
+	// in the first window: Seq is the offset from the connection's start, at which the receiver creates its state
 	FlagSYN      Flags = 1 << iota
 	FlagLast           // the connection's last data packet
 	FlagTrimmed        // payload cut on the way
@@ -95,7 +94,7 @@ type Header struct {
 	// included. ACK: every packet below it has arrived whole. Data: transmissions on the connection before this one. NACK:
 	// as ACK.
 	Counter uint32
-	Path    uint16 // the path tag that a data packet was sprayed by; ACK and NACK echo it
+	Path    uint16 // the path tag of a data packet; ACK and NACK echo it
 	// Length is the payload's length in bytes before any trimming; 0 in all but data.
 	Length uint16
 }
@@ -148,13 +147,13 @@ func (h *Header) AppendTo(b []byte) []byte {
 	return binary.BigEndian.AppendUint16(b, checksum(b[start:]))
 }
 
-// Trimmed reports whether a data packet of which arrived bytes of UDP payload, header included, has lost any of its own
-// payload: by the mark, or, behind a switch that only cuts, by its length.
+// Trimmed reports whether a data packet of which arrived bytes of UDP payload, header included, has lost payload: by
+// the mark or, after a switch that only cuts, by its length.
 func (h *Header) Trimmed(arrived int) bool {
 	return h.Kind == Data && (h.Flags&FlagTrimmed != 0 || arrived < Size+int(h.Length))
 }
 
-// SameAs reports whether g is h but for what a switch may change: the marks.
+// SameAs reports whether g equals h except for the marks, which a switch may change.
 func (h *Header) SameAs(g *Header) bool {
 	a, b := *h, *g
 	a.Flags &^= FlagTrimmed | FlagReturned
@@ -174,7 +173,7 @@ func (h *Header) String() string {
 	return s
 }
 
-// checksum computes the checksum field of the header at the front of b, whatever is there now.
+// checksum computes the checksum of the header at the front of b, whatever its checksum field holds.
 func checksum(b []byte) uint16 {
 	sum := uint32(binary.BigEndian.Uint16(b)) + uint32(b[2])<<8 + uint32(Flags(b[3])&^(FlagTrimmed|FlagReturned))
 	for i := 4; i < 20; i += 2 {

@@ -128,7 +128,7 @@ func FuzzParse(f *testing.F) {
 		if err := parsed.Parse(out); err != nil || parsed != h {
 			t.Fatalf("%+v became %+v, %v", h, parsed, err)
 		}
-		// ^0 and 0 are the same one's complement sum; everything else comes back as it was.
+		// ^0 and 0 are the same one's complement sum; everything else must be unchanged.
 		if string(out[:20]) != string(b[:20]) {
 			t.Fatalf("%x became %x", b[:ndp.Size], out)
 		}

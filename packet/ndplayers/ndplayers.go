@@ -1,10 +1,9 @@
-// Package ndplayers lets gopacket see NDP: a layer with the header, whose payload is what trimming has left of the
-// packet's. It decodes and serialises with the code of package packet/ndp.
+// Package ndplayers adds NDP to gopacket: a layer with the header, whose payload is what trimming has left. It decodes
+// and serialises with package packet/ndp.
 //
-// gopacket keeps layer types and UDP ports in process-wide tables. The layer type enters its table when this package is
-// initialised, under a number from the range that gopacket leaves to applications. The UDP port is entered by
-// [Register], which a program calls once before it decodes: an import alone should not change how a program's packets
-// decode.
+// gopacket keeps layer types and UDP ports in process-wide tables. The layer type is registered when this package is
+// initialised, with a number from the range for applications. [Register] adds the UDP port; a program calls it once
+// before it decodes, so that an import alone does not change how packets decode.
 package ndplayers
 
 import (
@@ -17,8 +16,7 @@ import (
 	"candela.dev/candela/packet/ndp"
 )
 
-// LayerTypeNDP is the type of layer NDP. 0 to 999 belong to gopacket itself; the numbers up to 1999 are array look-ups
-// there.
+// LayerTypeNDP is the type of layer NDP. gopacket uses 0 to 999; numbers up to 1999 are array look-ups.
 var LayerTypeNDP = gopacket.RegisterLayerType(1793,
 	gopacket.LayerTypeMetadata{Name: "NDP", Decoder: gopacket.DecodeFunc(decode)})
 
@@ -48,8 +46,8 @@ func (l *NDP) LayerType() gopacket.LayerType { return LayerTypeNDP }
 // CanDecode returns LayerTypeNDP.
 func (l *NDP) CanDecode() gopacket.LayerClass { return LayerTypeNDP }
 
-// NextLayerType returns gopacket's payload, or nothing if there is none: control packets, and headers cut right behind
-// this one.
+// NextLayerType returns gopacket's payload, or nothing if there is none: in control packets, and in headers cut right
+// after this one.
 func (l *NDP) NextLayerType() gopacket.LayerType {
 	if len(l.Payload) == 0 {
 		return gopacket.LayerTypeZero
@@ -74,8 +72,8 @@ func (l *NDP) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
 // Trimmed reports whether payload is missing.
 func (l *NDP) Trimmed() bool { return l.Header.Trimmed(ndp.Size + len(l.Payload)) }
 
-// SerializeTo puts the header before what b holds. With FixLengths a data packet's Length becomes that of b's bytes,
-// unless the packet is marked trimmed: then Length tells the size before.
+// SerializeTo puts the header before the contents of b. With FixLengths a data packet's Length becomes the length of b,
+// unless the packet is marked trimmed: then Length is the size before.
 func (l *NDP) SerializeTo(b gopacket.SerializeBuffer, opts gopacket.SerializeOptions) error {
 	h := l.Header
 	if opts.FixLengths && h.Kind == ndp.Data && h.Flags&ndp.FlagTrimmed == 0 {

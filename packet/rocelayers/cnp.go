@@ -9,8 +9,8 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// CNP is what follows the BTH of a congestion notification packet: 16 reserved bytes, sent as zero and not looked at
-// (annex A17.9.3).
+// CNP is what follows the BTH of a congestion notification packet: 16 reserved bytes, sent as zero and ignored by
+// receivers (annex A17.9.3).
 type CNP struct {
 	layers.BaseLayer
 	Reserved [packet.CNPPayloadLen]byte
@@ -22,7 +22,7 @@ func (l *CNP) LayerType() gopacket.LayerType { return LayerTypeCNP }
 // CanDecode returns LayerTypeCNP.
 func (l *CNP) CanDecode() gopacket.LayerClass { return LayerTypeCNP }
 
-// NextLayerType returns gopacket's payload: bytes behind the reserved ones are nobody's.
+// NextLayerType returns gopacket's payload for bytes after the reserved ones.
 func (l *CNP) NextLayerType() gopacket.LayerType { return gopacket.LayerTypePayload }
 
 // DecodeFromBytes decodes the payload of a BTH layer.

@@ -1,15 +1,15 @@
-// Package rocelayers lets gopacket see RoCEv2: a [BTH] layer with its extended headers, pad and iCRC, and a [CNP] layer
-// for what a congestion notification carries. Both decode and serialise with the code of package packet; what they add
-// is gopacket's interfaces, so that gopacket's sources, filters and other layers can be used around them.
+// Package rocelayers adds RoCEv2 to gopacket: a [BTH] layer with its extended headers, pad and iCRC, and a [CNP] layer
+// for what a congestion notification carries. Both decode and serialise with package packet and implement gopacket's
+// interfaces, so that gopacket's sources, filters and other layers can be used with them.
 //
-// gopacket keeps layer types and UDP ports in process-wide tables. The two layer types enter theirs when this package
-// is initialised, under numbers from the range that gopacket leaves to applications. The UDP port is entered by
-// [Register], which a program calls once before it decodes: an import alone should not change how a program's packets
-// decode. A DecodingLayerParser that is given these layers needs the port, too: it asks the UDP layer what comes next.
+// gopacket keeps layer types and UDP ports in process-wide tables. The two layer types are registered when this package
+// is initialised, with numbers from the range for applications. [Register] adds the UDP port; a program calls it once
+// before it decodes, so that an import alone does not change how packets decode. A DecodingLayerParser with these
+// layers needs the port, too: it asks the UDP layer what comes next.
 //
 // gopacket chooses the decoder of a UDP payload by port, destination first. RoCE mirrored to random destination ports
-// would therefore reach the decoders of DNS, VXLAN and others, and fail there; such frames need their port restored
-// first (package trace does) or their UDP payload decoded as [LayerTypeBTH] directly.
+// would therefore reach the decoders of DNS, VXLAN and others, and fail there; restore the port of such frames first
+// (package trace does) or decode their UDP payload as [LayerTypeBTH].
 package rocelayers
 
 import (
@@ -23,7 +23,7 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// Layer types of this package. 0 to 999 belong to gopacket itself; the numbers up to 1999 are array look-ups there.
+// Layer types of this package. gopacket uses 0 to 999; numbers up to 1999 are array look-ups.
 var (
 	LayerTypeBTH = gopacket.RegisterLayerType(1791,
 		gopacket.LayerTypeMetadata{Name: "BTH", Decoder: gopacket.DecodeFunc(decodeBTH)})
@@ -88,8 +88,8 @@ func (l *BTH) NextLayerType() gopacket.LayerType {
 	return gopacket.LayerTypePayload
 }
 
-// DecodeFromBytes decodes a UDP payload. Whether it is whole it learns from df: the layers below report a frame that
-// ends early to gopacket's parser or packet. It doesn't allocate.
+// DecodeFromBytes decodes a UDP payload. df shows whether it is whole: the layers below report a frame that ends early
+// to gopacket's parser or packet. It does not allocate.
 func (l *BTH) DecodeFromBytes(data []byte, df gopacket.DecodeFeedback) error {
 	missing := 0
 	if endsEarly(df) {
@@ -127,15 +127,15 @@ func endsEarly(df gopacket.DecodeFeedback) bool {
 	return false
 }
 
-// SetLayersForICRC names the layers below, which the iCRC covers. SerializeTo needs them to compute it.
+// SetLayersForICRC sets the lower layers, which the iCRC covers. SerializeTo needs them to compute it.
 func (l *BTH) SetLayersForICRC(ip NetworkLayer, udp *layers.UDP) { l.ip, l.udp = ip, udp }
 
 var errNoLayersForICRC = errors.New(
 	"BTH: the iCRC covers IP and UDP headers: call SetLayersForICRC, or serialise without ComputeChecksums")
 
-// SerializeTo puts the headers before and pad and iCRC behind what b holds. With opts.FixLengths the pad is what the
-// payload needs, with zero bytes; with opts.ComputeChecksums the iCRC is right, for which the layers below are
-// serialised on the side. Unlike gopacket's own layers it leaves l as it is. A Truncated layer ends with its payload.
+// SerializeTo puts the headers before, and pad and iCRC after, the contents of b. With opts.FixLengths the pad is what
+// the payload needs, with zero bytes; with opts.ComputeChecksums the iCRC is right, for which the lower layers are
+// serialised separately. Unlike gopacket's own layers it does not change l. A Truncated layer ends with its payload.
 func (l *BTH) SerializeTo(b gopacket.SerializeBuffer, opts gopacket.SerializeOptions) error {
 	p := packet.Packet{
 		BTH: l.BTH, Headers: l.Headers | packet.HasBTH, RETH: l.RETH, AETH: l.AETH, AtomicETH: l.AtomicETH,

@@ -70,7 +70,7 @@ func wanted(p *packet.Packet) rocelayers.BTH {
 	}
 }
 
-// diffLayer says how got differs from our own decode. cmp is asked only when something differs: it takes its time.
+// diffLayer returns how got differs from our own decode. cmp is called only for differences: it is slow.
 func diffLayer(p *packet.Packet, got *rocelayers.BTH) string {
 	want, have := wanted(p), *got
 	have.SetLayersForICRC(nil, nil)
@@ -286,7 +286,7 @@ func TestShortFramesNeitherPanicNorLookWhole(t *testing.T) {
 	})
 }
 
-// gopacket picks the decoder by port: a mirrored frame with a random destination port must not be given to it as it is.
+// gopacket selects the decoder by port: do not give it a mirrored frame with a random destination port.
 func TestRandomMirrorPortsReachOtherDecoders(t *testing.T) {
 	var roce []byte
 	forEachFrame(t, "../testdata/rxe/clean-ib_write_bw.in.pcap", func(_ int, frame []byte) {
@@ -325,7 +325,7 @@ func TestDecodingDoesNotAllocate(t *testing.T) {
 	})
 }
 
-// FuzzLayersAgreeWithPacket: where package packet finds RoCE, gopacket with our layers finds the same or an error.
+// FuzzLayersAgreeWithPacket: if package packet finds RoCE, gopacket with our layers finds the same or an error.
 func FuzzLayersAgreeWithPacket(f *testing.F) {
 	n := 0
 	for _, file := range captures(f) {

@@ -1,5 +1,5 @@
-// Package tcp is the wire format of the small TCP of switch tests (RFC 9293, RFC 2018, RFC 7323): a header of one
-// length, with one SACK block or none.
+// Package tcp is the wire format of the small TCP of switch tests (RFC 9293, RFC 2018, RFC 7323): a header of constant
+// length, with at most one SACK block.
 package tcp
 
 import (
@@ -23,7 +23,7 @@ const (
 // WindowScale is the shift of Header.Window (RFC 7323), the same at both ends.
 const WindowScale = 10
 
-// Header is a TCP header without ports and checksum, which belong to whoever carries it.
+// Header is a TCP header without ports and checksum, which the caller adds.
 type Header struct {
 	Seq, Ack uint32
 	SACK     Block  // option of ACKs
@@ -41,7 +41,7 @@ const (
 	blockLen   = 10 // SACK option with one block
 )
 
-// ErrForeign says that bytes are no header of this package.
+// ErrForeign says that bytes are not a header of this package.
 var ErrForeign = errors.New("not a TCP header of this kind")
 
 // AppendTo appends the header with the given ports and a checksum of zero.

@@ -1,8 +1,8 @@
 // Package agent serves one machine of a testbed: it hosts endpoints and captures for an orchestrator, and cleans up by
 // a lease when the orchestrator is gone. The API is candela.agent.v1; [Client] is its other side.
 //
-// An agent runs what is built in, with typed arguments. It takes no path and no command line from the wire, and keeps
-// what it writes under one directory of its own.
+// An agent runs only built-in functions with typed arguments. It accepts no path and no command line, and writes below
+// one directory.
 package agent
 
 import (
@@ -18,25 +18,23 @@ import (
 // Config describes an agent.
 type Config struct {
 	Interfaces []string // that runs may use
-	// Dir is where captures are written, in a directory of the run; it is made if needed, and what earlier runs left there
-	// is removed.
+	// Dir is where captures are written, in a directory of the run; it is created if needed, and what earlier runs left
+	// there is removed.
 	Dir     string
 	Version string // of the tool
 	// Lease is how long what a run holds outlives its stream; 0 means 30 s.
 	Lease time.Duration
-	// Silence is how long a run's stream may say nothing before it counts as gone; 0 means 15 s. Clients speak every
-	// second.
+	// Silence is how long a run's stream may be silent before it counts as gone; 0 means 15 s. Clients send every second.
 	Silence time.Duration
-	// XDPPass attaches a program to each veth that lets frames pass, so that an XDP switch at the other end can send to
-	// it.
+	// XDPPass attaches a program to each veth that passes frames, so that an XDP switch at the other end can send to it.
 	XDPPass bool
-	// Switch runs tests of switches between interfaces of the machine; nil: the agent does not.
+	// Switch runs tests of switches between interfaces of the machine; nil: not supported.
 	Switch SwitchRunner
 	Limits Limits
 	Log    *slog.Logger
 }
 
-// Limits bound what one run may ask for. Zero values stand for the defaults.
+// Limits bound what one run may request. Zero values are the defaults.
 type Limits struct {
 	Connections  int           // 4096
 	Messages     int           // of all connections and both sides: 10 million

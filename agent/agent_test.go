@@ -44,8 +44,8 @@ func serve(t *testing.T, cfg agent.Config, f func(conn *grpc.ClientConn)) {
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error)
-		// The namespace's thread serves no goroutine but this one, so what needs the namespace can't be called over gRPC
-		// here; see cmd/candela for that. What is checked before any interface is touched can.
+		// Only this goroutine is in the namespace of its thread, so calls that need the namespace cannot be made over gRPC
+		// here; cmd/candela tests those. Calls that are checked before any interface is used can.
 		go func() { ended <- s.Serve(ctx, lis) }()
 		conn, err := transport.Dial("unix:"+socket, nil)
 		if err != nil {

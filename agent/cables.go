@@ -86,8 +86,7 @@ func sendProbes(device string, frame []byte, n int) (err error) {
 	return dark(sender.Flush())
 }
 
-// dark returns an error of sending unless it says that nothing is at the other end: the switch's counters say that,
-// too.
+// dark returns an error of sending unless nothing is connected to the other end: the switch's counters show that, too.
 func dark(err error) error {
 	if errors.Is(err, syscall.ENETDOWN) || errors.Is(err, syscall.ENOBUFS) {
 		return nil
@@ -145,7 +144,7 @@ func oneQueue(device string) bool {
 	return counts["rx"] == 1 && counts["tx"] == 1
 }
 
-// Probe sends probe frames from an interface of the machine; a zero FromMAC stands for the interface's own.
+// Probe sends probe frames from an interface of the machine; a zero FromMAC is the interface's own.
 func (c *Client) Probe(ctx context.Context, device string, route framelog.Route, frames int) error {
 	q := &agentpb.ProbeRequest{Run: c.run, Interface: device, ToMac: route.ToMAC[:], FromIp: route.From.AsSlice(),
 		ToIp: route.To.AsSlice(), Frames: uint32(frames)}
@@ -171,7 +170,7 @@ type Frames struct {
 	Entries []byte // of package framelog, of the first Count or framelog.Limit frames
 }
 
-// Frames returns what the host has recorded of the frames that it received, or sent.
+// Frames returns the records of frames that the host received, or sent.
 func (c *Client) Frames(ctx context.Context, received bool) (f Frames, err error) {
 	ctx, cancel := context.WithTimeout(ctx, fileTimeout)
 	defer cancel()

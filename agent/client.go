@@ -96,7 +96,7 @@ func (c *Client) Hold(ctx context.Context) (*Lease, error) {
 	return l, nil
 }
 
-// An agent is asked for a sign of life this often, and is gone if none came for so long.
+// An agent is pinged this often, and counts as gone after this long without an answer.
 const (
 	renewEvery = time.Second
 	renewLimit = 5 * time.Second
@@ -134,7 +134,7 @@ func (l *Lease) follow(name string) {
 		case <-renew.C:
 			l.renew()
 		case <-patience.C:
-			if time.Since(woke) > 2*renewEvery { // this process stood still, and could hear nobody
+			if time.Since(woke) > 2*renewEvery { // this process was suspended and could not receive answers
 				patience.Reset(renewLimit)
 				break
 			}
@@ -214,7 +214,7 @@ func (c *Client) Start(ctx context.Context) error {
 	return err
 }
 
-// Wait waits up to a time for the host's messages and says for how long the wire has been quiet.
+// Wait waits up to a time for the host's messages and returns how long the link has been quiet.
 func (c *Client) Wait(ctx context.Context, timeout time.Duration) (done bool, quiet time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout+CallTimeout)
 	defer cancel()
@@ -272,7 +272,7 @@ func (c *Client) Record(ctx context.Context, name, device string, cores, snap in
 // fileTimeout bounds the writing of shards, and the fetching of one.
 const fileTimeout = time.Minute
 
-// Finish ends the capture. Beside an error there may be an answer: what could be written nevertheless.
+// Finish ends the capture. With an error there may be an answer: what could be written.
 func (c *Client) Finish(ctx context.Context) (*agentpb.FinishResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, fileTimeout)
 	defer cancel()

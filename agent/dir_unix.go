@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// checkOwn reports a directory in which somebody else could make us read, write or remove what is theirs to choose.
-// name is how it was asked for, root is what was opened under that name.
+// checkOwn refuses a directory in which another user could choose what we read, write or remove. name is the directory
+// as given, root what was opened under that name.
 func checkOwn(name string, root *os.Root) error {
 	there, err := os.Lstat(name)
 	if err != nil {

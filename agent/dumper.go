@@ -71,10 +71,10 @@ func (r *run) openRecorder(q *agentpb.RecordRequest) (*agentpb.RecordResponse, e
 	return answer, nil
 }
 
-// defaultRecord is room for copies unless more is asked for; it is used only as it fills.
+// defaultRecord is the default room for copies; memory is used only as it fills.
 const defaultRecord = 256 << 20
 
-// Finish ends the capture and writes the shards. What could be written before an error stays to be fetched.
+// Finish ends the capture and writes the shards. What was written before an error can be fetched.
 func (s *Server) Finish(_ context.Context, q *agentpb.FinishRequest) (answer *agentpb.FinishResponse, err error) {
 	r, err := s.current(q.GetRun())
 	if err != nil {
@@ -103,7 +103,7 @@ func (s *Server) Finish(_ context.Context, q *agentpb.FinishRequest) (answer *ag
 	})
 }
 
-// incomplete is the error of shards that could not be written whole; it tells what there is to be fetched.
+// incomplete is the error of shards that could not be written whole, with what can be fetched.
 func incomplete(failure error, answer *agentpb.FinishResponse) error {
 	if failure == nil {
 		return nil
@@ -144,8 +144,7 @@ func (r *run) describe(report dumper.Report) (*agentpb.FinishResponse, error) {
 // chunk is how many bytes of a shard a message carries.
 const chunk = 1 << 20
 
-// Fetch streams a shard. The run's lock is held for opening only: what is released meanwhile ends the stream with an
-// error.
+// Fetch streams a shard. The run's lock is held for opening only: a release meanwhile ends the stream with an error.
 func (s *Server) Fetch(q *agentpb.FetchRequest, stream grpc.ServerStreamingServer[agentpb.FetchResponse]) error {
 	if _, ok := stream.Context().Deadline(); !ok {
 		return refuse("the call has no deadline")

@@ -18,12 +18,11 @@ import (
 	"candela.dev/candela/testbeds"
 )
 
-// noInterface is one that no machine has: what passes all checks ends there, and no interface of the machine is
-// touched.
+// noInterface does not exist: what passes all checks fails there, and no interface of the machine is used.
 const noInterface = "candela-none"
 
 // FuzzRequests calls an agent with a list of arbitrary requests, each a byte for the call, two for the length, and the
-// message. Whatever they say, the agent answers with a proper status, keeps to its directory, and serves the next.
+// message. The agent must answer with a proper status, write only below its directory, and serve the next request.
 func FuzzRequests(f *testing.F) {
 	spec := &testbeds.Spec{Seed: 1, Connections: []testbeds.Connection{{MTU: 1024, AckTimeout: 14}}}
 	prepare := prepareRequest("fuzz",
@@ -105,7 +104,7 @@ func fuzzedCalls(s *Server) []func(context.Context, []byte) error {
 	}
 }
 
-// decoded makes a call of bytes; such as are no message are none.
+// decoded makes a call from bytes, or none if they are not a message.
 func decoded[Q any, A any, P interface {
 	*Q
 	proto.Message

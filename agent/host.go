@@ -47,8 +47,8 @@ func (r *run) prepareHost(q *agentpb.PrepareRequest) (*agentpb.PrepareResponse, 
 	if err != nil {
 		return nil, failed(err)
 	}
-	// Only now: without the host's ring a frame that nobody wants, such as LLDP, counts as lost, and so does the carrier
-	// that a change of offloads takes away from some NICs.
+	// Only now: without the host's ring an unwanted frame, such as LLDP, counts as lost, and so does the carrier that a
+	// change of offloads takes away from some NICs.
 	if r.at, err = readLosses(q.GetInterface()); err != nil {
 		return nil, failed(errors.Join(err, h.Close()))
 	}
@@ -133,7 +133,7 @@ func (s *Server) Wait(ctx context.Context, q *agentpb.WaitRequest) (*agentpb.Wai
 	switch {
 	case err == nil:
 		if q.GetTimeoutNs() == 0 {
-			stall.active.Store(false) // both sides are done: what comes late now comes too late for nobody
+			stall.active.Store(false) // both sides are done: later delays affect nobody
 		}
 		return &agentpb.WaitResponse{Done: true, QuietNs: h.Quiet().Nanoseconds()}, nil
 	case ctx.Err() != nil && !errors.Is(err, live.ErrClosed):
@@ -142,7 +142,7 @@ func (s *Server) Wait(ctx context.Context, q *agentpb.WaitRequest) (*agentpb.Wai
 	return nil, failed(err)
 }
 
-// Counters reads the NIC's counters and what was lost on the way to the wire.
+// Counters reads the NIC's counters and what was lost before the wire.
 func (s *Server) Counters(_ context.Context, q *agentpb.CountersRequest) (*agentpb.CountersResponse, error) {
 	answer := &agentpb.CountersResponse{}
 	err := s.withHost(q.GetRun(), func(r *run) error {

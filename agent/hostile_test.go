@@ -18,8 +18,7 @@ import (
 	agentpb "candela.dev/candela/proto/agent/v1"
 )
 
-// TestARunWhoseOrchestratorFallsSilentIsReleased: the machine of an orchestrator that lost its power, or that hangs,
-// never ends the stream.
+// TestARunWhoseOrchestratorFallsSilentIsReleased: a machine that lost its power, or hangs, never ends its stream.
 func TestARunWhoseOrchestratorFallsSilentIsReleased(t *testing.T) {
 	serve(t, agent.Config{Lease: 50 * time.Millisecond, Silence: 50 * time.Millisecond}, func(conn *grpc.ClientConn) {
 		stream, err := agentpb.NewAgentClient(conn).Lease(t.Context())
@@ -87,8 +86,8 @@ func TestStreamsWithoutADeadlineAreRefused(t *testing.T) {
 	})
 }
 
-// TestADirectoryOfSomebodyElseIsRefused: the agent removes what earlier runs left in its directory, as root; in /tmp
-// anybody can make that directory first, as a link to wherever it shall do so.
+// TestADirectoryOfSomebodyElseIsRefused: the agent, as root, removes what earlier runs left in its directory. In /tmp
+// any user can create that directory first, as a link to another place.
 func TestADirectoryOfSomebodyElseIsRefused(t *testing.T) {
 	linktest.Namespace(t, func() {
 		linktest.Veth(t, "a", "b")

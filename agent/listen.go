@@ -77,7 +77,7 @@ func (e *ears) close() error {
 	return errors.Join(failed...)
 }
 
-// listen tells what it hears until ctx is done.
+// listen reports what it receives until ctx is done.
 func (e *ears) listen(ctx context.Context, tell func(*agentpb.ListenResponse) error) error {
 	tick := time.NewTicker(listenStep)
 	defer tick.Stop()
@@ -115,7 +115,7 @@ type Heard struct {
 	Frames    int
 }
 
-// Listen counts probe frames at interfaces of the machine for some time. It calls ready once they are counted.
+// Listen counts probe frames at interfaces of the machine for some time. It calls ready when counting has begun.
 func (c *Client) Listen(ctx context.Context, interfaces []string, d time.Duration, ready func()) ([]Heard, error) {
 	ctx, cancel := context.WithTimeout(ctx, d+CallTimeout)
 	defer cancel()

@@ -24,7 +24,7 @@ import (
 // sysClassNet shows the interfaces of the network namespace that /sys was mounted in.
 const sysClassNet = "/sys/class/net"
 
-// linkKind returns the kernel's name for the sort of an interface, such as veth; "device" for hardware.
+// linkKind returns the kernel's name for the kind of an interface, such as veth; "device" for hardware.
 func linkKind(name string) string {
 	l, err := netlink.LinkByName(name)
 	if err != nil {
@@ -36,7 +36,7 @@ func linkKind(name string) string {
 // lossCounters count frames that an interface lost, by name.
 type lossCounters map[string]uint64
 
-// lossFiles are below an interface's directory. A carrier that changes loses what was under way.
+// lossFiles are below an interface's directory. A change of carrier loses frames in flight.
 var lossFiles = []string{
 	"statistics/rx_dropped", "statistics/rx_errors", "statistics/rx_missed_errors", "statistics/tx_dropped",
 	"statistics/tx_errors",

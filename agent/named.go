@@ -8,7 +8,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// namedError is a failed call with the component and the step before the server's words.
+// namedError is a failed call: component and step, then the server's words.
 type namedError struct {
 	component, step string
 	status          *status.Status
@@ -18,8 +18,8 @@ func (e *namedError) Error() string {
 	return e.component + ": " + e.step + ": " + Printable(e.status.Message())
 }
 
-// Printable replaces what a terminal could take for a command, but line ends and tabs: the words of another machine are
-// printed.
+// Printable replaces characters that a terminal could take for a command, except line ends and tabs: the words of
+// another machine are printed.
 func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\n' && r != '\t' && !unicode.IsPrint(r) {
@@ -32,7 +32,8 @@ func Printable(text string) string {
 // GRPCStatus keeps the code visible to package status.
 func (e *namedError) GRPCStatus() *status.Status { return e.status }
 
-// Named puts a component and a step before an error; nil stays nil. Of a gRPC error it keeps the message and the code.
+// Named prefixes an error with a component and a step; nil stays nil. For a gRPC error it keeps the message and the
+// code.
 func Named(component, step string, err error) error {
 	if err == nil {
 		return nil

@@ -6,14 +6,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// nap lets the thread sleep by the kernel's own clock: the runtime's timers are up to a millisecond late on an idle
-// process.
+// nap sleeps by the kernel's clock: the runtime's timers are up to a millisecond late on an idle process.
 func nap(d time.Duration) {
 	left := unix.NsecToTimespec(d.Nanoseconds())
 	_ = unix.Nanosleep(&left, nil) // a signal cuts it short, which only measures less
 }
 
-// pinTo keeps the calling thread on a CPU; one that it may not use leaves it where it is.
+// pinTo moves the calling thread to a CPU, or nowhere if it may not use that CPU.
 func pinTo(cpu int) {
 	var set unix.CPUSet
 	set.Set(cpu)

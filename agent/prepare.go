@@ -29,8 +29,8 @@ type Host struct {
 	Spec      *testbeds.Spec
 }
 
-// prepareRequest writes all that a host needs of h; [hostOf] is its inverse. A test compares the two field by field, so
-// that no field of a test is lost on the way.
+// prepareRequest encodes h; [hostOf] is its inverse. A test compares the two field by field, so that no field of a test
+// is lost.
 func prepareRequest(run string, h Host) *agentpb.PrepareRequest {
 	q := &agentpb.PrepareRequest{
 		Run: run, Interface: h.Interface, Side: uint32(h.Side), BarrierSync: h.Spec.BarrierSync,
@@ -72,7 +72,7 @@ func nicToProto(n *testbeds.Host, seed uint64) *agentpb.Nic {
 	return m
 }
 
-// hostOf reads what prepareRequest writes. It checks that every value fits; the model checks what it means.
+// hostOf decodes what prepareRequest encodes. It checks that every value fits; the model checks its meaning.
 func hostOf(q *agentpb.PrepareRequest, limits Limits) (Host, error) {
 	if name := unknownIn(q.ProtoReflect()); name != "" {
 		return Host{}, refuse("%s has a field that this agent doesn't know: install the orchestrator's version of candela",
@@ -93,7 +93,7 @@ func hostOf(q *agentpb.PrepareRequest, limits Limits) (Host, error) {
 	return h, err
 }
 
-// unknownIn names the first message within m that has fields which this version does not know; empty: none has.
+// unknownIn names the first message within m with fields that this version does not know; "" if none.
 func unknownIn(m protoreflect.Message) (name string) {
 	if len(m.GetUnknown()) > 0 {
 		return string(m.Descriptor().Name())
@@ -146,7 +146,7 @@ func nicFromProto(n *agentpb.Nic) (testbeds.Host, error) {
 	return h, sameProfile(n)
 }
 
-// digestOf identifies all that a profile says: two profiles with the same digest are the same model.
+// digestOf identifies a profile: profiles with equal digests are the same model.
 func digestOf(p *rdma.Profile) []byte {
 	text, err := json.Marshal(p)
 	if err != nil {
@@ -156,7 +156,7 @@ func digestOf(p *rdma.Profile) []byte {
 	return sum[:]
 }
 
-// sameProfile refuses a profile that is not the caller's. Profiles travel by name; another version of the tool may have
+// sameProfile refuses a profile that differs from the caller's. Profiles are sent by name; another version may have
 // changed one.
 func sameProfile(n *agentpb.Nic) error {
 	p, err := rdma.ProfileByName(n.GetProfile())
@@ -214,7 +214,7 @@ func connectionOf(m *agentpb.Connection, side generator.Side) (c testbeds.Connec
 	return c, err
 }
 
-// liveConfig is what the host is opened with. The zero MAC stands for the interface's.
+// liveConfig is the configuration of the host. The zero MAC is the interface's.
 func liveConfig(h *Host) (live.Config, error) {
 	if h.NIC.MAC == nil {
 		h.NIC.MAC = new(packet.MAC)

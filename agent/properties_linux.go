@@ -7,8 +7,8 @@ import (
 	agentpb "candela.dev/candela/proto/agent/v1"
 )
 
-// interfaceProperties are what driver, firmware and files say about an interface, each named INTERFACE/PROPERTY. What
-// can't be read is a property, too: an environment says what it does not know.
+// interfaceProperties are driver, firmware and files of an interface, each named INTERFACE/PROPERTY. The value of an
+// unreadable one is the error.
 func interfaceProperties(name string) (list []*agentpb.Property) {
 	add := func(property, value string) {
 		list = append(list, &agentpb.Property{Name: name + "/" + property, Value: value})

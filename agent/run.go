@@ -36,14 +36,14 @@ type run struct {
 	prepare step[*agentpb.PrepareRequest, *agentpb.PrepareResponse]
 	connect step[*agentpb.ConnectRequest, *agentpb.ConnectResponse]
 	started bool
-	start   error        // what Start said, and says again
+	start   error        // error of Start, returned by later calls, too
 	at      lossCounters // when the host was prepared
 	device  string       // of the host
 	stall   *sentinel    // while there is a host
 
 	sockets    *socketHost // nil: none
 	equip      step[*agentpb.EquipRequest, *agentpb.EquipResponse]
-	unequipped *agentpb.UnequipResponse // what Unequip said, and says again
+	unequipped *agentpb.UnequipResponse // answer of Unequip, returned by later calls, too
 	switching  bool
 	switches   sync.WaitGroup // of tests of switches, which gone ends
 
@@ -51,7 +51,7 @@ type run struct {
 	record     step[*agentpb.RecordRequest, *agentpb.RecordResponse]
 	recorded   lossCounters // of its interface, when the capture was opened
 	finish     *agentpb.FinishResponse
-	unfinished error // what Finish said, and says again
+	unfinished error // error of Finish, returned by later calls, too
 }
 
 // step remembers a step that was taken.
@@ -101,7 +101,7 @@ func (r *run) during(ctx context.Context, timeout time.Duration) (_ context.Cont
 	return ctx, func() { cancel(); watch.Wait() }
 }
 
-// held names what the run holds; nothing while a step is under way: a sign of life must not wait for files.
+// held names what the run holds, or nothing while a step runs: a ping must not wait for files.
 func (r *run) held() (names []string) {
 	if !r.mu.TryLock() {
 		return nil
@@ -139,7 +139,7 @@ func (r *run) release() error {
 	return errors.Join(err, r.root.Close(), r.server.root.RemoveAll(path.Join(runsDir, r.id)))
 }
 
-// end tells everybody that the run is released, and reports whether nobody has before.
+// end announces that the run is released, and reports whether this was the first call.
 func (r *run) end() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -193,7 +193,7 @@ func refuse(format string, args ...any) error {
 	return status.Errorf(codes.InvalidArgument, format, args...)
 }
 
-// failed is the error of a machine that could not do what it was asked for.
+// failed is the error of a machine that could not do what was requested.
 func failed(err error) error {
 	if err == nil {
 		return nil

@@ -83,7 +83,7 @@ func Open(cfg Config) (_ *Server, err error) {
 // runsDir holds a directory for the run that holds the machine.
 const runsDir = "runs"
 
-// Serve serves the API on lis until ctx is done; then it waits for calls under way and returns nil. lis is closed.
+// Serve serves the API on lis until ctx is done; then it waits for running calls and returns nil. lis is closed.
 func (s *Server) Serve(ctx context.Context, lis net.Listener, opts ...grpc.ServerOption) error {
 	g := grpc.NewServer(append(opts, grpc.WaitForHandlers(true), grpc.ChainUnaryInterceptor(requireDeadline))...)
 	agentpb.RegisterAgentServer(g, s)
@@ -160,8 +160,8 @@ func (s *Server) Lease(stream grpc.BidiStreamingServer[agentpb.LeaseRequest, age
 	}
 }
 
-// next waits for the stream's next message, or for the end of what the run may hold, and not longer than an
-// orchestrator that lives would let it: one without power ends no stream.
+// next waits for the stream's next message, or for the end of the lease, and at most as long as a live orchestrator may
+// be silent: one without power does not end its stream.
 func (s *Server) next(stream grpc.BidiStreamingServer[agentpb.LeaseRequest, agentpb.LeaseResponse],
 	r *run) (*agentpb.LeaseRequest, error) {
 	type received struct {

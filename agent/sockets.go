@@ -102,7 +102,7 @@ func (r *run) equipHost(q *agentpb.EquipRequest) (_ *agentpb.EquipResponse, err 
 	return &agentpb.EquipResponse{Mac: device.HardwareAddr}, nil
 }
 
-// transfersOf returns the connections of a host: those that it receives, and those that it opens.
+// transfersOf returns the connections of a host: those that it accepts, and those that it opens.
 func transfersOf(q *agentpb.EquipRequest, limits Limits) (receives []sockets.Transfer, sends []timedTransfer,
 	err error) {
 	if n := len(q.GetConnections()); n > limits.Connections {
@@ -146,7 +146,7 @@ func (s *Server) withSockets(id string) (r *run, h *socketHost, err error) {
 	})
 }
 
-// Transfer starts the connections and tells what becomes of them.
+// Transfer starts the connections and reports each that ends.
 func (s *Server) Transfer(q *agentpb.TransferRequest,
 	stream grpc.ServerStreamingServer[agentpb.TransferResponse]) error {
 	if _, ok := stream.Context().Deadline(); !ok {
@@ -181,7 +181,7 @@ func (s *Server) Transfer(q *agentpb.TransferRequest,
 	}
 }
 
-// start has each connection begin at its time.
+// start starts each connection at its time.
 func (h *socketHost) start() {
 	for _, t := range h.sends {
 		h.group.Go(func(ctx context.Context) {

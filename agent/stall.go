@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// sentinel measures for how long the machine keeps a thread waiting for a CPU: one of this process on each of them, for
-// the kernel's threads that carry frames wait there, too.
+// sentinel measures how long the machine keeps a thread waiting for a CPU, with one thread on each: the kernel's
+// threads that carry frames wait as long.
 type sentinel struct {
 	active  atomic.Bool  // only then does it count
 	longest atomic.Int64 // ns

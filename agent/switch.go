@@ -22,11 +22,11 @@ import (
 	agentpb "candela.dev/candela/proto/agent/v1"
 )
 
-// A SwitchRunner runs a test of a switch whose ports are interfaces of this machine. It leaves the files of the run in
+// A SwitchRunner runs a test of a switch whose ports are interfaces of this machine. It writes the files of the run to
 // a directory below job.Dir and returns its path.
 type SwitchRunner func(ctx context.Context, job *SwitchJob) (dir string, err error)
 
-// SwitchJob is such a test, and what its run has to do with the hosts.
+// SwitchJob is such a test, and the connections to the hosts that it needs.
 type SwitchJob struct {
 	Config []byte // of the test, complete
 	Ports  []SwitchPort
@@ -47,13 +47,13 @@ type SwitchPort struct {
 const (
 	maxSwitchConfig = 1 << 20
 	maxSwitchPorts  = 512
-	// maxFinished is how many finished connections a run may be behind with.
+	// maxFinished is how many finished connections a run may have unreported.
 	maxFinished = 4096
 )
 
 type switchStream = grpc.BidiStreamingServer[agentpb.SwitchRequest, agentpb.SwitchResponse]
 
-// switchServer serves Switch, whose method Run has a name of its own there.
+// switchServer serves Switch, whose method Run would collide with the agent's.
 type switchServer struct {
 	agentpb.UnimplementedSwitchServer
 	*Server
@@ -122,7 +122,7 @@ func (s *switchServer) jobOf(t *agentpb.SwitchTest) (*SwitchJob, error) {
 	return job, nil
 }
 
-// endSwitch says that the machine is no switch any more.
+// endSwitch records that the machine is no longer a switch.
 func (r *run) endSwitch() {
 	r.switches.Done()
 	r.mu.Lock()
@@ -263,7 +263,7 @@ type SwitchRun struct {
 	mu     sync.Mutex // of the stream's sending side
 }
 
-// RunSwitch has the machine take frames for a test. The caller closes the SwitchRun.
+// RunSwitch makes the machine take frames for a test. The caller closes the SwitchRun.
 func (c *Client) RunSwitch(ctx context.Context, limit time.Duration, config []byte, ports []SwitchPort) (*SwitchRun,
 	error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)

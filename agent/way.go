@@ -15,8 +15,8 @@ import (
 	agentpb "candela.dev/candela/proto/agent/v1"
 )
 
-// way is how a host reaches its peers: addresses of its interface, a route and a neighbour for each. Nothing else of
-// the machine changes, and no other address is reached through the interface.
+// way is how a host reaches its peers: addresses of its interface, and a route and a neighbour for each peer. Nothing
+// else of the machine changes, and no other address is reached through the interface.
 type way struct {
 	device   string
 	mtu      int
@@ -147,7 +147,7 @@ func (w *way) close() error {
 	return errors.Join(failed...)
 }
 
-// noDAD has an IPv6 address serve at once (IFA_F_NODAD).
+// noDAD makes an IPv6 address usable immediately (IFA_F_NODAD).
 const noDAD = 0x02
 
 // countPackets reads the packets of an interface.

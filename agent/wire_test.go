@@ -219,8 +219,8 @@ func TestEndsTravelWhole(t *testing.T) {
 	}
 }
 
-// TestAnAgentRefusesWhatItDoesNotKnow: a field that only a newer orchestrator has would be lost in silence, and so
-// would a profile that is not what it was.
+// TestAnAgentRefusesWhatItDoesNotKnow: otherwise a field of a newer orchestrator would be lost silently, and so would a
+// profile that has changed.
 func TestAnAgentRefusesWhatItDoesNotKnow(t *testing.T) {
 	for _, tt := range []struct {
 		name string

@@ -23,7 +23,7 @@ const packetsPerMessage = 10
 // dataPackets returns how many data packets the workload sends, retransmissions aside.
 func (w workload) dataPackets() int { return w.connections * w.messages * packetsPerMessage }
 
-// A capture is what a workload left behind.
+// A capture is the trace of a workload.
 type capture struct {
 	run     string // run directory
 	trace   string
@@ -74,7 +74,7 @@ traffic:
   tx-depth: 2
 `, w.connections, w.messages)
 	if w.drops > 0 {
-		// By packet, because after a first loss a connection's new packets count as its second iteration.
+		// By packet, because after a loss a connection's new packets count as its second iteration.
 		b.WriteString("  iter-scope: packet\n  data-pkt-events:\n")
 	}
 	perConnection := w.messages * packetsPerMessage

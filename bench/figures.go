@@ -8,7 +8,7 @@ import "strconv"
 //	program{command, on, value}  a whole process, on the capture of a workload if it needs one
 //	pcapgoLoop{on}               reading alone
 //
-// A peer is a source, too; both must give the figure's unit.
+// A peer is a source, too; both must have the figure's unit.
 
 // fuzzedRuns are enough that the start of the process hardly counts.
 const fuzzedRuns = 2000

@@ -17,7 +17,7 @@ type benchmark struct {
 	pkg  string // relative to the root: "./injector/pipeline"
 	name string // "BenchmarkProcess", "BenchmarkParse/v4"
 	unit string // as the benchmark prints it: "ns/op", "MB/s", or one of its own metrics
-	// perSecond turns nanoseconds into a rate: so many things happen per unit. Zero: the value is taken as it is.
+	// perSecond turns nanoseconds into a rate: things that happen per unit. Zero: the value is used unchanged.
 	perSecond float64
 	// cpus is how many processors the benchmark has; zero: as many as the run says. A client and a server need one each.
 	cpus int
@@ -65,7 +65,7 @@ func (l *lab) testBinary(ctx context.Context, pkg string) (string, error) {
 	return binary, nil
 }
 
-// exactly returns the -bench pattern of one benchmark; each level of sub-benchmarks is a pattern of its own.
+// exactly returns the -bench pattern of one benchmark; each level of sub-benchmarks has a pattern.
 func exactly(name string) string {
 	levels := strings.Split(name, "/")
 	for i, level := range levels {
@@ -74,7 +74,7 @@ func exactly(name string) string {
 	return strings.Join(levels, "/")
 }
 
-// errSkipped says that a benchmark lacks a privilege or a program: no measurement, and no failure.
+// errSkipped says that a benchmark lacks a privilege or a program: neither a measurement nor a failure.
 var errSkipped = errors.New("SKIP")
 
 // skipReason finds why a benchmark skipped itself: "--- SKIP: BenchmarkX" and, on the next line, "file.go:12: reason".

@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// What the user has of csg-htsim (C++ -O3), none of which is ours to bring: if it is named it is measured in the same
-// run, as a peer should be; if not, the figure that the issue gives for it stands in.
+// The user's csg-htsim (C++ -O3), which is not part of this repository. If these variables name it, it is measured in
+// the same run; if not, the issue's figure is used.
 const (
 	htsimProgram = "CANDELA_HTSIM" // path of its htsim_ndp
-	// command of a program for one switch, with arguments: csg-htsim has none that returns headers
+	// command for one switch, with arguments: csg-htsim has no program that returns headers
 	htsimIncast = "CANDELA_HTSIM_INCAST"
 )
 
@@ -35,7 +35,7 @@ func htsimSwitch(cpuSeconds float64) *peer {
 	return htsimRecorded(cpuSeconds)
 }
 
-// htsimRecorded is the CPU time that csg-htsim takes for the same workload, from the issue that asks for these figures.
+// htsimRecorded is the CPU time of csg-htsim for the same workload, from the issue that asks for these figures.
 func htsimRecorded(cpuSeconds float64) *peer {
 	return &peer{"csg-htsim, recorded", recorded(cpuSeconds)}
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestHtsimIsMeasuredInTheSameRunIfTheUserHasIt stands a program in for it that prints what it is given.
+// TestHtsimIsMeasuredInTheSameRunIfTheUserHasIt replaces it by a program that prints its arguments.
 func TestHtsimIsMeasuredInTheSameRunIfTheUserHasIt(t *testing.T) {
 	t.Setenv(htsimProgram, "")
 	t.Setenv(htsimIncast, "")

@@ -40,7 +40,7 @@ func (l *lab) close() { _ = os.RemoveAll(l.dir) }
 // candela is the program under measurement; make bench builds it.
 func (l *lab) candela() string { return filepath.Join(l.root, "bin", "candela") }
 
-// version is the program as it was at a commit. A copy of the sources without their history has no older ones.
+// version is the program at a commit. A copy of the sources without history has no older ones.
 func (l *lab) version(ctx context.Context, commit string) (string, error) {
 	binary, sources := filepath.Join(l.dir, "candela-"+commit), filepath.Join(l.dir, "sources-"+commit)
 	if _, err := os.Stat(binary); err == nil {
@@ -75,8 +75,8 @@ type usage struct {
 	output    []byte
 }
 
-// execute runs a program with the lab's number of processors and returns what it took. A status that ok does not hold
-// is an error.
+// execute runs a program with the lab's number of processors and returns what it took. A status that ok rejects is an
+// error.
 func (l *lab) execute(ctx context.Context, dir string, ok []int, name string, args ...string) (usage, error) {
 	return l.executeOn(ctx, l.opts.cpu, dir, ok, name, args...)
 }

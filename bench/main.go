@@ -1,9 +1,8 @@
-// Command bench measures the figures that Candela promises and prints each beside its target, and beside a peer
-// measured in the same run where one can be installed. The figures are data: see figures.go for what to add.
+// Command bench measures the figures that Candela promises and prints each with its target, and with a peer measured in
+// the same run if one can be installed. The figures are data: see figures.go for how to add one.
 //
 // Every figure is sampled several times, the samples of all figures and peers interleaved, so that a busy minute of the
-// machine hits all alike; the table shows medians. One processor is used unless -cpu says otherwise: targets are per
-// core.
+// machine affects all; the table shows medians. One processor is used unless -cpu says otherwise: targets are per core.
 package main
 
 import (
@@ -114,7 +113,7 @@ func measureAll(ctx context.Context, lab *lab, rows []*result, progress io.Write
 	return nil
 }
 
-// verdict is an error if a figure could not be measured, other than for want of a peer, or if strict and a target is
+// verdict is an error if a figure could not be measured, unless only its peer is missing, or if strict and a target is
 // missed.
 func verdict(rows []*result, strict bool) error {
 	failed, missed := 0, 0

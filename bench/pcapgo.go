@@ -47,7 +47,7 @@ func countPackets(file string) (int, error) {
 	return n, err
 }
 
-// pcapgoLoop is the peer that does the least: it reads every packet and looks at none.
+// pcapgoLoop is the least possible work: it reads every packet and uses none.
 type pcapgoLoop struct{ on *workload }
 
 func (s pcapgoLoop) open(ctx context.Context, lab *lab) (sampler, error) {
@@ -62,7 +62,7 @@ func (s pcapgoLoop) open(ctx context.Context, lab *lab) (sampler, error) {
 	}, nil
 }
 
-// processTime is the processor time that this process has used, as execute measures it of others.
+// processTime is the processor time of this process, measured as execute does for others.
 func processTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

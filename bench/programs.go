@@ -17,7 +17,7 @@ import (
 // program is a whole process that is timed.
 type program struct {
 	// command is the program and its arguments; "candela" is the one under measurement, "candela@COMMIT" an older one.
-	// TRACE, RUN, SHARDS and OUT stand for files of the capture and for a scratch file; SHARDS becomes several arguments.
+	// TRACE, RUN, SHARDS and OUT are files of the capture and a scratch file; SHARDS becomes several arguments.
 	command []string
 	on      *workload // nil: needs no capture
 	// first limits TRACE to that many packets, for slow peers; zero is all.
@@ -27,7 +27,7 @@ type program struct {
 	value    func(u usage, packets int) float64
 	// cpus is how many processors the program has; zero: as many as the run says.
 	cpus int
-	// warm runs the program once unmeasured: its input is in memory then, and the machine has pages for its output.
+	// warm runs the program once unmeasured: its input is then in memory, and the machine has pages for its output.
 	warm bool
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 // rawWrite is the peer of everything that writes captures: it writes as many bytes and computes nothing. Where it is as
-// slow, the machine's memory and disk are measured.
+// slow, memory and disk are the limit.
 type rawWrite struct {
 	bytesPerPacket int
 	packets        int

@@ -2,8 +2,8 @@ package main
 
 import "context"
 
-// recorded is a figure that another program reached elsewhere, on an idle machine of the same kind: it is not measured
-// again, and a loaded or slower machine makes the ratio to it look worse than it is.
+// recorded is a figure that another program reached on another, idle machine of the same kind. It is not measured
+// again, so a loaded or slower machine makes the ratio look worse.
 type recorded float64
 
 func (v recorded) open(context.Context, *lab) (sampler, error) {

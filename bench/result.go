@@ -10,13 +10,13 @@ import (
 // A sampler takes one sample, in the unit of its figure.
 type sampler func(ctx context.Context) (float64, error)
 
-// A source is where samples come from: a Go benchmark, a program, a loop of our own.
+// A source yields samples: a Go benchmark, a program, a loop.
 type source interface {
-	// open prepares the measurement: compiles, writes input files. What it makes lives in the lab.
+	// open prepares the measurement: it compiles and writes input files, in the lab.
 	open(ctx context.Context, lab *lab) (sampler, error)
 }
 
-// errNoPeer marks a peer that this machine does not have; the figure is measured all the same.
+// errNoPeer marks a peer that this machine does not have; the figure is measured without it.
 var errNoPeer = errors.New("not installed")
 
 // A target is the bound that a figure must keep.
@@ -44,7 +44,7 @@ type figure struct {
 	source source
 	unit   string
 	target target
-	peer   *peer  // nil: nobody to compare with
+	peer   *peer  // nil: no comparison
 	ratio  target // bound on measured/peer
 }
 
@@ -73,7 +73,7 @@ func (r *result) prepare(ctx context.Context, lab *lab) {
 }
 
 func (r *result) sample(ctx context.Context) {
-	// By turns, so that neither always finds what the other has warmed, or left behind.
+	// Alternate, so that neither always profits from, or suffers for, what the other did.
 	if r.rounds++; r.rounds%2 == 0 {
 		r.samplePeer(ctx)
 		r.sampleOurs(ctx)
@@ -130,7 +130,7 @@ func (r *result) met() bool {
 	return r.target.met(median(r.samples))
 }
 
-// verdict says in a word how the figure stands.
+// verdict is the state of the figure in a word.
 func (r *result) verdict() string {
 	switch {
 	case errors.Is(r.failure, errSkipped):

@@ -11,14 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Most neighbours that one Listen tells of, and the longest frame that it looks at.
+// The most neighbours that one Listen reports, and the longest frame that it parses.
 const (
 	maxNeighbours = 64
 	maxFrame      = 1518
 )
 
-// Listen hears LLDP on an interface until ctx is done, which is no error, and calls found once for each neighbour, and
-// again when that says something else. What found returns ends it. Frames that can't be read are passed over. It needs
+// Listen receives LLDP on an interface until ctx is done, which is not an error. It calls found once for each
+// neighbour, and again when that changes; an error of found ends it. Unreadable frames are skipped. It needs
 // CAP_NET_RAW.
 func Listen(ctx context.Context, name string, found func(Neighbour) error) error {
 	file, err := open(name)

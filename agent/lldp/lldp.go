@@ -1,8 +1,6 @@
-// Package lldp reads what devices say about themselves with LLDP (IEEE Std 802.1AB-2016), which tells where a cable
-// leads.
+// Package lldp reads what devices announce with LLDP (IEEE Std 802.1AB-2016), which shows where a cable leads.
 //
-// What it returns comes from whoever is at the other end: names are bounded and printable, and nothing else of a frame
-// is kept.
+// The contents come from an untrusted device: names are bounded and printable, and nothing else of a frame is kept.
 package lldp
 
 import (
@@ -20,11 +18,11 @@ import (
 // EtherType is that of LLDP's frames (clause 7.3).
 const EtherType = 0x88cc
 
-// group is the address that LLDP's frames go to (clause 7.1, table 7-1: nearest bridge); bridges don't forward it.
+// group is the destination of LLDP frames (clause 7.1, table 7-1: nearest bridge); bridges do not forward it.
 var group = [6]byte{0x01, 0x80, 0xc2, 0, 0, 0x0e}
 
-// Neighbour is what a device says about one of its ports. Chassis and Port are always given; addresses are written as
-// such.
+// Neighbour is what a device announces about one of its ports. Chassis and Port are always present; addresses are
+// formatted.
 type Neighbour struct {
 	Chassis, Port           string
 	System, PortDescription string        // empty: it doesn't say
@@ -44,8 +42,8 @@ func (n Neighbour) String() string {
 	return text
 }
 
-// Is reports whether the neighbour is the one of these names; an empty one stands for any. A port may be named by its
-// description, and a system by its chassis.
+// Is reports whether the neighbour has these names; an empty one matches any. A port may be named by its description,
+// and a system by its chassis.
 func (n Neighbour) Is(system, port string) bool {
 	return (system == "" || system == n.System || system == n.Chassis) &&
 		(port == "" || port == n.Port || port == n.PortDescription)
@@ -131,7 +129,7 @@ func (n *Neighbour) take(kind int, value []byte) (err error) {
 	return err
 }
 
-// forms say which subtypes of an id hold an address rather than a name (tables 8-2 and 8-3).
+// forms lists which subtypes of an id hold an address rather than a name (tables 8-2 and 8-3).
 type forms struct{ mac, network byte }
 
 var (
@@ -163,7 +161,7 @@ func id(value []byte, f forms) (string, error) {
 	return fmt.Sprintf("%x", value), nil
 }
 
-// text makes a printable string of bytes, without the zeros and spaces that some pad with.
+// text makes a printable string of bytes, without trailing zeros and spaces, which some devices add.
 func text(b []byte) string {
 	if !utf8.Valid(b) {
 		return fmt.Sprintf("%x", b)

@@ -46,7 +46,7 @@ func (Kernel) AddAddress(name string, a netip.Prefix) error {
 	return change(name, a, netlink.AddrAdd)
 }
 
-// RemoveAddress takes an address from an interface; one that is gone is no error.
+// RemoveAddress removes an address from an interface; a missing one is not an error.
 func (Kernel) RemoveAddress(name string, a netip.Prefix) error {
 	err := change(name, a, netlink.AddrDel)
 	if _, gone := errors.AsType[netlink.LinkNotFoundError](err); gone || errors.Is(err, unix.EADDRNOTAVAIL) {
@@ -63,12 +63,12 @@ func change(name string, a netip.Prefix, do func(netlink.Link, *netlink.Addr) er
 	network := &net.IPNet{IP: a.Addr().AsSlice(), Mask: net.CIDRMask(a.Bits(), a.Addr().BitLen())}
 	address := &netlink.Addr{IPNet: network}
 	if a.Addr().Is6() {
-		address.Flags = unix.IFA_F_NODAD // usable at once
+		address.Flags = unix.IFA_F_NODAD // usable immediately
 	}
 	return do(device, address)
 }
 
-// Information lists what ethtool and ethtool -k, -a and --show-fec tell.
+// Information lists what ethtool and ethtool -k, -a and --show-fec show.
 func (Kernel) Information(name string) ([]testbeds.Property, error) {
 	control, err := ethtool.NewEthtool()
 	if err != nil {

@@ -38,7 +38,7 @@ func TestTheKernelTellsAboutARealInterface(t *testing.T) {
 				t.Errorf("no %v in %v", want, list)
 			}
 		}
-		// A veth has neither; the kernel says so, and that is no error.
+		// A veth has neither; the kernel says so, which is not an error.
 		if dcb := (testbeds.Property{Name: "dcb", Value: "not supported by the driver"}); !slices.Contains(list, dcb) {
 			t.Errorf("no %v in %v", dcb, list)
 		}

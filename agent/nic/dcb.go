@@ -11,7 +11,7 @@ import (
 	"candela.dev/candela/testbeds"
 )
 
-// Priorities is how many there are, and how many traffic classes at most (IEEE Std 802.1Q, clause 6.9.3).
+// Priorities is the number of priorities, and of traffic classes at most (IEEE Std 802.1Q, clause 6.9.3).
 const Priorities = 8
 
 // PFC is which priorities pause by themselves (clause 36); linux/dcbnl.h calls it ieee_pfc.
@@ -35,7 +35,7 @@ type ETS struct {
 	raw []byte
 }
 
-// DCB is what an interface does for lossless traffic. What its driver doesn't know is nil.
+// DCB is an interface's settings for lossless traffic; nil where its driver has none.
 type DCB struct {
 	PFC *PFC
 	ETS *ETS
@@ -71,8 +71,7 @@ func (e *ETS) same(o *ETS) bool {
 	return e.Class == o.Class && e.Algorithm == o.Algorithm && e.Bandwidth == o.Bandwidth
 }
 
-// dcbProperties tells the state; an interface without says so, for a run without PFC is something else than one that
-// nobody asked.
+// dcbProperties returns the state. An interface without DCB is listed as such, unlike one that was not asked.
 func (n *NIC) dcbProperties() ([]testbeds.Property, error) {
 	d, err := n.control.DCB(n.Interface)
 	switch {
@@ -124,7 +123,7 @@ func algorithms(list [Priorities]uint8) string {
 	return strings.Join(names, " ")
 }
 
-// setDCB sets PFC and ETS, reads them back and notes how to undo that. nil fields stay as they are.
+// setDCB sets PFC and ETS, reads them back and keeps how to undo that. nil fields are not changed.
 func (n *NIC) setDCB(pfc *uint8, ets *ETS) error {
 	if pfc == nil && ets == nil {
 		return nil
@@ -205,14 +204,14 @@ func (n *NIC) writeETS(e ETS) error {
 	return nil
 }
 
-// Sizes and places in the structures of linux/dcbnl.h, which go over netlink as they are in memory.
+// Sizes and offsets of the structures of linux/dcbnl.h, which netlink carries in memory layout.
 const (
 	etsBytes    = 3 + 7*Priorities
 	etsCapable  = 1                // ets_cap
 	etsTransmit = 3                // tc_tx_bw
 	etsTSA      = 3 + 2*Priorities // tc_tsa
 	etsClass    = 3 + 3*Priorities // prio_tc
-	pfcDelay    = 4                // behind three bytes and one of padding
+	pfcDelay    = 4                // after three bytes and one of padding
 	pfcRequests = 8                // aligned as a 64-bit number
 	pfcReceived = pfcRequests + 8*Priorities
 	pfcBytes    = pfcReceived + 8*Priorities
@@ -283,7 +282,7 @@ func parseDCB(b []byte) (d DCB, err error) {
 	})
 }
 
-// parseDCBResult reads the answer to DCB_CMD_IEEE_SET: a byte that is 0, or the error's number, negative.
+// parseDCBResult reads the answer to DCB_CMD_IEEE_SET: a byte that is 0, or the negative error number.
 func parseDCBResult(b []byte) (failure syscall.Errno, err error) {
 	return failure, attributes(b, func(kind uint16, value []byte) error {
 		if kind == attrIEEE && len(value) > 0 {

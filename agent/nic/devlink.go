@@ -12,8 +12,7 @@ import (
 	"candela.dev/candela/testbeds"
 )
 
-// Parameter is a setting of a device that devlink knows, with its value in each configuration mode that the driver has
-// it in.
+// Parameter is a devlink setting of a device, with its value in each configuration mode of the driver.
 type Parameter struct {
 	Name   string
 	Type   string // u8, u16, u32, string or bool
@@ -22,7 +21,7 @@ type Parameter struct {
 
 // ParameterValue is a value as text: numbers in base ten, true or false.
 type ParameterValue struct {
-	Mode  string // runtime: it holds now; driverinit: after a reload of the driver; permanent: after a reset of the device
+	Mode  string // runtime: applies now; driverinit: after a reload of the driver; permanent: after a reset of the device
 	Value string
 }
 
@@ -43,7 +42,7 @@ var bits = map[string]int{"u8": 8, "u16": 16, "u32": 32}
 func (p *Parameter) check(value string) error {
 	switch {
 	case p.Type == "string":
-		const most = 31 // __DEVLINK_PARAM_MAX_STRING_VALUE of net/devlink.h, and the zero behind it
+		const most = 31 // __DEVLINK_PARAM_MAX_STRING_VALUE of net/devlink.h, less the final zero
 		if len(value) > most || strings.ContainsRune(value, 0) {
 			return fmt.Errorf("%q: want at most %d bytes, none of them zero", value, most)
 		}
@@ -90,7 +89,7 @@ func (n *NIC) parameters() ([]Parameter, error) {
 	return list, nil
 }
 
-// devlinkProperties are named devlink/PARAMETER, with the mode behind it unless it is runtime.
+// devlinkProperties are named devlink/PARAMETER, followed by the mode unless it is runtime.
 func (n *NIC) devlinkProperties() (properties []testbeds.Property, err error) {
 	list, err := n.parameters()
 	for _, p := range list {
@@ -105,7 +104,7 @@ func (n *NIC) devlinkProperties() (properties []testbeds.Property, err error) {
 	return properties, err
 }
 
-// checkDevlink reports settings that the device can't take, all at once, before one is made.
+// checkDevlink reports all settings that the device cannot take before one is made.
 func (n *NIC) checkDevlink(settings []DevlinkSetting) error {
 	if len(settings) == 0 {
 		return nil
@@ -207,8 +206,8 @@ var parameterTypes = map[byte]string{1: "u8", 2: "u16", 3: "u32", 5: "string", 6
 
 var parameterModes = []string{Runtime, DriverInit, Permanent}
 
-// parseParameter reads the attributes of an answer to DEVLINK_CMD_PARAM_GET, with the device that it is of: kernels
-// before 6.5 tell of all devices, whichever is asked for.
+// parseParameter reads the attributes of an answer to DEVLINK_CMD_PARAM_GET and its device: kernels before 6.5 answer
+// for all devices.
 func parseParameter(b []byte) (device string, p Parameter, err error) {
 	var busName, name string
 	err = attributes(b, func(kind uint16, value []byte) error {

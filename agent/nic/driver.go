@@ -14,9 +14,9 @@ import (
 type driver interface {
 	name() string
 	vendor() string // of counter names, as in NIC profiles
-	// knobs says what to write for s, the MTU and addresses apart, or which of it the driver lacks.
+	// knobs returns what to write for s, except MTU and addresses, or an error that names what the driver lacks.
 	knobs(n *NIC, s Settings) ([]knob, error)
-	// settings are directories or files with what is worth reading, below which every file is one property.
+	// settings are directories or files to report; every file below them is one property.
 	settings(n *NIC) []string
 }
 
@@ -24,10 +24,10 @@ type driver interface {
 type knob struct {
 	file, value string
 	commit      string // file to write 1 to afterwards; empty: none
-	prefix      string // what stands in front of the value, reading and writing
+	prefix      string // what precedes the value, reading and writing
 }
 
-// bare takes words away that some files put around a value, such as "Global tclass=106".
+// bare removes words that some files put around a value, such as "Global tclass=106".
 func (k knob) bare(read string) string {
 	if k.prefix == "" {
 		return read
@@ -153,8 +153,8 @@ func (d mlx5) settings(n *NIC) []string {
 		n.rdma("tc", strconv.Itoa(n.Port), "traffic_class")}
 }
 
-// bnxt is Broadcom's driver: its own distribution has configfs, where a value counts once apply is written; the
-// kernel's has debugfs. It makes no difference between the two ends of DCQCN.
+// bnxt is Broadcom's driver: its own distribution has configfs, where a value takes effect when apply is written; the
+// kernel's has debugfs. It has one setting for both ends of DCQCN.
 type bnxt struct{}
 
 func (bnxt) name() string   { return "bnxt_re" }
@@ -206,7 +206,7 @@ func (d bnxt) knobs(n *NIC, s Settings) ([]knob, error) {
 	return list, unsupported("its cc directory has no such file", missing...)
 }
 
-// unfold makes the device's directory of configfs, which the driver fills; it is not there by itself.
+// unfold creates the device's directory of configfs, which the driver fills.
 func (bnxt) unfold(n *NIC) error {
 	const all = "sys/kernel/config/bnxt_re"
 	directory := path.Join(all, n.Device)
@@ -285,7 +285,7 @@ func (irdma) knobs(n *NIC, s Settings) ([]knob, error) {
 
 func (irdma) settings(*NIC) []string { return []string{irdmaParameters} }
 
-// plain is a driver without congestion control: software RoCE, a veth, one that this package does not know.
+// plain is a driver without congestion control: software RoCE, a veth, an unknown one.
 type plain struct{ is string }
 
 func (d plain) name() string   { return d.is }

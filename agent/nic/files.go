@@ -38,7 +38,7 @@ func (f files) read(name string) (string, error) {
 	return strings.TrimSpace(string(b[:n])), nil
 }
 
-// write writes a value into a file that exists, in one call as files of /sys want it.
+// write writes a value into an existing file in one call, as files of /sys require.
 func (f files) write(name, value string) error {
 	file, err := f.root.OpenFile(name, os.O_WRONLY|os.O_TRUNC, 0)
 	if err != nil {
@@ -68,7 +68,7 @@ func (f files) list(name string) ([]string, error) {
 	return names, nil
 }
 
-// absolute names the file as it stands on the host: paths below a root have no leading slash.
+// absolute names the file as on the host: paths below a root have no leading slash.
 func absolute(err error) error {
 	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return fmt.Errorf("/%s: %w", strings.TrimPrefix(p.Path, "/"), p.Err)

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unknownToKernel turns the kernel's ways to say that there is no such thing into ErrUnsupported.
+// unknownToKernel turns the kernel's errors for missing features into ErrUnsupported.
 func unknownToKernel(err error) error {
 	for _, e := range []error{unix.EOPNOTSUPP, unix.ENOENT, unix.ENODEV} {
 		if errors.Is(err, e) {

@@ -45,7 +45,7 @@ func TestDCBIsReadAndWrittenAsTheKernelHasIt(t *testing.T) {
 	if p.Capable != 8 || p.Enabled != 0x18 || p.Delay != 700 || p.Requests[3] != 5 || p.Received[4] != 6 {
 		t.Errorf("PFC %+v", p)
 	}
-	// What is not changed is written back as it was: willing, and the macsec bypass.
+	// What is not changed is written back: willing, and the macsec bypass.
 	e.Class[3], p.Enabled = 2, 0
 	b, c := appendETS(nil, e), appendPFC(nil, p)
 	if len(b) != etsBytes || b[0] != 1 || b[etsClass+3] != 2 || len(c) != pfcBytes || c[1] != 0 || c[2] != 1 {

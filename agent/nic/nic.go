@@ -16,7 +16,7 @@ import (
 // ErrUnsupported says that a driver has no such setting.
 var ErrUnsupported = errors.New("the driver has no such setting")
 
-// A NIC is one network interface with the RDMA device behind it. It is not safe for concurrent use.
+// A NIC is one network interface with its RDMA device. It is not safe for concurrent use.
 type NIC struct {
 	Interface string
 	Device    string // of RDMA, such as mlx5_0; empty: the interface has none
@@ -29,8 +29,7 @@ type NIC struct {
 	undo    []func() error // of every change, in order
 }
 
-// Find finds an interface and what is behind it. root is the root of the file system, control the kernel's other
-// interface.
+// Find finds an interface and its device. root is the root of the file system, control the kernel's other interfaces.
 func Find(root *os.Root, control Control, name string) (*NIC, error) {
 	n := &NIC{Interface: name, files: files{root}, control: control}
 	if name == "" || strings.ContainsAny(name, "/\x00") || name == "." || name == ".." {
@@ -90,8 +89,8 @@ func (n *NIC) findDevice() error {
 	return nil
 }
 
-// anyNames reports whether a file in a directory of interface names has ours. Unused entries can't be read, and are not
-// ours.
+// anyNames reports whether a file in a directory of interface names has ours. Unused entries cannot be read and do not
+// count.
 func (n *NIC) anyNames(directory string) bool {
 	entries, err := n.files.list(directory)
 	return err == nil && slices.ContainsFunc(entries, func(e string) bool {
@@ -100,7 +99,7 @@ func (n *NIC) anyNames(directory string) bool {
 	})
 }
 
-// chooseDriver goes by the kernel driver of the PCI device: RDMA devices may have been renamed.
+// chooseDriver uses the kernel driver of the PCI device: RDMA devices may have been renamed.
 func (n *NIC) chooseDriver() driver {
 	target, err := n.files.root.Readlink(n.net("device/driver"))
 	switch {
@@ -124,7 +123,7 @@ func (n *NIC) chooseDriver() driver {
 // Driver is the name under which this package knows the driver.
 func (n *NIC) Driver() string { return n.driver.name() }
 
-// Settings are what a test asks of a NIC. Nil fields are left as they are.
+// Settings are what a test requests of a NIC. Nil fields are not changed.
 type Settings struct {
 	MTU                *int // of the interface, bytes
 	ReactionPoint      *bool
@@ -156,8 +155,8 @@ func (s *Settings) check() error {
 	return errors.Join(failed...)
 }
 
-// Apply changes what s names. All of s is checked, and all files are looked for, before the first is written. After an
-// error Close restores what was changed.
+// Apply changes what s names. It checks all of s, and that all files exist, before it writes the first. After an error
+// Close restores what was changed.
 func (n *NIC) Apply(s Settings) error {
 	if err := s.check(); err != nil {
 		return fmt.Errorf("interface %q: %w", n.Interface, err)
@@ -259,7 +258,7 @@ func (n *NIC) addAddresses(list []netip.Prefix) error {
 	return nil
 }
 
-// Close restores every setting that Apply changed, the last first, and goes on if one can't be. It may be called again.
+// Close restores every setting that Apply changed, the last first, and continues after errors. It may be called again.
 func (n *NIC) Close() error {
 	var failed []error
 	for _, undo := range slices.Backward(n.undo) {

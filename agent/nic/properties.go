@@ -12,26 +12,25 @@ import (
 	"candela.dev/candela/testbeds"
 )
 
-// Control is what the kernel tells about an interface elsewhere than in files. A value that a driver does not know is
-// empty.
+// Control is what the kernel provides about an interface outside files. A value that a driver does not have is empty.
 type Control interface {
 	Addresses(name string) ([]netip.Prefix, error)
 	AddAddress(name string, address netip.Prefix) error
 	RemoveAddress(name string, address netip.Prefix) error
-	// Information lists driver, versions, pause, FEC and offloads as properties; one that can't be read is left out.
+	// Information lists driver, versions, pause, FEC and offloads as properties, without unreadable ones.
 	Information(name string) ([]testbeds.Property, error)
 	// Statistics are those of ethtool -S, in the driver's order if it has one.
 	Statistics(name string) ([]testbeds.Counter, error)
-	// DCB reads PFC and ETS, SetDCB sets what is not nil. ErrUnsupported says that the driver has neither.
+	// DCB reads PFC and ETS, SetDCB sets what is not nil. ErrUnsupported: the driver has neither.
 	DCB(name string) (DCB, error)
 	SetDCB(name string, d DCB) error
-	// Parameters are those of a device's devlink, such as pci/0000:3b:00.0. ErrUnsupported says that it has none.
+	// Parameters are those of a device's devlink, such as pci/0000:3b:00.0. ErrUnsupported: it has none.
 	Parameters(bus, device string) ([]Parameter, error)
 	SetParameter(bus, device string, s DevlinkSetting) error
 }
 
-// Properties lists what environment.json says about the NIC, as read now. A file that does not exist is left out, which
-// is how the list tells what a driver has; one that exists and can't be read says why in its value.
+// Properties lists what environment.json says about the NIC, as read now. A missing file is left out, which shows what
+// a driver has; the value of an unreadable one is the error.
 func (n *NIC) Properties() ([]testbeds.Property, error) {
 	list := []testbeds.Property{{Name: "interface", Value: n.Interface}, {Name: "nic-driver", Value: n.driver.name()}}
 	for _, p := range []struct{ name, file string }{
@@ -116,7 +115,7 @@ func (n *NIC) walk(where string) ([]testbeds.Property, error) {
 }
 
 // Counters reads the counters of port and hardware and the statistics of ethtool -S, whose names get the prefix
-// "ethtool.". A counter that can't be read is an error: a run must not be judged by those that can.
+// "ethtool.". An unreadable counter is an error: a run must not be judged by the others only.
 func (n *NIC) Counters() (testbeds.HostCounters, error) {
 	c := testbeds.HostCounters{Vendor: n.driver.vendor()}
 	var failed []error

@@ -38,7 +38,7 @@ type runner struct {
 	before   map[string]string // the tests that killed mutants in an earlier run, by package and key
 }
 
-// together is how many seconds of tests one process runs: what starts a process costs more than a few short tests.
+// together is the test time in seconds of one process: starting a process costs more than a few short tests.
 const together = 0.3
 
 // wall bounds a process that neither ends nor uses the processor.
@@ -55,8 +55,8 @@ func (r *runner) process(ctx context.Context, s *suite, names []string, env ...s
 	}
 	cmd := exec.CommandContext(ctx, "nice", append([]string{"-n", "10", s.binary}, args...)...)
 	cmd.Dir = s.Dir
-	// Properties draw the same inputs each time. They do not search for the simplest input that fails, and leave no file
-	// of it, which every later run would read.
+	// Properties draw the same inputs each time. They do not shrink failing inputs or save them to a file, which every
+	// later run would read.
 	env = append(env, "GOMAXPROCS=1", "GOTRACEBACK=none", "RAPID_SEED=1", "RAPID_NOFAILFILE=true", "RAPID_SHRINKTIME=1ms")
 	cmd.Env = append(os.Environ(), env...)
 	var out bytes.Buffer
@@ -69,8 +69,8 @@ func (r *runner) process(ctx context.Context, s *suite, names []string, env ...s
 	return used, out.Bytes(), err
 }
 
-// reach runs each test once with no mutant on, and records which mutants it reaches and how long it takes. What fails
-// is left out.
+// reach runs each test once without a mutant, and records which mutants it reaches and how long it takes. Failing tests
+// are left out.
 func (r *runner) reach(ctx context.Context, s *suite, mutants int) error {
 	_, out, err := r.process(ctx, s, nil, mutantenv.Active+"=")
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// A mutant is one change of one place. Its key names it without a position, so that it survives edits elsewhere.
+// A mutant is one change of one place. Its key has no position, so that it survives edits elsewhere.
 type mutant struct {
 	ID      int    `json:"id"`
 	Package string `json:"package"`
@@ -146,7 +146,7 @@ func (v *finder) text(n ast.Node) string {
 	return s
 }
 
-// constant changes a whole constant expression by one. Names of an enumeration are left alone: conditions on them are
+// constant changes a whole constant expression by one. Names of an enumeration are not changed: conditions on them are
 // negated.
 func (v *finder) constant(n ast.Expr, tv types.TypeAndValue) {
 	b, ok := tv.Type.Underlying().(*types.Basic)
@@ -183,8 +183,8 @@ func (v *finder) constant(n ast.Expr, tv types.TypeAndValue) {
 	v.add(opFewer, n, shown, runtimeName+".Fewer["+typed+"](%d, ", ")")
 }
 
-// besideError reports whether e is returned with an error, or with a false that says that there is nothing, so that
-// nobody looks at it.
+// besideError reports whether e is returned with an error, or with a false that says that there is no result, so that
+// callers ignore it.
 func (v *finder) besideError(r *ast.ReturnStmt, e ast.Expr) bool {
 	last := r.Results[len(r.Results)-1]
 	t := v.info.Types[last]
@@ -208,7 +208,7 @@ func (v *finder) needsConstant(n ast.Expr) bool {
 	return false
 }
 
-// enumerated reports whether n names a constant of a type that this project declares, and is no quantity.
+// enumerated reports whether n names a constant of an enumeration that this project declares.
 func (v *finder) enumerated(n ast.Expr) bool {
 	switch n := n.(type) {
 	case *ast.ParenExpr:
@@ -282,8 +282,8 @@ func (v *finder) expression(n ast.Expr) {
 	}
 }
 
-// leaf reports whether n is a condition that is not made of others. The conditions of loops are not negated, or most
-// would never end.
+// leaf reports whether n is a condition without operands that are conditions. The conditions of loops are not negated:
+// most loops would never end.
 func (v *finder) leaf(n ast.Expr) bool {
 	tv := v.info.Types[n]
 	b, ok := tv.Type.(*types.Basic)

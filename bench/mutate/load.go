@@ -32,7 +32,7 @@ type source struct {
 	made     []string // generated files, of which no mutants are made
 }
 
-// generated parses the generated files anew for a check of the package.
+// generated parses the generated files for each check of the package.
 func (s *source) generated(fset *token.FileSet) ([]*ast.File, error) {
 	var trees []*ast.File
 	for _, path := range s.made {

@@ -164,7 +164,7 @@ func write(list []*target, o options) (map[string][]byte, []*mutant, error) {
 	texts := map[string][]byte{}
 	var mutants []*mutant
 	for _, t := range list {
-		// What does not compile is no mutant, and must not be drawn.
+		// A mutant that does not compile must not be drawn.
 		all, _, err := t.source.compile(find(t.source))
 		if err != nil {
 			return nil, nil, err

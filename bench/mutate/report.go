@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// A report is the outcome of a run. Score counts every mutant of the sample; what is equivalent to the original counts
-// as surviving.
+// A report is the outcome of a run. Score counts every mutant of the sample; one that is equivalent to the original
+// counts as surviving.
 type report struct {
 	Seed     uint64          `json:"seed"`
 	Packages []packageReport `json:"packages"`
@@ -30,7 +30,8 @@ type packageReport struct {
 	Results    []result `json:"results"`
 }
 
-// summarise counts the results of one package. reasons is the committed list by key; it loses what is found.
+// summarise counts the results of one package. reasons is the committed list by key, from which it removes what it
+// finds.
 func summarise(pkg string, possible []*mutant, results []result, reasons map[string]string) packageReport {
 	p := packageReport{Package: pkg, Possible: len(possible), Sampled: len(results)}
 	known := map[string]bool{}
@@ -94,8 +95,8 @@ func (p packageReport) print(w io.Writer, root string) {
 	}
 }
 
-// readReasons reads the committed list of survivors: package, function, operator, expression, perhaps #n, and the
-// reason, between tabs.
+// readReasons reads the committed list of survivors: package, function, operator, expression, optional #n, and the
+// reason, separated by tabs.
 func readReasons(path string) (map[string]map[string]string, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 // runtimeName is the name under which a rewritten file imports the switch of mutants.
 const runtimeName = "mutant_"
 
-// An edit inserts text at a position, or replaces what is there until another. It keeps every line where it is, so that
-// errors and panics of the rewritten file name lines of the original.
+// An edit inserts text at a position, or replaces text. It keeps every line in place, so that errors and panics of the
+// rewritten file name lines of the original.
 type edit struct {
 	at, until token.Pos
 	text      string   // "%d" is the mutant's number
@@ -32,8 +32,8 @@ type placed struct {
 	order  int
 }
 
-// nest orders insertions at one position: what closes comes first, the smallest node first; then what opens, the
-// largest first.
+// nest orders insertions at one position: closing ones first, the smallest node first; then opening ones, the largest
+// first.
 func nest(a, b placed) int {
 	if c := cmp.Compare(a.at, b.at); c != 0 {
 		return c

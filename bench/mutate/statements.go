@@ -37,7 +37,7 @@ func (v *finder) guard(op string, n ast.Node, shown string) {
 	v.add(op, n, shown, "if !"+runtimeName+".On(%d) { ", " }")
 }
 
-// remove takes out a statement of a block. What ends a function with results cannot be missing.
+// remove removes a statement of a block, except one that ends a function with results.
 func (v *finder) remove(n ast.Stmt) {
 	if b, ok := n.(*ast.BranchStmt); ok && b.Tok == token.FALLTHROUGH {
 		return
@@ -199,7 +199,7 @@ func (v *finder) results(n *ast.ReturnStmt) {
 	}
 }
 
-// whole is the source of n as it stands.
+// whole is the source of n unchanged.
 func (v *finder) whole(n ast.Node) string {
 	return string(v.file.Text[v.fset.Position(n.Pos()).Offset:v.fset.Position(n.End()).Offset])
 }

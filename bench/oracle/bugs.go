@@ -20,8 +20,8 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// bugViews are the columns of the table: what a user can have of a device under test. The run itself, with all that it
-// knows, is the first.
+// bugViews are the columns of the table: ways to observe a device under test. The first is the run itself, with all its
+// knowledge.
 var bugViews = []string{mirrorView, "plain", "counted", "pair-named", "hosts-named", "missing", "doubled", "ipsn0"}
 
 // profile is that of the NICs whose bugs are looked for.
@@ -143,8 +143,8 @@ func (b *bed) through(bug rdma.BugInfo, v view, sound bool) (found, error) {
 	return look(bug, v, outcome), nil
 }
 
-// watch analyses what a view shows of a recording, told how the queue pairs were set, and which ones there are if
-// connections.
+// watch analyses what a view shows of a recording, given the settings of the queue pairs and, with connections, their
+// numbers.
 func watch(v view, recording *traffic.Recording, t *config.Test, connections bool) (_ *orchestrator.Outcome,
 	err error) {
 	dir, err := os.MkdirTemp("", "oracle-")
@@ -196,7 +196,7 @@ func look(bug rdma.BugInfo, v view, o *orchestrator.Outcome) found {
 	return best
 }
 
-// whyLost says what knowledge a view lacks of a bug that it does not show by a violation; empty: nobody knows.
+// whyLost says what a view lacks to show a bug by a violation; "" if unknown.
 func whyLost(bug, rule, view string, cell found) string {
 	family, _, _ := strings.Cut(rule, ".")
 	lone := view != "pair-named" && view != "hosts-named"
@@ -256,9 +256,9 @@ var reasonOf = map[string]string{
 		"passed the tap",
 }
 
-// olderExplains are the bugs that show in the first packets of their tests. A requester or responder of a connection
-// that may be older than the capture is judged from where its packets have shown what it knows. With --connections the
-// view counted shows each of them.
+// olderExplains are the bugs that show in the first packets of their tests. If a connection may be older than the
+// capture, its endpoints are judged only after their packets have shown their state. With --connections the view
+// counted shows each of these bugs.
 var olderExplains = map[string]bool{
 	"psn-skip": true, "wrap-skips-zero": true, "read-skips-one": true, "read-opcode": true, "read-replay-from-start": true,
 	"atomic-twice": true,
@@ -274,7 +274,7 @@ func severity(rule string) analyzers.Severity {
 	return analyzers.Violation
 }
 
-// responders are the rules that rest on what the responder received, requesters those on what the requester received.
+// responders are the rules that depend on what the responder received, requesters those on what the requester received.
 var (
 	responders = map[string]bool{
 		"gbn.ack-beyond": true, "gbn.ack-missing": true, "gbn.nak-missing": true, "gbn.nak-psn": true, "gbn.nak-repeat": true,
@@ -321,7 +321,7 @@ func writeLine(out io.Writer, l bugLine) {
 	fmt.Fprintln(out)
 }
 
-// writeReasons says of a bug that the mirror shows in which views it is not shown by a violation, and why.
+// writeReasons lists, for a bug that the mirror shows, the views that do not show it by a violation, and why.
 func writeReasons(out io.Writer, l bugLine) {
 	if l.cells[0] != byRule && l.cells[0] != byOther {
 		return

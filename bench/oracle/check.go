@@ -104,7 +104,7 @@ func chosenViews(only string) ([]view, error) {
 	return list, nil
 }
 
-// checkOne makes one session of compliant endpoints, lets taps watch it and analyses what they saw.
+// checkOne makes one session of compliant endpoints, captures it in a view and analyses the captures.
 func checkOne(from source, v view, seed uint64, keep string) (_ result, err error) {
 	rng := rand.New(rand.NewPCG(seed, 0x636865636b))
 	s, verdict, err := from.draw(rng, seed, &v)

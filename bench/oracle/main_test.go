@@ -109,7 +109,7 @@ func TestSessionsThatWereFalseAlarms(t *testing.T) {
 		{"scenarios", "pair-named", "2197"},     // stamps in whole microseconds
 		{"scenarios", "pair-snapped", "138"},    // damage that does not show
 		{"scenarios", "responder", "780"},       // damaged requests
-		{"scenarios", "pair", "770"},            // initial PSNs alike: which directions belong together does not show
+		{"scenarios", "pair", "770"},            // equal initial PSNs: which directions belong together is unknown
 		{"scenarios", "hosts", "931"},           // likewise, and the first request of a connection is lost
 		{"scenarios", "hosts-named", "1204"},    // the responder's host sends the first request
 		{"scenarios", "at-responder", "700898"}, // likewise, of a capture at one of them
@@ -128,7 +128,7 @@ func TestSessionsThatWereFalseAlarms(t *testing.T) {
 	}
 }
 
-// TestThePageOfBugsThroughViewsIsUpToDate makes some lines of the page again.
+// TestThePageOfBugsThroughViewsIsUpToDate generates some lines of the page.
 func TestThePageOfBugsThroughViewsIsUpToDate(t *testing.T) {
 	page, err := os.ReadFile("../../docs/reference/bug-views.md")
 	if err != nil {
@@ -172,8 +172,8 @@ func TestThePageOfBugsThroughViewsIsUpToDate(t *testing.T) {
 	}
 }
 
-// TestACompleteCaptureOfANamedConnectionShowsItsFirstPackets checks the reason that bug-views.md gives for bugs
-// that the view counted does not show.
+// TestACompleteCaptureOfANamedConnectionShowsItsFirstPackets checks the reason in bug-views.md for bugs that the view
+// counted does not show.
 func TestACompleteCaptureOfANamedConnectionShowsItsFirstPackets(t *testing.T) {
 	b := newBed("../../configs")
 	defer func() {

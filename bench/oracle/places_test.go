@@ -16,9 +16,9 @@ import (
 	"candela.dev/candela/orchestrator"
 )
 
-// TestCompliantSessionsPassWhereTheTapIsAndWhenItStops judges sessions through the views that once blamed up to two of
-// five: captures that count no lost frame, taken after the place of the losses; pairs that end in the middle of
-// traffic; pairs that miss frames.
+// TestCompliantSessionsPassWhereTheTapIsAndWhenItStops judges sessions through views that once blamed up to two of
+// five: captures without lost frames, taken after the place of the losses; pairs that end in the middle of traffic;
+// pairs that miss frames.
 func TestCompliantSessionsPassWhereTheTapIsAndWhenItStops(t *testing.T) {
 	var out bytes.Buffer
 	args := []string{"check", "-view",
@@ -29,8 +29,8 @@ func TestCompliantSessionsPassWhereTheTapIsAndWhenItStops(t *testing.T) {
 	}
 }
 
-// TestTheHostAtTheTapIsConvicted has bugs of a host whose own port was captured, by a file that counts no lost frame:
-// nothing else explains them, and a tap at the other host leaves them open.
+// TestTheHostAtTheTapIsConvicted has bugs of a host whose own port was captured, by a file without lost frames: nothing
+// else explains them. A tap at the other host does not decide.
 func TestTheHostAtTheTapIsConvicted(t *testing.T) {
 	b := newBed("../../configs")
 	t.Cleanup(func() {

@@ -54,8 +54,8 @@ func (s *scenarios) draw(rng *rand.Rand, seed uint64, v *view) (*traffic.Recordi
 	return recording, outcome, nil
 }
 
-// session draws the traffic of compliant endpoints until every message completes. In every other session more is
-// unusual: more draws it.
+// session draws the traffic of compliant endpoints until every message completes. Every other session is more unusual,
+// as more draws it.
 func session(rng, more *rand.Rand, packets int, v *view, reopen bool) *traffic.Session {
 	for {
 		sc := traffic.Scenario{
@@ -83,8 +83,8 @@ func session(rng, more *rand.Rand, packets int, v *view, reopen bool) *traffic.S
 	}
 }
 
-// unusual makes sessions of what is rare: other path MTUs, odd lengths, many READs outstanding, long ways and waits,
-// credits, counts of messages that wrap, queue pairs that are used again, and frames that are delayed or copied.
+// unusual adds rare properties to sessions: other path MTUs, odd lengths, many READs outstanding, long paths and waits,
+// credits, MSNs that wrap, reused queue pairs, and frames that are delayed or copied.
 func unusual(rng *rand.Rand, o *traffic.Options, v *view, reopen bool) {
 	sc := &o.Scenario
 	o.MTU = 256 << rng.IntN(5)
@@ -118,13 +118,13 @@ func unusual(rng *rand.Rand, o *traffic.Options, v *view, reopen bool) {
 	}
 	if v.pair {
 		if rng.IntN(3) == 0 {
-			// The count does not wrap before the first response: that looks like a responder which does not count.
+			// The MSN does not wrap before the first response: that would look like a responder that does not count.
 			sc.MSN = 1<<24 - 40 - rng.IntN(60)
 		}
 		o.Reopened = reopen && rng.IntN(2) == 0
 	}
 	if v.pair && rng.IntN(3) == 0 {
-		// What the switch holds back leaves it later; behind it frames keep their order.
+		// Frames that the switch delays leave it later; after it frames keep their order.
 		sc.Held, sc.Doubled = 0.03*rng.Float64(), 0.03*rng.Float64()
 		sc.HeldMax = 1 + rng.Int64N(4*(sc.DelayMax+sc.ProcessMax))
 	}

@@ -90,7 +90,7 @@ func (b *bed) watch(at clock.Time, place virtual.Place, p *packet.Packet) {
 	}
 }
 
-// run runs a test and returns what was to be seen of it, and the verdict of the run itself, which knows all.
+// run runs a test and returns what its views show, and the verdict of the run itself, which has all knowledge.
 func (b *bed) run(ctx context.Context, t *config.Test) (*traffic.Recording, *orchestrator.Outcome, error) {
 	b.recording, b.connections = &traffic.Recording{}, nil
 	outcome, err := b.scratch.Run(ctx, t)
@@ -130,7 +130,7 @@ func zeroPSN(t *config.Test) *config.Test {
 	return &c
 }
 
-// uncut replaces trims by losses: no standard knows trimmed packets, so that only a mirror shows what became of them.
+// uncut replaces trims by losses: the standard has no trimmed packets, so only a mirror shows their fate.
 func uncut(t *config.Test) *config.Test {
 	c := *t
 	c.Traffic.DataEvents = slices.Clone(t.Traffic.DataEvents)

@@ -105,7 +105,7 @@ func cut(rng *rand.Rand, s *traffic.Recording, dir string) (orchestrator.Analyze
 	return plain(traffic.Tap{FromNS: from, ToNS: from + 1 + rng.Int64N(span-from)})(rng, s, dir)
 }
 
-// bracket is two captures around the switch, the second of which has what is wrong with tap.
+// bracket is two captures around the switch, the second with the faults of tap.
 func bracket(tap traffic.Tap, placement trace.Placement) writer {
 	first := tap
 	first.Tagged = false
@@ -120,7 +120,7 @@ func hosts(tap traffic.Tap, placement trace.Placement) writer {
 	return pair(placement, first, tap, "requester.pcap", "responder.pcap")
 }
 
-// pair is two captures with clocks of their own: up to 1 s and 100 ppm apart.
+// pair is two captures with different clocks: up to 1 s and 100 ppm apart.
 func pair(placement trace.Placement, first, second traffic.Tap, names ...string) writer {
 	return func(rng *rand.Rand, s *traffic.Recording, dir string) (o orchestrator.AnalyzeOptions, err error) {
 		o.Trace, o.Second, o.Placement = filepath.Join(dir, names[0]), filepath.Join(dir, names[1]), placement
@@ -132,7 +132,7 @@ func pair(placement trace.Placement, first, second traffic.Tap, names ...string)
 	}
 }
 
-// stopped is a pair of captures that end at the same instant, in the middle.
+// stopped is a pair of captures that end at the same time, in the middle.
 func stopped(of func(traffic.Tap, trace.Placement) writer) writer {
 	return func(rng *rand.Rand, s *traffic.Recording, dir string) (orchestrator.AnalyzeOptions, error) {
 		span := max(4, s.SpanNS())

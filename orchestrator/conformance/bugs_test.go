@@ -128,8 +128,8 @@ var caughtBy = map[string]string{
 	"drops-marked":                 "icrc-ignores-ecn",
 }
 
-// outsideIn are bugs that break nothing the specification says: counters are not on the wire. The suite fails them in
-// the test of the given rule, as violations outside its catalogue.
+// outsideIn are bugs outside the specification: counters are not in packets. The suite reports them in the test of the
+// given rule, as violations outside its catalogue.
 var outsideIn = map[string]string{
 	"stuck-packet-seq-err":    "nak-sequence",
 	"stuck-implied-nak":       "implied-nak-read",
@@ -149,17 +149,16 @@ var outsideIn = map[string]string{
 	"rnr-timer-short":   "rnr-timer", // gbn.rnr-timer has no rule in the catalogue yet
 }
 
-// notStimulated are bugs that show in situations that no test of the suite makes yet; configs/detect has a test of
-// each.
+// notStimulated are bugs that need situations that no test of the suite makes; configs/detect has a test of each.
 var notStimulated = []string{
 	"stale-nack-obeyed", // a NAK that arrives late
 	"error-spreads",     // one of several connections that fails
 
 	"ack-dscp", // the suite sends with DSCP 0
-	"cnp-dscp", // which DSCP CNPs have is a setting of the NIC that the suite does not know
+	"cnp-dscp", // the DSCP of CNPs is a setting of the NIC that the suite does not know
 }
 
-// noMatterOfTheSuite reports whether a bug is in something that the specification does not know: packet trimming.
+// noMatterOfTheSuite reports whether a bug concerns packet trimming, which is not in the specification.
 func noMatterOfTheSuite(bug string) bool { return strings.HasPrefix(bug, "trim-") }
 
 func TestEverySeededBugFailsTheSuite(t *testing.T) {

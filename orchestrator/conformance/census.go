@@ -10,7 +10,7 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// Situations that a census counts beside the packets of each opcode, which it calls by the opcode's name.
+// Situations that a census counts, besides the packets of each opcode, whose key is the opcode's name.
 const (
 	seenPadded       = "padded packet"
 	seenWrap         = "PSN wrap"

@@ -60,8 +60,7 @@ func judgeRules(t *testing.T, s *conformance.Suite, rules []conformance.Rule) *c
 	return r
 }
 
-// scratch returns a directory for run directories, in memory if there is a place for that: they are a thousand small
-// files.
+// scratch returns a directory for run directories, in memory if possible: they are a thousand small files.
 func scratch(t *testing.T) string {
 	t.Helper()
 	parent := "/dev/shm"
@@ -366,8 +365,8 @@ func TestADeviceWhoseRunsComeToNoEndIsNotQualified(t *testing.T) {
 	}
 }
 
-// What a testbed can't have is not held against its device; that a test or the description of the testbed is wrong, or
-// can't be read, says nothing of the device and must not pass for that.
+// Only what a testbed cannot do is not exercised. A wrong or unreadable test or testbed description is an error and
+// must not pass.
 func TestOnlyWhatTheTestbedCannotHaveIsNotExercised(t *testing.T) {
 	rules := conformance.Catalogue()[:1]
 	for _, tt := range []struct {

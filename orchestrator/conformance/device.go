@@ -8,21 +8,20 @@ import (
 	"candela.dev/candela/orchestrator/config"
 )
 
-// Device is a device under test that is no model, on a testbed of its own. It is judged by the defaults of
-// Suite.Profile.
+// Device is a real device under test, on its own testbed. It is judged by the defaults of Suite.Profile.
 type Device struct {
 	Name string // in the report, with versions
-	// Emulated says that its machine is: times are then reported and not judged, unless a bound was asked for.
+	// Emulated says that its machine is emulated: times are then reported and not judged, unless a bound was requested.
 	Emulated bool
-	// AckTimeout is the least local ACK timeout, as exponent, that tests run with: a machine that stands still for longer
-	// than a timer runs shows the timer only.
+	// AckTimeout is the least local ACK timeout, as exponent, of tests: a machine that is suspended for longer than a
+	// timer runs shows only the timer.
 	AckTimeout int
 	// Lacks are features that the specification leaves open and the device hasn't got.
 	Lacks []Lack
 }
 
-// Lack is a feature that a device hasn't got. Judges that would complain of it say nothing, and a rule with no other
-// judge is not exercised.
+// Lack is a feature that a device does not have. Its judges are ignored, and a rule without another judge is not
+// exercised.
 type Lack struct {
 	Judges []string
 	Reason string

@@ -30,7 +30,7 @@ type Result struct {
 	Run      string   `json:"run,omitempty"`      // directory of the run that it was judged by
 	// Elsewhere are the directories of further runs in which the same happened.
 	Elsewhere []string `json:"elsewhere,omitempty"`
-	// Times are what judges of time have to say of a device whose times are reported only.
+	// Times are findings about times of a device whose times are only reported.
 	Times []Breach `json:"times,omitempty"`
 
 	Took time.Duration `json:"-"` // of the run that it was judged by
@@ -46,7 +46,7 @@ type Breach struct {
 }
 
 // judge decides about one rule from the run that stimulates it. A breach counts even if the evidence is incomplete: a
-// NIC that breaks a rule often prevents what the test wanted to happen next.
+// NIC that breaks a rule often prevents the situation that the test needs next.
 func judge(rule *Rule, o *outcome, device *Device) Result {
 	r := Result{Rule: *rule}
 	if o.why != "" {
@@ -86,7 +86,7 @@ func judge(rule *Rule, o *outcome, device *Device) Result {
 	return r
 }
 
-// hear asks the judges of a rule about its run, and returns why none of them may speak, if that is so.
+// hear evaluates the judges of a rule on its run, and returns why none of them applies, if so.
 func (r *Result) hear(o *outcome, device *Device) (missing []string) {
 	for _, id := range r.Judges {
 		if why := device.lacks(id); why != "" {
@@ -110,7 +110,7 @@ func (r *Result) hear(o *outcome, device *Device) (missing []string) {
 	return missing
 }
 
-// unpaced returns why a run says nothing about a rule on how far CNPs are apart; empty: it does.
+// unpaced returns why a run does not show how far CNPs are apart; "" if it does.
 func unpaced(rule *Rule, o *outcome) string {
 	if !slices.Contains(rule.Judges, cnp.RuleInterval) {
 		return ""
@@ -170,7 +170,7 @@ func describe(f *analyzers.Finding) string {
 	return fmt.Sprintf("qpn %d: expected %s, actual %s", f.Connection, f.Expected, f.Actual)
 }
 
-// find returns how often a run shows the evidence and, for the case that this is not enough, what is missing.
+// find returns how often a run shows the evidence and, if that is not enough, what is missing.
 func find(e Evidence, o *outcome) (n int64, why string) {
 	switch e.Kind {
 	case Events:
@@ -195,7 +195,7 @@ func find(e Evidence, o *outcome) (n int64, why string) {
 	return n, fmt.Sprintf("%s: seen %d times in test %s", e, n, o.name)
 }
 
-// findEvents returns 0 if any event of the run never fired, else how many packets they hit.
+// findEvents returns 0 if an event of the run never fired, else how many packets they hit.
 func findEvents(o *outcome) (n int64, why string) {
 	for _, ev := range o.run.Report.Events {
 		if ev.Hits == 0 {
@@ -206,8 +206,8 @@ func findEvents(o *outcome) (n int64, why string) {
 	return n, "test " + o.name + " has no events"
 }
 
-// outside lists what speaks against the device in runs in which no rule claims it. None may be lost: if a rule fails by
-// the same judge already it is one more occurrence of that failure; if a rule holds everywhere it breaks that one; and
+// outside lists findings against the device in runs whose rules do not claim them. None may be lost: if a rule fails by
+// the same judge already it is one more occurrence of that failure; if a rule applies everywhere it breaks that one;
 // otherwise it is returned, each judge once.
 func outside(results []Result, outcomes []outcome, device *Device) []Breach {
 	var stray []Breach
@@ -233,8 +233,8 @@ func outside(results []Result, outcomes []outcome, device *Device) []Breach {
 	return stray
 }
 
-// firedIn lists the violations of a run, each rule once, and whether work requests ended as they should not have or
-// brought other data. Warnings count where a rule of the catalogue says so, only.
+// firedIn lists the violations of a run, each rule once, and whether work requests ended wrongly or brought wrong data.
+// Warnings count only if a rule of the catalogue says so.
 func firedIn(o *outcome) []string {
 	ids := []string{expectCompletion, expectData}
 	for i := range o.run.Report.Findings {
@@ -261,7 +261,7 @@ func firstBrokenBy(results []Result, id string) *Result {
 	return &results[i]
 }
 
-// everywhere returns the rule that a judge speaks for in all runs, nil if there is none.
+// everywhere returns the rule that a judge breaks in all runs, nil if there is none.
 func everywhere(results []Result, id string) *Result {
 	i := slices.IndexFunc(results, func(r Result) bool { return r.Everywhere && slices.Contains(r.Judges, id) })
 	if i < 0 {

@@ -40,8 +40,8 @@ func TestWrongDataSpeaksAgainstADevice(t *testing.T) {
 	}
 }
 
-// TestOnlyRunsInWhichNobodySpokeAreRepeated: on real packets a run that did not exercise a rule is tried again, a few
-// times; one in which somebody spoke against the device never is.
+// TestOnlyRunsInWhichNobodySpokeAreRepeated: on real packets a run that did not exercise a rule is repeated, a few
+// times; one with a finding against the device never is.
 func TestOnlyRunsInWhichNobodySpokeAreRepeated(t *testing.T) {
 	rules := []Rule{{Test: "write", Evidence: []Evidence{transition("responder: nacked + discarded -> nacked")}},
 		{Test: "read", Evidence: []Evidence{seen("x")}}}

@@ -9,9 +9,8 @@ import (
 	"candela.dev/candela/orchestrator/report"
 )
 
-// Checks returns the qualification as checks: a rule each, then the violations outside the catalogue and the runs that
-// came to no end. A rule that was not exercised is skipped. The time of a run counts for the first rule that is judged
-// by it.
+// Checks returns the qualification as checks: each rule, then the violations outside the catalogue and the runs that
+// did not end. A rule that was not exercised is skipped. The time of a run counts for the first rule that it judges.
 func (r *Report) Checks() report.CheckSuite {
 	s := report.CheckSuite{Name: "conform " + cmp.Or(r.Device, r.Profile), Took: r.Took, Facts: []report.Fact{
 		{Name: "subject", Value: r.subject()}, {Name: "tool", Value: r.Version}}}
@@ -31,7 +30,7 @@ func (r *Report) Checks() report.CheckSuite {
 	return s
 }
 
-// check returns a rule as a check. timed are the tests whose time counts for another one.
+// check returns a rule as a check. timed are the tests whose time counts for another rule.
 func (r *Result) check(timed map[string]bool) report.Check {
 	c := report.Check{Name: r.ID + ": " + r.Statement, Verdict: analyzers.Pass}
 	if run := r.run(); !timed[run] {

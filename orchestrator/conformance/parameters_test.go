@@ -68,7 +68,7 @@ func measured(t *testing.T, p rdma.Profile, traffic string) records {
 	return list
 }
 
-// nth returns the n-th packet (from 1) that is one of the opcodes, behind the from-th of all.
+// nth returns the n-th packet (from 1) with one of the opcodes, after the from-th of all.
 func (l records) nth(t *testing.T, n int, ops ...packet.Opcode) trace.Record {
 	t.Helper()
 	for _, r := range l {
@@ -178,7 +178,7 @@ func timeout(t *testing.T, l records) float64 {
 	return between(before, retransmission)
 }
 
-// A probe moves a parameter and says by how much that moves what is measured.
+// A probe changes a parameter and returns by how much the measured value changes.
 type probe struct {
 	parameter string
 	base      func(p *rdma.Profile) // before and after the move

@@ -20,7 +20,7 @@ type Report struct {
 	Profile string   `json:"profile"`
 	Device  string   `json:"device,omitempty"` // if it is no model; Profile has the defaults that it was tried with
 	Bugs    []string `json:"bugs,omitempty"`
-	// Peer is the profile of the other side where two were tried together, Role the side of Profile.
+	// Peer is the profile of the other side if two were tested together, Role the side of Profile.
 	Peer   string `json:"peer,omitempty"`
 	Role   string `json:"role,omitempty"`
 	Runs   int    `json:"runs"`
@@ -29,10 +29,10 @@ type Report struct {
 	// NotExercised counts the rules whose situation did not occur, so that nothing is known.
 	NotExercised int      `json:"not_exercised"`
 	Results      []Result `json:"results"`
-	// Outside are violations that no rule of the catalogue stands for. They fail the qualification, too.
+	// Outside are violations that belong to no rule of the catalogue. They fail the qualification, too.
 	Outside []Breach `json:"outside,omitempty"`
-	// Broken are the runs in which a component failed both times. It may have been the device that brought it down, so
-	// that what remains is no qualification.
+	// Broken are the runs in which a component failed both times. The device may have caused it, so that the rest is not a
+	// qualification.
 	Broken []Broken `json:"broken,omitempty"`
 
 	Took time.Duration `json:"-"` // of all runs
@@ -47,8 +47,8 @@ type Broken struct {
 // Breached reports whether a rule was broken, one of the catalogue or another.
 func (r *Report) Breached() bool { return r.Failed > 0 || len(r.Outside) > 0 }
 
-// OK reports whether every rule that was exercised passed, at least one was, every run came to its end, and nothing
-// else was found.
+// OK reports whether every rule that was exercised passed, at least one was, every run ended, and nothing else was
+// found.
 func (r *Report) OK() bool { return !r.Breached() && len(r.Broken) == 0 && r.Passed > 0 }
 
 func (s *Suite) report(rules []Rule, outcomes []outcome) *Report {
@@ -160,7 +160,7 @@ func (r *Report) summary() string {
 	return s
 }
 
-// clause names the source of a rule; "in" says that only the section is certain.
+// clause names the source of a rule; "in" says that only the section is known.
 func (r *Rule) clause() string {
 	source := "IBTA volume 1, "
 	if strings.HasPrefix(r.Clause, "A") {

@@ -1,7 +1,7 @@
 // Package conformance qualifies a NIC against the transport rules of IBTA volume 1, chapter 9 (reliable connection),
-// and annex A17 (RoCEv2) that an observer on the wire can check. The catalogue says of each rule which test stimulates
-// it, what in the trace proves that the situation really occurred, and which findings of the analyzers break it. A rule
-// of which that proof is missing is not exercised; silence alone is never a pass.
+// and annex A17 (RoCEv2) that an observer of packets can check. For each rule the catalogue has the test that
+// stimulates it, the evidence in the trace that the situation occurred, and the findings of analyzers that break it. A
+// rule without that evidence is not exercised; silence alone is never a pass.
 package conformance
 
 import (
@@ -13,28 +13,28 @@ import (
 type Rule struct {
 	ID     string `json:"id"`
 	Clause string `json:"clause"` // of IBTA volume 1, or of annex A17
-	// SectionOnly says that the clause is the section in which the rule stands, not the paragraph itself.
+	// SectionOnly says that the clause is the section of the rule, not the paragraph.
 	SectionOnly bool     `json:"section_only,omitempty"`
 	Verbs       []string `json:"verbs"` // to which it applies
 	Statement   string   `json:"statement"`
 	Stimulus    string   `json:"stimulus"`
 	Test        string   `json:"test"` // name of a file in configs/conformance
-	// Adaptive switches adaptive retransmission on for the test; NICs that have none don't exercise the rule.
+	// Adaptive switches adaptive retransmission on for the test; NICs without it do not exercise the rule.
 	Adaptive bool       `json:"adaptive,omitempty"`
 	Evidence []Evidence `json:"evidence"` // all of it proves that the situation occurred
-	// Judges are the analyzers' rules that break this one when they fire, and expectations of the test (expect.…) when
-	// they are not met. Warnings count: what is milder for a test run is still a breach of the clause.
+	// Judges are the analyzers' rules whose findings break this one, and expectations of the test (expect.…) that must be
+	// met. Warnings count: what is milder for a test run is still a breach of the clause.
 	Judges []string `json:"judges"`
-	// Basis names what the rule rests on where that is not the clause alone: DCQCN, which the annex leaves to
-	// implementations, or a bound that the user or the profile sets. Empty: the clause demands it.
+	// Basis names what the rule depends on besides the clause: DCQCN, which the annex leaves to implementations, or a
+	// bound that the user or the profile sets. Empty: the clause requires it.
 	Basis string `json:"basis,omitempty"`
 	// Bound is the latency that the suite bounds in the test; its judge is the expectation of the same name.
 	Bound Bound `json:"bound,omitempty"`
-	// Everywhere says that the rule holds in whatever situation: its judges speak for it in the runs of all rules.
+	// Everywhere says that the rule applies in every situation: its judges count in the runs of all rules.
 	Everywhere bool `json:"everywhere,omitempty"`
 }
 
-// run names the run that a rule is judged by: rules with the same one share it.
+// run names the run of a rule: rules with the same one share it.
 func (r *Rule) run() string {
 	if r.Adaptive {
 		return r.Test + adaptiveSuffix
@@ -42,7 +42,7 @@ func (r *Rule) run() string {
 	return r.Test
 }
 
-// What a rule may rest on beside the specification.
+// What a rule may depend on besides the specification.
 const (
 	basisDCQCN = "DCQCN (SIGCOMM 2015); the annex leaves the reaction to the implementation"
 	basisScope = "the scope of pacing that the NIC documents; the annex leaves pacing to the implementation"

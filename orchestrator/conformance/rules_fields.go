@@ -1,6 +1,6 @@
 package conformance
 
-// fieldRules are about single fields of packets, and about what a retransmission repeats beside opcode, length and
+// fieldRules are about single fields of packets, and about what a retransmission repeats besides opcode, length and
 // address.
 var fieldRules = []Rule{
 	{

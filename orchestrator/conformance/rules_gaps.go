@@ -1,7 +1,6 @@
 package conformance
 
-// gapRules are about what happens when requests arrive out of order: NAK codes, and the first packet that is sent
-// again.
+// gapRules are about requests that arrive out of order: NAK codes, and the first packet that is retransmitted.
 var gapRules = []Rule{
 	{
 		ID: "nak-latency", Clause: "9.7.5.2", SectionOnly: true, Verbs: []string{"write"}, Basis: basisBound, Bound: NAKBound,

@@ -1,7 +1,6 @@
 package conformance
 
-// packetRules are about what request and response packets look like: headers, lengths, opcodes and PSNs when nothing is
-// lost.
+// packetRules are about the form of request and response packets: headers, lengths, opcodes and PSNs without losses.
 var packetRules = []Rule{
 	{
 		ID: "psn-first-transmission", Clause: "9.7.3.1", Verbs: []string{"write", "send", "atomic", "read"},

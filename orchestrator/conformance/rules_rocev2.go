@@ -1,6 +1,6 @@
 package conformance
 
-// rocev2Rules are about what annex A17 adds: the invariant CRC over IP, and congestion notification.
+// rocev2Rules are about annex A17: the invariant CRC over IP, and congestion notification.
 var rocev2Rules = []Rule{
 	{
 		ID: "icrc-sent", Clause: "A17.3.3", Verbs: []string{"write", "send", "read", "atomic"},

@@ -1,7 +1,7 @@
 package conformance
 
 // validityRules are about requests that must not be executed, and about NAKs that end a connection. The injector makes
-// the requests invalid on their way.
+// the requests invalid.
 var validityRules = []Rule{
 	{
 		ID: "invalid-opcode-nak", Clause: "9.7.4.1.2", Verbs: []string{"write"},

@@ -28,22 +28,22 @@ type Suite struct {
 	Options config.Options // the models and rules that exist
 	Profile string         // of both hosts
 	Bugs    []string       // seeded bugs of the hosts with Profile
-	// Peer is the profile of the other host where two NICs are tried together; empty: both have Profile. Then findings
-	// speak of the pair: the trace tells what was wrong between them, and its packets who sent what.
+	// Peer is the profile of the other host if two NICs are tested together; empty: both have Profile. Findings are then
+	// about the pair: the trace shows what was wrong between them, and its packets who sent what.
 	Peer string
 	Role config.Side // of Profile's host if there is a Peer
-	// Device is what stands on the testbed in place of models; nil: models do. Its runs go one after the other, and one
-	// that the testbed breaks off is tried again once.
+	// Device replaces the models on the testbed; nil: models. Its runs are sequential, and one that the testbed breaks off
+	// is repeated once.
 	Device *Device
-	// Real says that the models exchange real packets: runs go one after the other, and one that the machine breaks off is
-	// tried again.
+	// Real says that the models exchange real packets: runs are sequential, and one that the machine breaks off is
+	// repeated.
 	Real bool
-	// BuildFor makes the testbed of a description where that is not the same for all tests; nil: Build does.
+	// BuildFor makes the testbed of a description if it differs between tests; nil: use Build.
 	BuildFor func(*config.Testbed) orchestrator.Builder
-	// Fallback are options with another testbed, for tests that the one of Options refuses; nil: there is none.
+	// Fallback are options with another testbed, for tests that the one of Options refuses; nil: none.
 	Fallback *config.Options
-	// MaxNAK and MaxReaction bound the latencies at the injector; 0: twice what Declared says of the profile, and 20 us
-	// for the way and for packets before.
+	// MaxNAK and MaxReaction bound the latencies at the injector; 0: twice the profile's Declared value, plus 20 us for
+	// the path and for earlier packets.
 	MaxNAK, MaxReaction clock.Duration
 	// nil: without a bound of the user's the latencies are not judged
 	Declared func(profile string) rdma.Latencies
@@ -52,7 +52,7 @@ type Suite struct {
 	Version  string // of the tool
 	Command  string // how the tool was called
 	Wall     func() time.Time
-	// Begun is told how many runs there are, Done of each that is over, by several goroutines; nil: nobody listens.
+	// Begun is called with the number of runs, Done after each run, by several goroutines; may be nil.
 	Begun func(runs int)
 	Done  func()
 	// NoReports leaves the HTML and JUnit reports out of the run directories.
@@ -65,7 +65,7 @@ type outcome struct {
 	why    string // it says nothing, and why; empty if it does
 	run    *orchestrator.Outcome
 	tries  int  // how often it was tried
-	broken bool // a component failed, and again when it was tried once more
+	broken bool // a component failed, also when the run was repeated
 	census map[string]int64
 	// bounded are the latencies that the test bounds.
 	bounded map[Bound]bool
@@ -175,9 +175,9 @@ func (o *outcome) judged() bool {
 	return o.run.Report != nil && o.run.Analysis != nil && o.run.Report.Packets > 0
 }
 
-// retry reports whether a run is tried once more: one that a component broke off and, of models on real packets, one of
-// which the machine lost something, or in which the packets' order, which is the machine's, did not exercise every
-// rule. A run in which somebody spoke against the device is never repeated.
+// retry reports whether to repeat a run: one that a component broke off or, with models on real packets, one in which
+// the machine lost something or the order of packets did not exercise every rule. A run with a finding against the
+// device is never repeated.
 func (s *Suite) retry(o *outcome, rules []Rule) bool {
 	switch {
 	case s.Real:
@@ -227,8 +227,8 @@ func (s *Suite) planOn(o config.Options, file, name string, adaptive bool, profi
 	return plan.New(test)
 }
 
-// cannotHave reports whether a test was refused for what the device's testbed can't do: the complaints are about the
-// test and not about the description of the testbed, and models have none.
+// cannotHave reports whether a test was refused for something that the device's testbed cannot do: the problems are in
+// the test and not in the description of the testbed, and models have none.
 func (s *Suite) cannotHave(err error, file string, profile *config.Profile) bool {
 	var refused *config.Error
 	if s.Device == nil || !errors.As(err, &refused) ||
@@ -287,7 +287,7 @@ func (s *Suite) bound(file string, e *config.RetransExpect) {
 // latencyTest is the test of rules with a [Bound].
 const latencyTest = "nak-latency"
 
-// limits returns the bounds of latencies at the injector, 0 for none: in a pair the slower profile's.
+// limits returns the bounds of latencies at the injector, 0 for none: for a pair the slower profile's.
 func (s *Suite) limits() (nak, reaction clock.Duration) {
 	nak, reaction = s.MaxNAK, s.MaxReaction
 	if s.Declared == nil {
@@ -298,7 +298,7 @@ func (s *Suite) limits() (nak, reaction clock.Duration) {
 	return cmp.Or(nak, 2*max(l.NAK, peer.NAK)+way), cmp.Or(reaction, 2*max(l.Reaction, peer.Reaction)+way)
 }
 
-// as returns the options with which tests, which name no profile, get the defaults of this one.
+// as returns options that give tests without a profile the defaults of this one.
 func as(o config.Options, profile *config.Profile) config.Options {
 	o.Profiles = slices.Clone(o.Profiles)
 	for i := range o.Profiles {

@@ -10,7 +10,7 @@ import (
 	"candela.dev/candela/orchestrator/report"
 )
 
-// Tables returns the qualification for a page: the rules, what broke them, and the runs that came to no end.
+// Tables returns the qualification for a page: the rules, what broke them, and the runs that did not end.
 func (r *Report) Tables() []report.Table {
 	rules := report.Table{Title: "Rules of the specification", Columns: []report.Column{{Head: "status"}, {Head: "clause"},
 		{Head: "rule"}, {Head: "statement"}, {Head: "run"}, {Head: "what happened"}},

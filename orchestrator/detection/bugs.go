@@ -25,7 +25,7 @@ const (
 	Right  Catch = "right rule"
 	Other  Catch = "another rule"
 	Missed Catch = "missed"
-	// NotApplicable: the profile does without the bug what the bug does, or its vendor does not offer the counter.
+	// NotApplicable: the profile behaves like the bug by design, or its vendor does not offer the counter.
 	NotApplicable Catch = "not applicable"
 	// Unobservable: software hosts don't show what the bug does; see BugResult.Why.
 	Unobservable Catch = "not observable"
@@ -112,12 +112,12 @@ func (b *Bench) bug(ctx context.Context, run reduction.Runner, bug rdma.BugInfo,
 	return r, nil
 }
 
-// softwareTries is how often the test of a fault runs on software hosts until its events have happened.
+// softwareTries is how often the test of a fault runs on software hosts until its events have occurred.
 const softwareTries = 3
 
-// provoked runs the test of a fault. On software hosts the order of packets is the machine's: a run in which an event
-// of the test found no packet has not provoked the fault, and if nobody spoke the test runs again. What any run showed
-// is never discarded.
+// provoked runs the test of a fault. On software hosts the machine decides the order of packets: a run in which an
+// event found no packet did not provoke the fault, and without a finding the test is repeated. Findings of any run are
+// kept.
 func (b *Bench) provoked(ctx context.Context, run reduction.Runner, t *config.Test) (o outcome, err error) {
 	for try := 1; ; try++ {
 		o, err = measured(ctx, run, t)
@@ -154,7 +154,7 @@ func unambiguous(t *config.Test, file string) error {
 	return plan.Unambiguous([]*config.Test{t}, data)
 }
 
-// BugTest returns the test of a fault on a profile, without the fault if sound.
+// BugTest returns the test of a fault on a profile, with sound without the fault.
 func (b *Bench) BugTest(bug rdma.BugInfo, profile string, sound bool) (*config.Test, error) {
 	t, err := b.load(bug, profile)
 	if err != nil {
@@ -174,8 +174,8 @@ var unobservable = map[string]string{
 
 const noLineRate = "a software host sends at the rate of its CPU, not at that of its port, so a cut does not show"
 
-// judge says whether a fault was caught by rule. An expectation of the test (expect.…) is written for the broken NIC:
-// it catches the fault if it holds with it and does not without it.
+// judge decides whether rule caught a fault. An expectation of the test (expect.…) is written for the broken NIC: it
+// catches the fault if it holds with it and does not without it.
 func judge(rule string, broken, sound *outcome) Catch {
 	caught := broken.has(rule)
 	if strings.HasPrefix(rule, "expect.") {
@@ -190,9 +190,8 @@ func judge(rule string, broken, sound *outcome) Catch {
 	return Missed
 }
 
-// applies reports whether a bug makes a difference on a profile: not if the sound profile breaks the same rule by
-// design, which rules of severity warning allow, and not if it is in a counter that the profile's vendor does not
-// offer.
+// applies reports whether a bug makes a difference on a profile: not if the compliant profile breaks the same rule by
+// design, which warnings allow, and not if it is in a counter that the profile's vendor does not offer.
 func applies(bug rdma.BugInfo, profile string, sound *outcome) bool {
 	if sound.has(bug.Rule) && !slices.Contains(sound.violations(), bug.Rule) {
 		return false

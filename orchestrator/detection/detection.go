@@ -1,7 +1,7 @@
-// Package detection measures how well the analyzers tell broken NICs from sound ones. Three questions, each with
-// numbers: does every seeded fault of the catalogue fire the rule that is meant for it; are all rules silent when a
-// sound NIC, of whatever profile, runs every example; and are they silent when it runs random traffic under random
-// losses, marks and corruption.
+// Package detection measures how well the analyzers distinguish broken NICs from compliant ones. It answers three
+// questions with numbers: does every seeded fault of the catalogue fire its rule; are all rules silent when a compliant
+// NIC, of whatever profile, runs every example; and are they silent when it runs random traffic with random losses,
+// marks and corruption.
 package detection
 
 import (
@@ -21,18 +21,18 @@ import (
 
 // Bench runs tests and keeps nothing but what was found.
 type Bench struct {
-	// NewRunner returns what runs tests, one after the other, and what closes it; each worker has its own.
+	// NewRunner returns a function that runs tests one after the other, and one that closes it; each worker has one.
 	NewRunner func() (run reduction.Runner, closed func() error)
 	Options   config.Options // the models and rules that exist
 	Configs   string         // directory of the examples; detect/ in it has a test for each fault
 	Workers   int            // runs at a time; 0: one for each CPU
 	Only      []string       // faults instead of all
-	// Fallback are options with another testbed, for tests that the one of Options refuses; nil: there is none.
+	// Fallback are options with another testbed, for tests that the one of Options refuses; nil: none.
 	Fallback *config.Options
-	Wall     func() time.Time // nil: nobody asks how long it took
-	// Done is told of each step that is over: a bug, an example, a scenario; nil: nobody listens. Workers call it.
+	Wall     func() time.Time // nil: durations are not measured
+	// Done is called after each step: a bug, an example, a scenario, by workers; may be nil.
 	Done func()
-	// SoftwareHosts says that the hosts' times are those of a machine: some faults don't show there.
+	// SoftwareHosts says that the hosts' times are those of a machine: some faults do not show there.
 	SoftwareHosts bool
 }
 
@@ -98,7 +98,7 @@ func digest(o *orchestrator.Outcome) outcome {
 	return d
 }
 
-// each calls do for 0 to n−1, on all workers, each with a runner of its own, and returns the errors in that order.
+// each calls do for 0 to n−1, on all workers, each with its runner, and returns the errors in that order.
 func (b *Bench) each(ctx context.Context, n int,
 	do func(ctx context.Context, run reduction.Runner, i int) error) error {
 	workers := b.Workers
@@ -124,7 +124,7 @@ func (b *Bench) each(ctx context.Context, n int,
 	return errors.Join(errs...)
 }
 
-// options returns the options with which a test that asks for profile spec gets the defaults of another one.
+// options returns options that give a test with profile spec the defaults of another one.
 func (b *Bench) options(profile string) config.Options { return as(b.Options, profile) }
 
 func as(o config.Options, profile string) config.Options {
@@ -146,8 +146,7 @@ func as(o config.Options, profile string) config.Options {
 // defaultProfile is the profile of tests that name none.
 const defaultProfile = "spec"
 
-// on returns t with both hosts of a profile, unless t asks for another one than the default; and without faults if
-// sound.
+// on returns t with both hosts of a profile, unless t names another one than the default; with sound without faults.
 func on(t *config.Test, profile string, sound bool) *config.Test {
 	c := *t
 	for _, h := range c.Hosts() {

@@ -134,8 +134,8 @@ bugs: 3, profiles: 1: 1 caught by the right rule (33.3 %), 1 by another one only
 	}
 }
 
-// TestOnlyWhatDidNotHappenIsRetried: on software hosts a test whose events found no packet runs again, a few times;
-// a bug that was provoked and not caught is missed at once.
+// TestOnlyWhatDidNotHappenIsRetried: on software hosts a test whose events found no packet is repeated, a few times; a
+// bug that was provoked and not caught is missed immediately.
 func TestOnlyWhatDidNotHappenIsRetried(t *testing.T) {
 	const bug, rule, events = "stale-nack-obeyed", "gbn.resend-acknowledged", 7
 	silent, caught := &analyzers.Analysis{},

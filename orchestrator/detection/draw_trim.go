@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// trims draws what a third of the scenarios have beside losses: packets that are trimmed, and hosts that react to that
-// or not. It draws from a source of its own, so that the rest of a scenario is what it would be without.
+// trims draws what a third of the scenarios have besides losses: packets that are trimmed, and hosts that react to that
+// or not. It has a separate random source, so that the rest of a scenario does not change.
 type trims struct {
 	r    *rand.Rand
 	some bool
@@ -21,7 +21,7 @@ func newTrims(scenario uint64) *trims {
 // mark is the DSCP that reacting hosts look for.
 const mark = 48
 
-// hosts gives the requester and the responder a reaction, addresses being their NICs' settings or empty.
+// hosts draws the reactions of the requester and the responder; addresses are their NICs' settings or empty.
 func (t *trims) hosts(requester, responder string) string {
 	var b strings.Builder
 	for _, h := range [][2]string{{"requester", requester}, {"responder", responder}} {
@@ -40,7 +40,7 @@ func (t *trims) hosts(requester, responder string) string {
 }
 
 // event replaces the type of some data events by a trim: mostly with the mark, sometimes without or with another one;
-// of sizes at which small packets are runts, or that cut through headers; with lengths updated in every way.
+// of sizes at which small packets are runts, or that cut headers; with every combination of updated lengths.
 func (t *trims) event(other string) string {
 	if !t.some || t.r.IntN(4) == 0 {
 		return other

@@ -20,8 +20,8 @@ type Report struct {
 // ReportSchema names the format of a Report in JSON.
 const ReportSchema = "candela.detection/v1"
 
-// Faults returns what is wrong with the analyzers, one line each: faults that were missed or caught by another rule,
-// and false alarms. Empty: nothing.
+// Faults returns the faults of the analyzers, one line each: bugs that were missed or caught by another rule, and false
+// alarms.
 func (r *Report) Faults() []string {
 	var list []string
 	for i := range r.Bugs {
@@ -80,7 +80,7 @@ func (r *Report) Text(w io.Writer) error {
 	return err
 }
 
-// matrix prints, for the first profile, how each bug was noticed; where the others differ, Faults says so.
+// matrix prints, for the first profile, how each bug was noticed; Faults lists differences of the others.
 func (r *Report) matrix(b *strings.Builder) {
 	columns := []report.Column{{Head: "bug"}, {Head: "verdict"}, {Head: "right rule"}, {Head: "also fired"}}
 	var rows [][]string
@@ -92,7 +92,7 @@ func (r *Report) matrix(b *strings.Builder) {
 	_ = report.Grid(b, report.TextOptions{}, 0, columns, 1, rows) // into a strings.Builder, which takes everything
 }
 
-// others are the rules that fired beside the right one.
+// others are the rules that fired besides the right one.
 func (r *BugResult) others() string {
 	var names []string
 	for _, f := range r.Fired {

@@ -12,7 +12,7 @@ import (
 	"candela.dev/candela/orchestrator/reduction"
 )
 
-// FalseAlarm is a scenario in which something was said against a sound NIC.
+// FalseAlarm is a scenario with a finding against a compliant NIC.
 type FalseAlarm struct {
 	Scenario uint64   `json:"scenario"`
 	Profile  string   `json:"profile"`
@@ -30,8 +30,8 @@ type ScenarioResult struct {
 	Took time.Duration `json:"-"` // of all
 }
 
-// Scenarios runs n random scenarios from the first on, with the profiles in turn. Nothing may be said against a NIC
-// without faults, whatever happens.
+// Scenarios runs n random scenarios from the first on, alternating between the profiles. A NIC without faults must get
+// no finding.
 func (b *Bench) Scenarios(ctx context.Context, first uint64, n int, profiles []string) (ScenarioResult, error) {
 	start, alarms := b.wall(), make([]*FalseAlarm, n)
 	var events atomic.Int64
@@ -81,7 +81,7 @@ func scenarioTest(number uint64, profile string, o config.Options) (*config.Test
 	return on(t, profile, true), nil
 }
 
-// alarm returns what was said against the device, nil if nothing. Warnings count for the profile that follows the
+// alarm returns the findings against the device, nil if there are none. Warnings count for the profile that follows the
 // specification; others earn some by being late.
 func alarm(number uint64, profile string, o *outcome) *FalseAlarm {
 	said := len(o.violations()) > 0 || !o.analysed || o.unmet("expect.completion") || profile == defaultProfile &&

@@ -13,7 +13,7 @@ import (
 	"candela.dev/candela/orchestrator/reduction"
 )
 
-// SilenceResult is what a sound profile came to on one example.
+// SilenceResult is the result of a compliant profile on one example.
 type SilenceResult struct {
 	Profile  string   `json:"profile"`
 	Test     string   `json:"test"`
@@ -24,8 +24,8 @@ type SilenceResult struct {
 	Took time.Duration `json:"-"` // of the run
 }
 
-// Silence runs every example, and the test of every fault without it, on a sound NIC of a profile. What a test expects
-// of times and counters is not judged: other profiles have other times.
+// Silence runs every example, and the test of every fault without it, on a compliant NIC of a profile. What a test
+// expects of times and counters is not judged: other profiles have other times.
 func (b *Bench) Silence(ctx context.Context, profile string) ([]SilenceResult, error) {
 	tests, err := b.examples(profile)
 	if err != nil {
@@ -68,7 +68,7 @@ func (b *Bench) examples(profile string) ([]*config.Test, error) {
 				return nil, err
 			}
 			if config.IsSwitchTest(data) {
-				continue // there is no NIC in it
+				continue // without a NIC
 			}
 			points, err := config.LoadAll(file, b.options(profile))
 			if err != nil {

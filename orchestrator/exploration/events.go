@@ -10,7 +10,7 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// ordinal draws small numbers more often than large ones, and now and then all of them.
+// ordinal draws small numbers more often than large ones, and sometimes all of them.
 func ordinal(r *rand.Rand) uint16 {
 	if r.IntN(12) == 0 {
 		return injector.Any
@@ -62,7 +62,7 @@ func turns(data bool) (list []trace.EventType) {
 	return list
 }
 
-// params draws the parameters of an action that have keys of their own.
+// params draws the parameters of an action that have keys.
 func params(r *rand.Rand, a *trace.Action) (p config.Params) {
 	if a.Event == trace.EventRewrite {
 		f := pick(r, packet.RewriteFields()...)
@@ -82,8 +82,8 @@ func params(r *rand.Rand, a *trace.Action) (p config.Params) {
 	return p
 }
 
-// rewriteValue draws what a field is set to: anything that fits, but of fields that few values of mean something,
-// rather those.
+// rewriteValue draws the value of a field: any that fits, but mostly meaningful ones for fields with few meaningful
+// values.
 func rewriteValue(r *rand.Rand, f packet.RewriteField) int64 {
 	switch f {
 	case packet.RewritePSN:

@@ -1,7 +1,7 @@
-// Package exploration looks for tests that drive protocol machines where no test has been: it changes tests at random,
-// keeps those that take a transition of an analyzer's machine for the first time, and goes on from them. Every run is
-// judged; what violates a rule is a failure to report. A run of exploration is a function of base test, corpus, seed
-// and number of runs.
+// Package exploration looks for tests that drive protocol machines to new transitions: it changes tests at random,
+// keeps those that take a transition of an analyzer's machine for the first time, and continues from them. Every run is
+// judged; a violation is a failure to report. An exploration is a function of base test, corpus, seed and number of
+// runs.
 package exploration
 
 import (
@@ -17,8 +17,8 @@ import (
 	"candela.dev/candela/orchestrator/reduction"
 )
 
-// batchSize is how many tests are drawn before the outcome of any of them counts. It is fixed, so that what is found
-// does not depend on how many run at a time.
+// batchSize is how many tests are drawn before their outcomes count. It is constant, so that the result does not depend
+// on how many run concurrently.
 const batchSize = 32
 
 // Options say how to explore.
@@ -26,11 +26,11 @@ type Options struct {
 	Seed    uint64
 	Runs    int                // at most; 0: until the context ends
 	Runners []reduction.Runner // each used by one goroutine at a time; at least one
-	// Kept is told of each test that reached something new, Failed of the first run that violates each rule. Both are
-	// called by the caller's goroutine, and an error ends the exploration.
+	// Kept is called with each test that reached something new, Failed with the first run that violates each rule, both by
+	// the caller's goroutine. An error ends the exploration.
 	Kept   func(t *config.Test, reached []string) error
 	Failed func(t *config.Test, f analyzers.Finding) error
-	// Ran is told how many runs are over, by the same goroutine; nil: nobody listens.
+	// Ran is called with the number of finished runs, by the same goroutine; may be nil.
 	Ran func(runs int)
 }
 
@@ -44,8 +44,7 @@ type Explorer struct {
 	runs    int
 }
 
-// New returns an Explorer that starts from base, without base's expectations: what they say of its events is not true
-// of others.
+// New returns an Explorer that starts from base, without base's expectations, which apply to its events only.
 func New(base *config.Test, o Options) *Explorer {
 	t := *base
 	t.Expect = config.Expect{}
@@ -58,8 +57,8 @@ func New(base *config.Test, o Options) *Explorer {
 	}
 }
 
-// withFewShards lets every dumper record with one core. A few packets don't need more, and making and merging empty
-// shards would be a good part of the time of a run. What is recorded stays the same.
+// withFewShards lets every dumper record with one core. A few packets need no more, and empty shards would take a good
+// part of the time of a run. The recording is the same.
 func withFewShards(bed *config.Testbed) *config.Testbed {
 	c := *bed
 	c.Dumpers = slices.Clone(c.Dumpers)
@@ -69,8 +68,8 @@ func withFewShards(bed *config.Testbed) *config.Testbed {
 	return &c
 }
 
-// Resume runs the tests of an earlier exploration, whose coverage then counts as reached. New tests are drawn from a
-// place of the random sequence that depends on how many there are, so that going on does not repeat the beginning.
+// Resume runs the tests of an earlier exploration, whose coverage then counts as reached. New tests continue the random
+// sequence at a place that depends on their number, so that the beginning is not repeated.
 func (e *Explorer) Resume(ctx context.Context, tests []*config.Test) error {
 	if len(tests) == 0 {
 		return nil
@@ -89,7 +88,7 @@ func (e *Explorer) Resume(ctx context.Context, tests []*config.Test) error {
 	return nil
 }
 
-// Explore runs tests until the number of runs is used up or ctx ends, which is no error.
+// Explore runs tests until the number of runs is reached or ctx ends, which is not an error.
 func (e *Explorer) Explore(ctx context.Context) error {
 	batch, err := starts(e.corpus[0])
 	if err != nil {

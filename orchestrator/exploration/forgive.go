@@ -10,8 +10,8 @@ import (
 	"candela.dev/candela/orchestrator/reduction"
 )
 
-// forgive judges a test again whose events made a queue pair run out of retries, as one that expects so: without that,
-// every request left behind would be held against the device. What is violated then is.
+// forgive judges a test whose events exhausted the retries of a queue pair a second time, as one that expects errors:
+// otherwise every unfinished request would be a violation.
 func forgive(ctx context.Context, t *config.Test, o *orchestrator.Outcome, run reduction.Runner) (*config.Test,
 	*orchestrator.Outcome, error) {
 	if o.Analysis == nil || o.Analysis.Verdict != analyzers.Fail {
@@ -45,7 +45,7 @@ func failures(g generator.Report) (list []config.CompletionExpect) {
 	return list
 }
 
-// forgiving returns run with forgiveness, so that a reduction can't turn what it reduces into a mere lack of retries.
+// forgiving returns run with forgiveness, so that a reduction cannot turn its failure into exhausted retries.
 func forgiving(run reduction.Runner) reduction.Runner {
 	return func(ctx context.Context, t *config.Test) (*orchestrator.Outcome, error) {
 		o, err := run(ctx, t)

@@ -11,8 +11,8 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// Bounds of what is drawn. Protocol machines have short memories: what ten packets and a few events don't reach, more
-// of the same hardly will, and small tests are fast and easy to read.
+// Bounds of what is drawn. Protocol machines have short memories: what ten packets and a few events do not reach, more
+// rarely will, and small tests are fast and easy to read.
 const (
 	maxEvents      = 6
 	maxPackets     = 12 // of a message
@@ -63,7 +63,7 @@ func dropEvent(r *rand.Rand, tr *config.Traffic) {
 	}
 }
 
-// changes are what can be done to the traffic. Each leaves events to be repaired.
+// changes are the possible changes of the traffic. Each may leave events to be repaired.
 var changes = []func(r *rand.Rand, tr *config.Traffic){
 	changeVerbs, changeVerbs, changeVerbs,
 	func(r *rand.Rand, tr *config.Traffic) { tr.Messages = 1 + r.IntN(maxMessages) },
@@ -102,8 +102,8 @@ func verb(r *rand.Rand) generator.Verb {
 		generator.SendImm, generator.CompareSwap, generator.FetchAdd)
 }
 
-// repair makes t legal again: events that name no packet, a packet that is taken or more than one packet are left out,
-// and the oldest of too many.
+// repair makes t valid: it removes events that name no packet, a packet that is taken or more than one packet, and the
+// oldest of too many.
 func repair(t *config.Test) {
 	taken, named := make(claims), make(map[place]bool) // named: some PSN of the place has an event
 	tr := &t.Traffic
@@ -117,7 +117,7 @@ func repair(t *config.Test) {
 		}
 		p := place{e.Packet, e.QPN, e.From, e.Sender(t), 0}
 		if e.Packet == packet.ClassCNP {
-			p.from = p.sent // which is all that tells CNPs from each other
+			p.from = p.sent // CNPs differ in nothing else
 		}
 		if e.PSN == nil {
 			return e.Nth == injector.Any && named[p] || !taken.claim(p, e.Nth)
@@ -138,7 +138,7 @@ func repair(t *config.Test) {
 	}
 }
 
-// endless reports whether an event keeps two queue pairs busy until the deadline: they never tire of RNR NAKs.
+// endless reports whether an event keeps two queue pairs busy until the deadline, by unlimited RNR NAKs.
 func endless(e *config.ControlEvent) bool {
 	field, rewrites := e.Params.Get("field")
 	value, _ := e.Params.Get("value")
@@ -181,7 +181,7 @@ func possible(g generator.Traffic, e *config.ControlEvent) bool {
 	return brings(m.Verb, e.Packet)
 }
 
-// brings reports whether requests of a verb can come with control packets of class c.
+// brings reports whether requests of a verb can cause control packets of class c.
 func brings(v generator.Verb, c packet.Class) bool {
 	switch c {
 	case packet.ClassReadRequest:

@@ -18,8 +18,8 @@ traffic:
   control-pkt-events: [{qpn: 1, packet: nak, type: drop}]
 `
 
-// TestEveryMutantIsATestThatPeopleCouldWrite holds mutants to the checks of the configuration: what the corpus keeps
-// must be readable again, and a failure must not come from a test that nobody could have asked for.
+// TestEveryMutantIsATestThatPeopleCouldWrite checks mutants as the configuration does: what the corpus keeps must be
+// readable, and a failure must come from a valid test.
 func TestEveryMutantIsATestThatPeopleCouldWrite(t *testing.T) {
 	first, err := config.Parse("base.yml", []byte(base), config.Options{})
 	if err != nil {

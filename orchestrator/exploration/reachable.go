@@ -4,8 +4,8 @@ import (
 	"regexp"
 )
 
-// An Obstacle says why no exploration takes some transitions: what the virtual testbed never shows, or what it needs
-// and does not draw. Every transition that has none counts as reachable.
+// An Obstacle says why no exploration takes some transitions: what the virtual testbed never shows, or what is needed
+// and not drawn. Transitions without one count as reachable.
 type Obstacle struct {
 	Transitions string // regular expression of "analyzer/machine: state + input -> state"
 	Reason      string
@@ -13,7 +13,7 @@ type Obstacle struct {
 	match       *regexp.Regexp
 }
 
-// Obstacles lists them; the first that matches counts. A test holds the table against explorations: no transition that
+// Obstacles lists them; the first that matches counts. A test compares the table with explorations: no transition that
 // one takes may have an obstacle.
 func Obstacles() []Obstacle {
 	list := []Obstacle{

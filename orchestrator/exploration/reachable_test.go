@@ -14,7 +14,7 @@ import (
 	"candela.dev/candela/testbeds/virtual"
 )
 
-// explored is what a short exploration of a test comes to.
+// explored is the result of a short exploration of a test.
 func explored(t testing.TB, text string, runs int) exploration.Report {
 	t.Helper()
 	base, err := config.Parse("base.yml", []byte(text), config.Options{})
@@ -71,7 +71,7 @@ func TestTheStartsAloneTakeEveryReachableTransition(t *testing.T) {
 	t.Logf("%d runs: %d of %d reachable transitions", r.Runs, r.Covered, r.Reachable)
 }
 
-// TestABrokenNICIsCaughtByWhatItMakesOfForgedPackets makes sure that what forged packets may mean acquits nobody.
+// TestABrokenNICIsCaughtByWhatItMakesOfForgedPackets checks that the possible meanings of forged packets acquit nobody.
 func TestABrokenNICIsCaughtByWhatItMakesOfForgedPackets(t *testing.T) {
 	s := newScratch(t)
 	for _, tt := range []struct{ name, bug, data, control, rule string }{

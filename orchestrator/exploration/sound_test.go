@@ -19,16 +19,15 @@ import (
 	"candela.dev/candela/testbeds/virtual"
 )
 
-// More than the default is for a machine that has nothing else to do: go test -run Sound -args -sound-runs 20000
-// -sound-seeds 5.
+// Use more than the default on an idle machine: go test -run Sound -args -sound-runs 20000 -sound-seeds 5.
 var (
 	soundRuns  = flag.Int("sound-runs", 0, "runs of each profile and seed; 0: a quick sample")
 	soundSeeds = flag.Int("sound-seeds", 1, "seeds")
 	soundFirst = flag.Int("sound-first", 11, "the first of them")
 )
 
-// TestSoundNICsAreNotBlamed explores every profile: whatever the injector does to their packets, no rule may be held
-// against NICs without faults.
+// TestSoundNICsAreNotBlamed explores every profile: whatever the injector does to their packets, NICs without faults
+// must get no finding.
 func TestSoundNICsAreNotBlamed(t *testing.T) {
 	runs := *soundRuns
 	if runs == 0 {
@@ -129,7 +128,7 @@ func models() config.Options {
 	return o
 }
 
-// TestAMiscountBesideARestartForAnImpliedNAK: what a restart counts is open there, but seven timeouts are no sequence
+// TestAMiscountBesideARestartForAnImpliedNAK: what a restart counts is open there, but seven timeouts are not sequence
 // NAKs.
 func TestAMiscountBesideARestartForAnImpliedNAK(t *testing.T) {
 	test, err := config.Load("testdata/sound/nak-during-a-restart-for-an-implied-nak.yml", models())

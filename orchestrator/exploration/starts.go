@@ -15,7 +15,7 @@ import (
 //go:embed starts/*.yml
 var startFiles embed.FS
 
-// starts returns tests to begin with: the base, and beside it the base with the traffic of each start.
+// starts returns the first tests: the base, and the base with the traffic of each start.
 func starts(base *config.Test) ([]*config.Test, error) {
 	files, err := startFiles.ReadDir("starts")
 	if err != nil {

@@ -2,8 +2,8 @@ package reduction
 
 // ddmin returns a subset of items, in their order, for which fails is still true and that is 1-minimal: without any one
 // of its items fails is false (Zeller and Hildebrandt, Simplifying and isolating failure-inducing input, 2002).
-// fails(items) must be true; fails is called O(n²) times in the worst case. If fails gives up and answers false for
-// good, the subset is the smallest known until then.
+// fails(items) must be true; fails is called O(n²) times in the worst case. If fails stops and always returns false,
+// the subset is the smallest known until then.
 func ddmin[T any](items []T, fails func([]T) bool) []T {
 	if len(items) > 0 && fails(nil) {
 		return nil

@@ -14,9 +14,8 @@ type Document struct {
 	Testbed []byte // nil: the test runs on the embedded description
 }
 
-// Written puts the result into the form in which people share it: what it shows, and no setting that has its default
-// anyway. from says where the failure was found, file and testbed what the files will be called, command how to run
-// Candela.
+// Written returns the result in the form for sharing, without settings that have their defaults. from is where the
+// failure was found, file and testbed the names of the files, command how to run Candela.
 func (r *Result) Written(options config.Options, from, file, testbed, command string) Document {
 	var doc Document
 	t := r.Test.WithTestbedFile(config.VirtualTestbed)
@@ -64,7 +63,7 @@ func commentRune(r rune) rune {
 }
 
 // terse writes t without the settings that a test with the same NICs and nothing else has, too. If that reads
-// differently, because a default depends on another setting, everything is written out.
+// differently, because a default depends on another setting, everything is written.
 func terse(t *config.Test, options config.Options) []byte {
 	full := t.YAML()
 	nic := func(h *config.Host) string { return "{nic: {profile: " + h.NIC.Profile + "}}" }
@@ -88,7 +87,7 @@ func terse(t *config.Test, options config.Options) []byte {
 	return short
 }
 
-// defaults returns the lines of a test in which everything that text leaves out has its default.
+// defaults returns the lines of a test in which everything that text omits has its default.
 func defaults(text string, options config.Options) (map[pathLine]bool, error) {
 	t, err := config.Parse("plain", []byte(text), options)
 	if err != nil {
@@ -128,8 +127,7 @@ func paths(document []byte) []pathLine {
 	return lines
 }
 
-// without leaves out the leaves that are defaults and then the heads of nothing. Tests without traffic keep an empty
-// mapping.
+// without removes the leaves that are defaults and then empty mappings. Tests without traffic keep one.
 func without(lines []pathLine, omit func(pathLine) bool) []byte {
 	var b strings.Builder
 	var heads []pathLine

@@ -37,7 +37,7 @@ func (r *reducer) expectations() {
 	r.change(func(t *config.Test) { t.Testbed = config.DefaultTestbed() })
 }
 
-// number lowers a number: to the least value at once, else by halves, else by one.
+// number lowers a number: first to the least value, else by halves, else by one.
 func (r *reducer) number(of func(*config.Test) *int, least int) {
 	set := func(v int) bool {
 		return v < *of(r.Test) && r.change(func(t *config.Test) { *of(t) = v })
@@ -130,7 +130,7 @@ func (r *reducer) switches() {
 	}
 }
 
-// places moves the events that are left to the front: the first packet, the first transmission.
+// places moves the remaining events to the front: the first packet, the first transmission.
 func (r *reducer) places() {
 	for i := range r.Test.Traffic.DataEvents {
 		r.place(func(t *config.Test) *int64 { return &t.Traffic.DataEvents[i].PSN })

@@ -1,7 +1,7 @@
 // Package reduction makes failing tests small: the fewest events, and then the least traffic, with which a test still
-// breaks the same rule. Events go by delta debugging, parameters one at a time towards the simplest value that the test
-// allows. What comes out fails for certain, because it was run; and it is the same every time unless time or runs gave
-// out.
+// breaks the same rule. Events are removed by delta debugging, parameters are changed one at a time towards the
+// simplest value that the test allows. The result certainly fails, because it was run; and it is deterministic unless
+// time or runs were exhausted.
 package reduction
 
 import (
@@ -22,7 +22,7 @@ type Target struct {
 	Rule     string             // of a finding; empty: Reason
 	Severity analyzers.Severity // of that finding
 	// Reason is a reason for the verdict without its numbers, "completion of qpn #: # of # messages complete …", of a run
-	// that fails without any violation.
+	// that fails without a violation.
 	Reason string
 }
 
@@ -57,8 +57,8 @@ func (t Target) Shown(v orchestrator.Verdict, a *analyzers.Analysis) (f *analyze
 // ErrNoFailure is what the error about a run without anything to reduce answers to.
 var ErrNoFailure = errors.New("nothing to minimize")
 
-// TargetOf returns what a run failed with: the rule that is asked for, else that of the first violation, else the first
-// reason for the verdict.
+// TargetOf returns what a run failed with: the given rule, else that of the first violation, else the first reason for
+// the verdict.
 func TargetOf(v orchestrator.Verdict, a *analyzers.Analysis, rule string) (Target, error) {
 	if a == nil {
 		return Target{}, fmt.Errorf("%w: the run was not analysed (%s: %s)", ErrNoFailure, v.Verdict,
@@ -100,7 +100,7 @@ type Runner func(context.Context, *config.Test) (*orchestrator.Outcome, error)
 type Options struct {
 	Config config.Options // the models that exist, to check candidates
 	Runs   int            // at most; 0: no limit
-	// Progress is told of each candidate that still fails; nil: nobody listens.
+	// Progress is called with each candidate that still fails; may be nil.
 	Progress func(runs int, t *config.Test)
 }
 
@@ -118,8 +118,8 @@ type Smallest[T any] struct {
 // Result is the smallest test of NICs.
 type Result struct{ Smallest[*config.Test] }
 
-// Reduce makes t, which shows target, as small as it can. It stops early, with the smallest test so far, when ctx ends.
-// The error wraps [ErrNoFailure] if t does not show target.
+// Reduce makes t, which shows target, as small as it can. When ctx ends it stops with the smallest test so far. The
+// error wraps [ErrNoFailure] if t does not show target.
 func Reduce(ctx context.Context, t *config.Test, target Target, run Runner, o Options) (*Result, error) {
 	check := func(t *config.Test) (*config.Test, error) { return recheck(t, o.Config) }
 	r := &reducer{newSearch(ctx, target, run, check, o.Runs, o.Progress)}
@@ -136,7 +136,7 @@ func Reduce(ctx context.Context, t *config.Test, target Target, run Runner, o Op
 // reducer is one reduction of a test of NICs in progress.
 type reducer struct{ *search[*config.Test] }
 
-// recheck passes t through the configuration's checks, which a test changed in memory has not seen yet.
+// recheck validates t, which was changed in memory.
 func recheck(t *config.Test, options config.Options) (*config.Test, error) {
 	return orchestrator.ParseRecorded("candidate", func(name string) ([]byte, error) {
 		if name == "testbed.yml" {

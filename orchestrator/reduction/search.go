@@ -7,7 +7,7 @@ import (
 	"candela.dev/candela/orchestrator"
 )
 
-// hashed is a test: its hash stands for all that a run depends on.
+// hashed is a test whose hash identifies all that a run depends on.
 type hashed interface {
 	comparable
 	Hash() string
@@ -18,7 +18,7 @@ type search[T hashed] struct {
 	Smallest[T]
 	ctx      context.Context
 	run      func(context.Context, T) (*orchestrator.Outcome, error)
-	check    func(T) (T, error) // candidates are changed in memory, and nobody has looked at them yet
+	check    func(T) (T, error) // validates candidates, which are changed in memory
 	limit    int                // of runs; 0: none
 	progress func(runs int, t T)
 	tried    map[string]bool // hashes of candidates, and whether they fail

@@ -26,8 +26,8 @@ type SwitchOptions struct {
 // SwitchResult is the smallest test of a switch.
 type SwitchResult struct{ Smallest[*config.SwitchTest] }
 
-// ReduceSwitch is [Reduce] for tests of switches: the fewest flows and changes, then the least that these send, then
-// the plainest switch, hosts and network. Seeded bugs stay: they are the device.
+// ReduceSwitch is [Reduce] for tests of switches: the fewest flows and changes, then the least traffic, then the
+// simplest switch, hosts and network. Seeded bugs stay: they are the device.
 func ReduceSwitch(ctx context.Context, t *config.SwitchTest, target Target, run SwitchRunner,
 	o SwitchOptions) (*SwitchResult, error) {
 	check := func(t *config.SwitchTest) (*config.SwitchTest, error) {
@@ -130,8 +130,8 @@ func withActions(t *config.SwitchTest, list []action) *config.SwitchTest {
 	return &c
 }
 
-// flows takes items of many flows apart and leaves only the flows that the failure needs. If it needs all of them, the
-// items stay as they were written.
+// flows splits items of many flows and keeps only the flows that the failure needs. If it needs all of them, the items
+// are not changed.
 func (r *switchReducer) flows() {
 	plan, err := switchtest.New(r.Test)
 	if err != nil || len(plan.Flows) == len(r.Test.Workload) {
@@ -148,8 +148,8 @@ func (r *switchReducer) flows() {
 	}
 }
 
-// counts lowers how many flows and exchanges an item has. It comes before the amounts: a few packets of many flows are
-// no smaller than many of a few.
+// counts lowers the number of flows and exchanges of an item, before the amounts: a few packets of many flows are not
+// smaller than many of a few.
 func (r *switchReducer) counts() {
 	for i := range r.Test.Workload {
 		for _, name := range workload.Find(r.Test.Workload[i].Kind).Counts {
@@ -262,7 +262,7 @@ func (r *switchReducer) defaults(of func(*config.SwitchTest) *parameter.Values) 
 	}
 }
 
-// network takes the hosts away that nobody uses, and numbers the others from 0.
+// network removes unused hosts, and numbers the others from 0.
 func (r *switchReducer) network() {
 	if hosts, ok := usedHosts(r.Test); ok {
 		r.change(func(t *config.SwitchTest) { renumber(t, hosts) })
@@ -278,7 +278,7 @@ func (r *switchReducer) network() {
 	}
 }
 
-// usedHosts lists the hosts of the workload in order; ok is false if an item takes hosts as they come.
+// usedHosts lists the hosts of the workload in order; ok is false if an item chooses hosts itself.
 func usedHosts(t *config.SwitchTest) (hosts []int, ok bool) {
 	for i := range t.Workload {
 		w := &t.Workload[i]

@@ -56,7 +56,7 @@ func Name(l Level) string {
 	return "low"
 }
 
-// Shift mixes types, and what does not compile with a mutant must be left out.
+// Shift mixes types: mutants that do not compile must be left out.
 func Shift(n uint, bits [4]int) uint32 {
 	const mask = 1<<8 - 1
 	return uint32(n)<<3&mask + uint32(len(bits))

@@ -20,8 +20,8 @@ type task struct {
 
 const inCalendar = -1
 
-// what is something that happens, in 48 bits. The highest are its rank among what happens at one instant: its kind, then
-// the number of a port, which is that of the switch or host, too. The lowest 26 name a packet or a task.
+// what is something that happens, in 48 bits. The highest are its rank among what happens at one instant: its kind,
+// then the number of a port, which stands for its switch or host, too. The lowest 26 name a packet or a task.
 type what uint64
 
 // Kinds, in the order in which they happen at one instant.
@@ -110,6 +110,13 @@ type engine struct {
 	order uint64 // of scheduling among far events
 
 	look ahead
+
+	// Of several partitions (see windows).
+	serving what       // the latest event
+	home    []uint8    // partitions of ports
+	outbox  [][]letter // for each partition
+	sent    [][]letter // what is being collected
+	posted  clock.Time // when the earliest of outbox arrives
 }
 
 // span sets the length of days: no longer than day, so that what an event of a day schedules seldom falls into the same
@@ -294,7 +301,7 @@ func (e *engine) stepFar(until clock.Time) bool {
 }
 
 func (e *engine) serve(at clock.Time, w what) {
-	e.now = at
+	e.now, e.serving = at, w
 	switch w.kind() {
 	case arrival:
 		e.hops++

@@ -90,7 +90,7 @@ func TestLookingAheadChangesNothing(t *testing.T) {
 // recirculate, deflect and drop.
 func meddled(t *testing.T, seed uint64, topology fabric.TopologySpec, pfc fabric.PFCSpec) *fabric.Network {
 	t.Helper()
-	n, err := fabric.New(&fabric.Spec{Seed: seed, Topology: topology, Switch: fabric.SwitchSpec{
+	n, err := network(&fabric.Spec{Seed: seed, Topology: topology, Switch: fabric.SwitchSpec{
 		Latency: 33 * clock.Nanosecond, PortsPerPipeline: 3, PFC: pfc, Buffer: fabric.BufferSpec{Bytes: 120_000},
 		Queues: []fabric.QueueSpec{
 			{MaxPackets: 20, Mark: fabric.MarkSpec{MinBytes: 3000, MaxBytes: 20_000, Probability: 0.5}},

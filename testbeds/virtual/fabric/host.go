@@ -30,6 +30,7 @@ const InitialTTL = 250
 type Host struct {
 	id    HostID
 	net   *Network
+	part  *part
 	port  *Port
 	stack Stack
 	timer timer
@@ -54,7 +55,7 @@ func (h *Host) Port() *Port { return h.port }
 // Attach gives the host its transport, before the simulation starts.
 func (h *Host) Attach(s Stack) {
 	h.stack = s
-	h.net.engine.look.foreseers[h.id], _ = s.(foreseer)
+	h.net.foreseers[h.id], _ = s.(foreseer)
 }
 
 // Stack returns the host's transport, nil if it has none.
@@ -78,11 +79,11 @@ func (h *Host) arrive(now clock.Time, p *Packet) {
 	}
 	h.net.deliver(now, h, p)
 	if h.stack == nil {
-		h.net.pool.put(p)
+		h.part.pool.put(p)
 		return
 	}
 	h.stack.Receive(now, p)
-	h.net.pool.put(p)
+	h.part.pool.put(p)
 	h.work(now)
 }
 
@@ -97,25 +98,25 @@ func (h *Host) work(now clock.Time) {
 	if h.egress != nil {
 		h.egress.work(now)
 	} else if h.port.idle(now) && h.transmit(now) {
-		h.port.wait(&h.net.engine)
+		h.port.wait(&h.part.engine)
 	}
 	at := h.stack.NextTimer()
 	switch {
 	case at > now:
 		// A timer put off is left where it is and looked at when it fires: retransmission timers move with every packet.
 		if at != clock.Never && (h.timer.place == 0 || at < h.timer.at) {
-			h.net.engine.schedule(&h.timer.task, at)
+			h.part.engine.schedule(&h.timer.task, at)
 		}
 	case h.egress != nil && (h.egress.full(now) || h.egress.working):
 	case h.port.idle(now) && h.held == nil:
-		h.net.fail(fmt.Errorf("host %d at %v: the stack's timer of %v is due, was served, and is still due", h.id, now, at))
+		h.part.fail(fmt.Errorf("host %d at %v: the stack's timer of %v is due, was served, and is still due", h.id, now, at))
 	}
 }
 
 // transmit sends a packet and reports whether there was one.
 func (h *Host) transmit(now clock.Time) bool {
 	if h.port.urgent {
-		h.port.send(&h.net.engine, now, h.port.nextControl())
+		h.port.send(&h.part.engine, now, h.port.nextControl())
 		return true
 	}
 	p := h.held
@@ -129,16 +130,16 @@ func (h *Host) transmit(now clock.Time) bool {
 		return false
 	}
 	h.held = nil
-	h.port.send(&h.net.engine, now, p)
+	h.port.send(&h.part.engine, now, p)
 	return true
 }
 
 // poll asks the stack for a packet.
 func (h *Host) poll(now clock.Time) *Packet {
-	p := h.net.pool.get()
+	p := h.part.pool.get()
 	p.ID, p.Src = h.ids.last+1, h.id
 	if !h.stack.Poll(now, p) {
-		h.net.pool.put(p)
+		h.part.pool.put(p)
 		return nil
 	}
 	h.ids.last++
@@ -146,7 +147,7 @@ func (h *Host) poll(now clock.Time) *Packet {
 	if p.TTL == 0 {
 		p.TTL = InitialTTL
 	}
-	h.net.sent[p.Kind()]++
+	h.part.sent[p.Kind()]++
 	if h.net.tap != nil {
 		h.net.tap(Point{Host: true, Node: int(h.id), Stage: Egress}, now, p)
 	}

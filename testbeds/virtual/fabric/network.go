@@ -19,8 +19,8 @@ import (
 
 // Network is a set of hosts and switches with one clock. It is not safe for concurrent use.
 type Network struct {
-	engine   engine
-	pool     pool
+	parts    []*part // at least one
+	windows  windows // of several partitions
 	spec     Spec
 	hosts    []*Host
 	switches []*Switch
@@ -28,20 +28,19 @@ type Network struct {
 	queues   []Queue // of ports, in their order
 	homes    []home  // of hosts
 	tap      Tap
-	decided  func(*trace.Decision)
-	fault    error
+	decided  func(*Switch, *trace.Decision)
 	started  bool
 	frames   []keptFrame // by number of a packet; nil: no frames are kept
 	codecs   *wire.Codecs
 
-	sent, delivered, dropped, copied [kinds]uint64
+	machines  []Host     // what hosts points to
+	foreseers []foreseer // stacks of hosts that are
 }
 
 // New builds the network that spec describes. mechanism makes the mechanism of each switch; nil, or a nil result: tail
 // drop.
 func New(spec *Spec, mechanism func(*Switch) Mechanism) (*Network, error) {
 	n := &Network{spec: *spec, codecs: new(wire.Codecs)}
-	n.pool.full = func() { n.fail(fmt.Errorf("%d packets exist, which is how many have numbers", 1<<packetBits)) }
 	if err := n.spec.complete(); err != nil {
 		return nil, err
 	}
@@ -77,6 +76,7 @@ func (n *Network) Switch(i int) *Switch { return n.switches[i] }
 
 // SetTap has every packet shown to t, in addition to taps set before.
 func (n *Network) SetTap(t Tap) {
+	t = n.ordered(t)
 	before := n.tap
 	if before == nil {
 		n.tap = t
@@ -89,35 +89,53 @@ func (n *Network) SetTap(t Tap) {
 }
 
 // Now returns the simulated time.
-func (n *Network) Now() clock.Time { return n.engine.now }
+func (n *Network) Now() clock.Time { return n.now() }
 
 // Next returns when the earliest event is due; ok is false if there is none.
-func (n *Network) Next() (at clock.Time, ok bool) { return n.engine.next() }
+func (n *Network) Next() (at clock.Time, ok bool) { return n.next() }
 
 // Hops returns how often a packet, control packets included, has traversed a link.
-func (n *Network) Hops() uint64 { return n.engine.hops }
+func (n *Network) Hops() (hops uint64) {
+	for _, p := range n.parts {
+		hops += p.engine.hops
+	}
+	return hops
+}
 
 // Counts of packets of one kind. In flight is what was sent and copied, less what was delivered and dropped.
 type Counts struct{ Sent, Copied, Delivered, Dropped uint64 }
 
 // Counts returns what became of the packets of a kind.
-func (n *Network) Counts(k Kind) Counts {
-	return Counts{n.sent[k], n.copied[k], n.delivered[k], n.dropped[k]}
+func (n *Network) Counts(k Kind) (c Counts) {
+	for _, p := range n.parts {
+		c.Sent += p.sent[k]
+		c.Copied += p.copied[k]
+		c.Delivered += p.delivered[k]
+		c.Dropped += p.dropped[k]
+	}
+	return c
 }
 
 // Total returns what became of the packets of all kinds.
 func (n *Network) Total() (c Counts) {
 	for k := range kinds {
-		c.Sent += n.sent[k]
-		c.Copied += n.copied[k]
-		c.Delivered += n.delivered[k]
-		c.Dropped += n.dropped[k]
+		of := n.Counts(Kind(k))
+		c.Sent += of.Sent
+		c.Copied += of.Copied
+		c.Delivered += of.Delivered
+		c.Dropped += of.Dropped
 	}
 	return c
 }
 
 // InFlight returns how many packets exist: on links, in queues, or with a mechanism.
-func (n *Network) InFlight() int { return n.pool.inUse() }
+func (n *Network) InFlight() int {
+	all := n.parts[0].pool.slabs.count * slab
+	for _, p := range n.parts {
+		all -= len(p.pool.free)
+	}
+	return all
+}
 
 // Run simulates until nothing is left to happen or the clock would pass until, and returns a stack's or mechanism's
 // fault.
@@ -128,23 +146,27 @@ func (n *Network) Run(until clock.Time) error {
 			h.Kick(0)
 		}
 	}
-	n.engine.run(until)
-	if at, ok := n.engine.next(); n.fault == nil && ok && at > until {
-		n.engine.now = until
+	n.run(until)
+	now := n.now()
+	if at, ok := n.next(); n.fault() == nil && ok && at > until {
+		now = until
 	}
-	return n.fault
+	for _, p := range n.parts {
+		p.engine.now = now
+	}
+	return n.fault()
 }
 
 // deliver counts a packet that reached a host and shows it to the taps.
 func (n *Network) deliver(now clock.Time, h *Host, p *Packet) {
-	n.delivered[p.Kind()]++
+	h.part.delivered[p.Kind()]++
 	if n.tap != nil {
 		n.tap(Point{Host: true, Node: int(h.id), Stage: Ingress}, now, p)
 	}
 }
 
 // make returns a new packet that a switch or a shim sends, with the header h and an ID of its own.
-func (n *Network) make(now clock.Time, h Header, id uint64) *Packet {
+func (n *part) make(now clock.Time, h Header, id uint64) *Packet {
 	p := n.pool.get()
 	h.ID, h.Arrived = id, now
 	h.Original, h.Flags = max(h.Original, h.Size), h.Flags|Made
@@ -154,12 +176,6 @@ func (n *Network) make(now clock.Time, h Header, id uint64) *Packet {
 	p.Header = h
 	n.copied[p.Kind()]++
 	return p
-}
-
-func (n *Network) fail(err error) {
-	if n.fault == nil {
-		n.fault, n.engine.halted = err, true
-	}
 }
 
 // seedOf makes a component's generator its own.

@@ -77,7 +77,8 @@ func (h *Host) between() *egress {
 	config := &SwitchSpec{Queues: spec.Queues, Scheduler: spec.Scheduler, Buffer: spec.Buffer,
 		ClassOfDSCP: spec.ClassOfDSCP}
 	nic := &Switch{
-		net: n, id: int32(len(n.switches) + int(h.id)), name: fmt.Sprintf("nic-%d", h.id), config: config, front: 1,
+		net: n, part: h.part, id: int32(len(n.switches) + int(h.id)), name: fmt.Sprintf("nic-%d", h.id),
+		config: config, front: 1,
 		ids:       identitiesOf(len(n.hosts) + len(n.switches) + int(h.id)),
 		pipelines: 1, first: h.port.number,
 		buffer: buffer{spec: spec.Buffer}, classOfDSCP: spec.ClassOfDSCP,
@@ -144,7 +145,7 @@ func (e *egress) work(now clock.Time) {
 	}
 	e.working = false
 	if pt.busyUntil > now {
-		pt.wait(&e.host.net.engine)
+		pt.wait(&e.host.part.engine)
 	}
 }
 
@@ -205,7 +206,7 @@ func (e *egress) settle(p *Packet) {
 func (e *egress) drop(now clock.Time, p *Packet) {
 	if p.owed {
 		e.until = max(e.until, now).Add(e.host.port.serialise(int(p.Size)))
-		e.host.net.engine.schedule(&e.task, e.until)
+		e.host.part.engine.schedule(&e.task, e.until)
 		e.settle(p)
 	}
 }

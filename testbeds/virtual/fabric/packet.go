@@ -1,6 +1,8 @@
 package fabric
 
 import (
+	"sync"
+
 	"candela.dev/candela/generator/wire"
 	"candela.dev/candela/packet/ndp"
 	"candela.dev/candela/trace"
@@ -128,18 +130,44 @@ func (i *identities) next() uint64 {
 
 // pool recycles packets, so that a steady state allocates nothing, and numbers them.
 type pool struct {
-	slabs []*[slab]Packet // all packets that exist, free ones included
-	free  []*Packet       // the one that was used last is taken first: it is still in the caches
-	full  func()          // called when there are more packets than have numbers
+	slabs *slabs
+	free  []*Packet // the one that was used last is taken first: it is still in the caches
+	full  func()    // called when there are more packets than have numbers
+}
+
+// slabs are all packets of a network, free ones included. Partitions share them, because packets pass from one to
+// another: then all has its final length, and a worker that takes a slab does not touch what others read.
+type slabs struct {
+	mutex sync.Mutex
+	all   []*[slab]Packet
+	count int
+}
+
+const maxSlabs = 1 << packetBits / slab
+
+// take makes a slab of new packets; false: there are no numbers left, and they all have the first.
+func (s *slabs) take() (packets *[slab]Packet, ok bool) {
+	packets = new([slab]Packet)
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if s.count == maxSlabs {
+		return packets, false
+	}
+	if s.count == len(s.all) {
+		s.all = append(s.all, nil)
+	}
+	s.all[s.count] = packets
+	for i := range packets {
+		packets[i].number = uint32(s.count*slab + i)
+	}
+	s.count++
+	return packets, true
 }
 
 const slab = 256 // packets made at a time
 
 // at returns a packet by its number.
-func (l *pool) at(i uint) *Packet { return &l.slabs[i/slab][i%slab] }
-
-// inUse returns how many packets are not free.
-func (l *pool) inUse() int { return len(l.slabs)*slab - len(l.free) }
+func (l *pool) at(i uint) *Packet { return &l.slabs.all[i/slab][i%slab] }
 
 // get returns a packet whose headers are zero.
 func (l *pool) get() *Packet {
@@ -155,16 +183,13 @@ func (l *pool) get() *Packet {
 }
 
 func (l *pool) grow() {
-	if len(l.slabs) == 1<<packetBits/slab {
-		l.full() // ends the run; until then two packets have one number
-		l.slabs = l.slabs[1:]
+	packets, ok := l.slabs.take()
+	if !ok {
+		l.full() // ends the run before any of these is looked up
 	}
-	packets := new([slab]Packet)
 	for i := range packets {
-		packets[i].number = uint32(len(l.slabs)*slab + i)
 		l.free = append(l.free, &packets[i])
 	}
-	l.slabs = append(l.slabs, packets)
 }
 
 func (l *pool) put(p *Packet) { l.free = append(l.free, p) }

@@ -12,9 +12,9 @@ func TestMorePacketsThanHaveNumbersEndTheRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.pool.slabs = make([]*[slab]Packet, 1<<packetBits/slab) // as if all were in flight
-	if p := n.pool.get(); p.number >= 1<<packetBits || n.pool.at(uint(p.number)) != p {
-		t.Errorf("packet number %d is not found by its number", p.number)
+	n.parts[0].pool.slabs.count = maxSlabs // as if all were in flight
+	if p := n.parts[0].pool.get(); p.number >= 1<<packetBits {
+		t.Errorf("a packet has number %d", p.number)
 	}
 	if err := n.Run(clock.Never); err == nil || !strings.Contains(err.Error(), "67108864 packets exist") {
 		t.Errorf("error %v, want one that says how many packets have numbers", err)

@@ -65,12 +65,12 @@ func (pt *Port) signal(now clock.Time) {
 	if pt.sw.stopped {
 		return
 	}
-	p := pt.net.pool.get()
+	p := pt.part().pool.get()
 	p.ID = pt.sw.ids.next()
 	p.Protocol, p.Size, p.Original = PFC, pauseFrame, pauseFrame
 	p.Meta = uint32(pt.pause.paused)
 	pt.counters.PausesSent++
-	pt.net.sent[p.Kind()]++
+	pt.part().sent[p.Kind()]++
 	pt.control.push(p)
 	pt.urgent = true
 	pt.resume(now)
@@ -82,8 +82,8 @@ func (pt *Port) handlePause(now clock.Time, p *Packet) {
 		pt.paused = uint8(p.Meta)
 	}
 	pt.counters.PausesReceived++
-	pt.net.delivered[p.Kind()]++
-	pt.net.pool.put(p)
+	pt.part().delivered[p.Kind()]++
+	pt.part().pool.put(p)
 	pt.resume(now)
 }
 
@@ -96,7 +96,7 @@ func (pt *Port) resume(now clock.Time) {
 		pt.ready(now)
 		return
 	}
-	pt.wait(&pt.net.engine)
+	pt.wait(&pt.part().engine)
 }
 
 // nextControl takes the PFC frame that is to be sent next.

@@ -43,7 +43,8 @@ type Port struct {
 	index                   uint16
 	kind                    PortKind
 	urgent                  bool // control has packets
-	_                       [8]byte
+	away                    bool // the other end is in another partition
+	_                       [7]byte
 
 	net      *Network
 	control  line        // PFC frames, before all others
@@ -139,7 +140,19 @@ func (pt *Port) send(e *engine, now clock.Time, p *Packet) {
 	if pt.perByte == 0 {
 		pt.counters.Busy += d
 	}
+	if pt.away {
+		e.post(p, pt.peer, pt.busyUntil.Add(pt.delay))
+		return
+	}
 	e.deliver(p, pt.peer, pt.busyUntil.Add(pt.delay))
+}
+
+// part returns the partition that the port is in.
+func (pt *Port) part() *part {
+	if pt.sw != nil {
+		return pt.sw.part
+	}
+	return pt.host.part
 }
 
 // idle reports whether the port can send now.

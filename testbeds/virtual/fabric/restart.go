@@ -32,8 +32,8 @@ func (sw *Switch) Stop(now clock.Time) {
 		pt.turn = 0
 		for pt.urgent {
 			p := pt.nextControl()
-			sw.net.dropped[p.Kind()]++
-			sw.net.pool.put(p)
+			sw.part.dropped[p.Kind()]++
+			sw.part.pool.put(p)
 		}
 		if pt.pause != nil {
 			*pt.pause = pauseState{}

@@ -56,16 +56,16 @@ func (h *Host) Deliver(now clock.Time, p *Packet) {
 // Discard ends a packet that the shim kept or made.
 func (h *Host) Discard(now clock.Time, p *Packet) {
 	h.egress.drop(now, p)
-	h.net.dropped[p.Kind()]++
+	h.part.dropped[p.Kind()]++
 	if h.net.tap != nil {
 		h.net.tap(Point{Host: true, Node: int(h.id), Port: ShimPort, Stage: Dropped, Reason: ReasonConsumed}, now, p)
 	}
-	h.net.pool.put(p)
+	h.part.pool.put(p)
 }
 
 // Make returns a new packet with the header h, for the host's shim to transmit, deliver or discard.
 func (h *Host) Make(now clock.Time, header Header) *Packet {
-	return h.net.make(now, header, h.ids.next())
+	return h.part.make(now, header, h.ids.next())
 }
 
 // Wake has the shim's HandleTimer called with token at an instant.
@@ -79,7 +79,7 @@ func (h *Host) Wake(at clock.Time, token uint64) {
 		w.actor, w.node = w, h.port.number
 	}
 	w.token = token
-	h.net.engine.schedule(&w.task, at)
+	h.part.engine.schedule(&w.task, at)
 }
 
 // shimWake is a pending timer of a shim.
@@ -103,7 +103,7 @@ func (h *Host) hand(now clock.Time, p *Packet) {
 	if h.stack != nil {
 		h.stack.Receive(now, p)
 	}
-	h.net.pool.put(p)
+	h.part.pool.put(p)
 }
 
 // arriveAtShim takes p, which has come in whole, to the shim.

@@ -13,6 +13,10 @@ type Spec struct {
 	Topology TopologySpec
 	Switch   SwitchSpec // of every switch
 	NIC      NICSpec    // of every host
+	// Workers simulate the network side by side, if a window of the shortest link between partitions holds enough; default
+	// 1. They change no result.
+	Workers int
+	forced  bool // for tests: however little a window holds
 	// SwitchNamed, if set, may describe a switch by name differently: it changes s, a copy of Switch, in place.
 	SwitchNamed func(name string, s *SwitchSpec)
 }

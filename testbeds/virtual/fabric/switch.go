@@ -37,6 +37,7 @@ type Switch struct {
 	wakes         []*wake    // idle ones
 	life          uint32     // counts restarts: timers of an earlier life are not served
 	since         clock.Time // its last start
+	part          *part
 	host          *Host      // whose NIC it is; nil: a switch of the network
 	ids           identities // of copies and of what it makes
 	dropped       [Reasons]uint64
@@ -136,7 +137,7 @@ func (sw *Switch) Place(now clock.Time, p *Packet, v Verdict) {
 					sw.mark(q, p)
 				}
 				if q.ranked && p.Flags&Ranked == 0 {
-					sw.net.fail(fmt.Errorf("switch %s at %v: queue %d of port %d serves by rank, and packet %d (%s from host %d to "+
+					sw.part.fail(fmt.Errorf("switch %s at %v: queue %d of port %d serves by rank, and packet %d (%s from host %d to "+
 						"%d) has none: "+
 						"the hosts or the mechanism must give every packet a rank", sw.name, now, v.Queue, v.Port, p.ID, p.Kind(), p.Src,
 						p.Dst))
@@ -199,7 +200,7 @@ func (sw *Switch) mark(q *Queue, p *Packet) {
 func (sw *Switch) kick(now clock.Time, port *Port) {
 	switch {
 	case port.busyUntil > now:
-		port.wait(&sw.net.engine)
+		port.wait(&sw.part.engine)
 	case !port.waiting:
 		sw.ready(now, port)
 	}
@@ -209,17 +210,17 @@ func (sw *Switch) kick(now clock.Time, port *Port) {
 func (sw *Switch) ready(now clock.Time, out *Port) {
 	if out.busyUntil > now { // a mechanism that placed a packet on its way out has had it sent meanwhile
 		if out.eligible() != 0 || out.urgent {
-			out.wait(&sw.net.engine)
+			out.wait(&sw.part.engine)
 		}
 		return
 	}
 	if out.urgent {
-		out.send(&sw.net.engine, now, out.nextControl())
+		out.send(&sw.part.engine, now, out.nextControl())
 	} else if !sw.transmit(now, out) {
 		return
 	}
 	if out.eligible() != 0 || out.urgent {
-		out.wait(&sw.net.engine)
+		out.wait(&sw.part.engine)
 	}
 }
 
@@ -251,7 +252,7 @@ func (sw *Switch) transmit(now clock.Time, out *Port) bool {
 			if sw.nic {
 				sw.host.egress.settle(p)
 			}
-			out.send(&sw.net.engine, now, p)
+			out.send(&sw.part.engine, now, p)
 			return true
 		case Consume:
 		default:
@@ -276,7 +277,7 @@ func (sw *Switch) Discard(now clock.Time, p *Packet, v Verdict) { sw.discard(now
 func (sw *Switch) discard(now clock.Time, p *Packet, v Verdict) {
 	port := &sw.ports[v.Port]
 	if v.Reason >= Reasons {
-		sw.net.fail(fmt.Errorf("switch %s at %v: drop for reason %d, reasons are below %d", sw.name, now, v.Reason, Reasons))
+		sw.part.fail(fmt.Errorf("switch %s at %v: drop for reason %d, reasons are below %d", sw.name, now, v.Reason, Reasons))
 		v.Reason = ReasonTail
 	}
 	sw.dropped[v.Reason]++
@@ -287,7 +288,7 @@ func (sw *Switch) discard(now clock.Time, p *Packet, v Verdict) {
 		port.counters.Dropped++
 		port.counters.DroppedBytes += uint64(p.Size)
 	}
-	sw.net.dropped[p.Kind()]++
+	sw.part.dropped[p.Kind()]++
 	if sw.net.tap != nil {
 		at := sw.point(Dropped, int(v.Port), int(v.Queue))
 		at.Reason = v.Reason
@@ -296,20 +297,20 @@ func (sw *Switch) discard(now clock.Time, p *Packet, v Verdict) {
 	if sw.nic {
 		sw.host.egress.drop(now, p)
 	}
-	sw.net.pool.put(p)
+	sw.part.pool.put(p)
 }
 
 // Copy returns a copy of p with an ID of its own, for the mechanism to place or discard: a mirror session, cut to size
 // bytes if that is not 0 and less than p has.
 func (sw *Switch) Copy(p *Packet, size int) *Packet {
-	c := sw.net.pool.get()
+	c := sw.part.pool.get()
 	c.Header = p.Header
 	c.ID = sw.ids.next()
 	c.Flags |= Mirrored
 	if size > 0 && int(c.Size) > size {
 		c.Size = int32(size)
 	}
-	sw.net.copied[c.Kind()]++
+	sw.part.copied[c.Kind()]++
 	sw.net.copyFrame(c, p)
 	return c
 }
@@ -317,7 +318,7 @@ func (sw *Switch) Copy(p *Packet, size int) *Packet {
 // Make returns a new packet with the header h, for the mechanism to place or discard: what the switch itself sends. It
 // has an ID of its own and the flag Made.
 func (sw *Switch) Make(now clock.Time, h Header) *Packet {
-	return sw.net.make(now, h, sw.ids.next())
+	return sw.part.make(now, h, sw.ids.next())
 }
 
 // Wake has the mechanism's HandleTimer called with token at an instant.
@@ -330,7 +331,7 @@ func (sw *Switch) Wake(at clock.Time, token uint64) {
 		w.actor, w.node = w, sw.first
 	}
 	w.token, w.life = token, sw.life
-	sw.net.engine.schedule(&w.task, at)
+	sw.part.engine.schedule(&w.task, at)
 }
 
 // wake is a pending timer of a mechanism.

@@ -81,7 +81,7 @@ func (n *Network) stageAtNIC(at Point) trace.SwitchStage {
 }
 
 // SetDecisions has every decision that a mechanism records shown to f, which reads it during the call only.
-func (n *Network) SetDecisions(f func(*trace.Decision)) { n.decided = f }
+func (n *Network) SetDecisions(f func(*trace.Decision)) { n.decided = n.orderedDecisions(f) }
 
 // Decides reports whether somebody wants decisions; a mechanism need not prepare them otherwise.
 func (sw *Switch) Decides() bool { return sw.net.decided != nil }
@@ -93,5 +93,5 @@ func (sw *Switch) Decide(now clock.Time, p *Packet, d trace.Decision) {
 		return
 	}
 	d.Time, d.Switch, d.Packet, d.Flow, d.Rank, d.Size = now, int(sw.id), p.ID, p.Flow, p.Rank, p.Size
-	sw.net.decided(&d)
+	sw.net.decided(sw, &d)
 }

@@ -2,11 +2,9 @@ package fabric
 
 import (
 	"fmt"
-	"math/bits"
 	"math/rand/v2"
 
 	"candela.dev/candela/clock"
-	"candela.dev/candela/prefetch"
 )
 
 // cable is a link of the plan: between two switches, or a switch and a host.
@@ -101,12 +99,7 @@ func (n *Network) build() error {
 		a.connect(b, &t.Uplink, latency)
 		b.connect(a, &t.Uplink, n.switches[c.b].config.Latency)
 	}
-	n.engine.packets, n.engine.ports = &n.pool, n.ports
-	n.engine.portWidth = uint(bits.Len(uint(len(n.ports) - 1)))
-	n.engine.span(n.scales())
-	// links: a switch with 65 hosts has fewer and gains nothing, fat trees from 128 on gain a sixth or more
-	const many = 256
-	n.engine.look.on = prefetch.Works && len(p.cables) > many
+	n.partition(&p)
 	n.route()
 	return nil
 }
@@ -170,17 +163,17 @@ func (n *Network) makeNodes(p *plan, configs []SwitchSpec) {
 		h.timer.host, h.timer.actor, h.timer.node = h, &h.timer, h.port.number
 		n.hosts = append(n.hosts, h)
 	}
-	n.makeExits(first)
-	n.engine.look.hosts, n.engine.look.nics, n.engine.look.foreseers = all, first, make([]foreseer, hosts)
+	n.machines, n.foreseers = all, make([]foreseer, hosts)
 }
 
-// makeExits notes where each of so many ports of switches and its queues are.
-func (n *Network) makeExits(ports int) {
-	n.engine.look.exits = make([]exit, ports)
-	for i := range ports {
+// exits says where each port of switches and its queues are.
+func (n *Network) exits() []exit {
+	exits := make([]exit, len(n.ports)-len(n.hosts))
+	for i := range exits {
 		pt := &n.ports[i]
-		n.engine.look.exits[i] = exit{pt, &pt.queues[0], &pt.queues[len(pt.queues)-1]}
+		exits[i] = exit{pt, &pt.queues[0], &pt.queues[len(pt.queues)-1]}
 	}
+	return exits
 }
 
 // linkOf returns the link between a host and its switch.

@@ -52,7 +52,7 @@ func ndpSwitch() fabric.SwitchSpec {
 
 func ndpIncast(tb testing.TB, packets int64) *fabric.Network {
 	tb.Helper()
-	n, err := fabric.New(&fabric.Spec{Topology: fabric.TopologySpec{Hosts: 65}, Switch: ndpSwitch()}, trim)
+	n, err := network(&fabric.Spec{Topology: fabric.TopologySpec{Hosts: 65}, Switch: ndpSwitch()}, trim)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func ndpIncast(tb testing.TB, packets int64) *fabric.Network {
 
 func ndpPermutation(tb testing.TB, k, window int, packets int64) *fabric.Network {
 	tb.Helper()
-	n, err := fabric.New(&fabric.Spec{
+	n, err := network(&fabric.Spec{
 		Topology: fabric.TopologySpec{Kind: fabric.FatTree, K: k, Balance: fabric.SprayRandom}, Switch: ndpSwitch()}, trim)
 	if err != nil {
 		tb.Fatal(err)

@@ -1,0 +1,288 @@
+package fabric
+
+import (
+	"cmp"
+	"fmt"
+	"math/bits"
+	"slices"
+
+	"candela.dev/candela/clock"
+	"candela.dev/candela/prefetch"
+)
+
+// part is a partition of a network: switches and hosts with a calendar, counters and free packets of their own. What
+// passes from one to another are letters (see windows).
+type part struct {
+	net    *Network
+	number int
+	engine engine
+	pool   pool
+	fault  error
+	failed moment  // when it happened
+	before uint64  // hops before the current window
+	sights []sight // of the current window
+
+	sent, delivered, dropped, copied [kinds]uint64
+}
+
+// fail ends the run.
+func (p *part) fail(err error) {
+	if p.fault == nil {
+		p.fault, p.failed, p.engine.halted = err, p.engine.moment(), true
+	}
+}
+
+// fewHops is what a window must hold for several workers to be worth their meetings.
+const fewHops = 2000
+
+// division says which partition each switch, and after them each host, is in.
+type division struct {
+	of     []int
+	parts  int
+	window clock.Duration // the least time from one to another
+}
+
+// partition divides the network among its workers.
+func (n *Network) partition(p *plan) {
+	d := n.divide(p)
+	n.windows = windows{length: d.window, workers: max(1, n.spec.Workers), forced: n.spec.forced}
+	all := new(slabs)
+	if d.parts > 1 {
+		all.all = make([]*[slab]Packet, maxSlabs)
+	}
+	// links: a switch with 65 hosts has fewer and gains nothing, fat trees from 128 on gain a sixth or more
+	const many = 256
+	reach, day := n.scales()
+	home, exits := make([]uint8, len(n.ports)), n.exits()
+	for i := range d.parts {
+		part := &part{net: n, number: i, pool: pool{slabs: all}}
+		part.pool.full = func() {
+			part.fail(fmt.Errorf("%d packets exist, which is how many have numbers", 1<<packetBits))
+		}
+		e := &part.engine
+		e.packets, e.ports = &part.pool, n.ports
+		e.portWidth = uint(bits.Len(uint(len(n.ports) - 1)))
+		e.span(reach, day)
+		e.look = ahead{on: prefetch.Works && len(p.cables) > many, exits: exits, hosts: n.machines,
+			nics: len(n.ports) - len(n.hosts), foreseers: n.foreseers}
+		e.home, e.outbox, e.sent, e.posted = home, make([][]letter, d.parts), make([][]letter, d.parts), clock.Never
+		n.parts = append(n.parts, part)
+	}
+	for i, sw := range n.switches {
+		sw.part = n.parts[d.of[i]]
+		for j := range sw.ports {
+			home[sw.ports[j].number] = uint8(d.of[i])
+		}
+	}
+	for i, h := range n.hosts {
+		of := d.of[len(n.switches)+i]
+		h.part, home[h.port.number] = n.parts[of], uint8(of)
+	}
+	for i := range n.ports {
+		n.ports[i].away = home[i] != home[n.ports[i].peer]
+	}
+}
+
+// edge is a link between two nodes; hosts are the nodes behind the switches.
+type edge struct {
+	a, b   int
+	host   bool
+	length clock.Duration // the shorter of both directions
+}
+
+// maxUnits bounds what is divided: finding neighbours takes its square.
+const maxUnits = 8192
+
+// divide cuts the network at its longest links into as many partitions as it has workers, or fewer if they would be
+// too unequal, or a window would hold too few hops.
+func (n *Network) divide(p *plan) division {
+	nodes := len(n.switches) + len(n.hosts)
+	whole := division{of: make([]int, nodes), parts: 1}
+	workers := min(n.spec.Workers, 1<<8)
+	if workers < 2 || nodes > 1<<16 {
+		return whole
+	}
+	edges := n.edges(p)
+	lengths := make([]clock.Duration, 0, len(edges))
+	for _, e := range edges {
+		lengths = append(lengths, e.length)
+	}
+	slices.Sort(lengths)
+	lengths = slices.Compact(lengths)
+	slices.Reverse(lengths)
+	best := whole
+	for _, window := range lengths {
+		for _, apart := range []bool{false, true} { // hosts from their switches
+			if window <= 0 || !n.spec.forced && n.capacity(window) < fewHops {
+				continue
+			}
+			d := n.cut(edges, window, apart, workers)
+			if d.parts > best.parts {
+				best = d
+			}
+		}
+		if best.parts == workers {
+			break
+		}
+	}
+	return best
+}
+
+// edges returns the links of the network.
+func (n *Network) edges(p *plan) []edge {
+	edges := make([]edge, 0, len(p.cables))
+	for i := range n.ports {
+		pt := &n.ports[i]
+		peer := &n.ports[pt.peer]
+		if pt.number >= peer.number { // the other direction, or recirculation
+			continue
+		}
+		e := edge{a: int(pt.sw.id), host: peer.host != nil, length: min(pt.delay, peer.delay)}
+		if e.host {
+			e.b = len(n.switches) + int(peer.host.id)
+		} else {
+			e.b = int(peer.sw.id)
+		}
+		edges = append(edges, e)
+	}
+	return edges
+}
+
+// capacity returns how often links can carry a full packet, and a small one for it the other way, in a window.
+func (n *Network) capacity(window clock.Duration) int {
+	const frame = 1500
+	hops := 0.0
+	for i := range n.ports {
+		if n.ports[i].kind != RecirculationPort {
+			hops += 2 * float64(window) / float64(n.ports[i].serialise(frame))
+		}
+	}
+	return int(hops)
+}
+
+// cut returns a division in which no link that is shorter than window is cut, nor one of a host unless apart.
+func (n *Network) cut(edges []edge, window clock.Duration, apart bool, workers int) division {
+	nodes := len(n.switches) + len(n.hosts)
+	leader := make([]int, nodes)
+	for i := range leader {
+		leader[i] = i
+	}
+	find := func(i int) int {
+		for leader[i] != i {
+			leader[i] = leader[leader[i]]
+			i = leader[i]
+		}
+		return i
+	}
+	for _, e := range edges {
+		if e.length < window || e.host && !apart {
+			a, b := find(e.a), find(e.b)
+			leader[max(a, b)] = min(a, b)
+		}
+	}
+	g := graph{units: make([]unit, 0, nodes)}
+	number := make([]int, nodes)
+	for i := range nodes {
+		if find(i) == i {
+			number[i] = len(g.units)
+			g.units = append(g.units, unit{part: -1})
+		}
+		number[i] = number[find(i)]
+	}
+	for _, e := range edges {
+		g.link(number[e.a], number[e.b])
+	}
+	whole := division{of: make([]int, nodes), parts: 1}
+	if len(g.units) > maxUnits {
+		return whole
+	}
+	parts := g.share(workers)
+	if parts < 2 {
+		return whole
+	}
+	d := division{of: make([]int, nodes), parts: parts, window: clock.Duration(clock.Never)}
+	for i := range nodes {
+		d.of[i] = g.units[number[i]].part
+	}
+	for _, e := range edges {
+		if d.of[e.a] != d.of[e.b] {
+			d.window = min(d.window, e.length)
+		}
+	}
+	return d
+}
+
+// unit is a part of a network that is not cut.
+type unit struct {
+	weight int   // ends of links
+	to     []int // units that it has a link to, once for each
+	part   int
+}
+
+type graph struct{ units []unit }
+
+func (g *graph) link(a, b int) {
+	g.units[a].weight++
+	g.units[b].weight++
+	if a != b {
+		g.units[a].to = append(g.units[a].to, b)
+		g.units[b].to = append(g.units[b].to, a)
+	}
+}
+
+// share gives each unit a partition and returns how many there are: as many as workers if none then has more than
+// half as much again as its share.
+func (g *graph) share(workers int) int {
+	total, most := 0, 0
+	for i := range g.units {
+		total += g.units[i].weight
+		most = max(most, g.units[i].weight)
+	}
+	parts := min(workers, len(g.units))
+	for parts > 1 && 2*most*parts > 3*total {
+		parts--
+	}
+	left := total
+	gain := make([]int, len(g.units))
+	for part := range parts {
+		clear(gain)
+		goal := left / (parts - part)
+		for has := 0; has < goal || part == parts-1; {
+			next := g.nearest(gain)
+			if next < 0 {
+				break
+			}
+			u := &g.units[next]
+			if has > 0 && part < parts-1 && 2*(has+u.weight-goal) > u.weight {
+				break
+			}
+			u.part = part
+			has += u.weight
+			left -= u.weight
+			for _, to := range u.to {
+				gain[to]++
+			}
+		}
+	}
+	used := make([]int, 0, parts)
+	for i := range g.units {
+		used = append(used, g.units[i].part)
+	}
+	slices.Sort(used)
+	used = slices.Compact(used)
+	for i := range g.units { // a partition that got nothing has no number
+		g.units[i].part, _ = slices.BinarySearchFunc(used, g.units[i].part, cmp.Compare[int])
+	}
+	return len(used)
+}
+
+// nearest returns the unit without a partition that gains most, the first of them; -1: there is none.
+func (g *graph) nearest(gain []int) int {
+	best := -1
+	for i := range g.units {
+		if g.units[i].part < 0 && (best < 0 || gain[i] > gain[best]) {
+			best = i
+		}
+	}
+	return best
+}

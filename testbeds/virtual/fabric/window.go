@@ -1,0 +1,334 @@
+package fabric
+
+import (
+	"sync"
+
+	"candela.dev/candela/clock"
+	"candela.dev/candela/trace"
+)
+
+// windows are how partitions are simulated side by side (conservatively: nothing is ever taken back). A packet takes at
+// least as long as the shortest link that is cut from one partition to another. So in a window of that length, which
+// begins with the earliest event of all, no partition can affect another. At its end they meet: packets that pass a cut
+// are handed over, and taps see what happened, in the order of events. Partitions, and who simulates them, change no
+// byte.
+type windows struct {
+	length  clock.Duration
+	workers int
+	open    bool // one is being simulated
+	forced  bool // for tests: windows with few hops, too, have all workers
+	recent  uint64
+	work    Parallelism
+}
+
+// Parallelism says how a network was simulated.
+type Parallelism struct {
+	Workers, Partitions int
+	Window              clock.Duration // 0: there is one partition
+	Windows, Alone      uint64         // windows; of those, how many one worker simulated: they held too few hops
+	Longest             uint64         // hops that follow each other: of each window those of the busiest worker
+}
+
+// Parallelism returns how the network was simulated up to now.
+func (n *Network) Parallelism() Parallelism {
+	w := n.windows.work
+	w.Workers, w.Partitions, w.Window = n.windows.workers, len(n.parts), n.windows.length
+	return w
+}
+
+// letter is a packet that arrives in another partition.
+type letter struct {
+	at     clock.Time
+	packet uint32
+	port   int32
+}
+
+// post has p arrive at port number i of another partition at an instant.
+func (e *engine) post(p *Packet, i int32, at clock.Time) {
+	to := e.home[i]
+	e.outbox[to] = append(e.outbox[to], letter{at, p.number, i})
+	e.posted = min(e.posted, at)
+}
+
+// now returns the time of the latest event of all.
+func (n *Network) now() clock.Time {
+	if p := n.faulty(); p != nil {
+		return p.failed.at
+	}
+	now := n.parts[0].engine.now
+	for _, p := range n.parts {
+		now = max(now, p.engine.now)
+	}
+	return now
+}
+
+// next returns when the earliest event of all is due; ok is false if there is none.
+func (n *Network) next() (at clock.Time, ok bool) {
+	if len(n.parts) == 1 {
+		return n.parts[0].engine.next()
+	}
+	at = clock.Never
+	for _, p := range n.parts {
+		if t, some := p.engine.next(); some {
+			at = min(at, t)
+		}
+		at = min(at, p.engine.posted)
+	}
+	return at, at != clock.Never
+}
+
+// fault returns what ended the run: the first fault in the order of events.
+func (n *Network) fault() error {
+	if p := n.faulty(); p != nil {
+		return p.fault
+	}
+	return nil
+}
+
+// faulty returns the partition with that fault, nil if there is none.
+func (n *Network) faulty() (first *part) {
+	for _, p := range n.parts {
+		if p.fault != nil && (first == nil || p.failed.before(first.failed)) {
+			first = p
+		}
+	}
+	return first
+}
+
+// moment is the place of an event in the order of all.
+type moment struct {
+	at   clock.Time
+	rank uint64
+}
+
+func (m moment) before(o moment) bool { return m.at < o.at || m.at == o.at && m.rank < o.rank }
+
+// moment returns the place of the event that is being served.
+func (e *engine) moment() moment { return moment{e.now, e.serving.rank()} }
+
+// run serves all events up to an instant.
+func (n *Network) run(until clock.Time) {
+	if len(n.parts) == 1 {
+		n.parts[0].engine.run(until)
+		return
+	}
+	w := &n.windows
+	var crew crew
+	defer crew.dismiss()
+	for n.fault() == nil {
+		at, ok := n.next()
+		if !ok || at > until {
+			break
+		}
+		n.exchange()
+		end := min(until, at.Add(w.length-1))
+		hops, most := n.Hops(), uint64(0)
+		for _, p := range n.parts {
+			p.before = p.engine.hops
+		}
+		w.open = true
+		w.work.Windows++
+		if w.forced || w.recent >= fewHops {
+			crew.advance(n.parts, span{at, end})
+			for _, p := range n.parts {
+				most = max(most, p.engine.hops-p.before)
+			}
+		} else {
+			w.work.Alone++
+			for _, p := range n.parts {
+				p.advance(at, end)
+				most += p.engine.hops - p.before
+			}
+		}
+		w.open = false
+		w.work.Longest += most
+		w.recent = (3*w.recent + n.Hops() - hops) / 4
+		n.show()
+	}
+	n.exchange()
+	for _, p := range n.parts {
+		p.collect()
+		p.engine.halted = n.fault() != nil
+	}
+}
+
+// exchange hands over what was posted: it is collected by the partitions that it is for. Free packets go to partitions
+// that have few: where packets end is not where they begin.
+func (n *Network) exchange() {
+	for _, p := range n.parts {
+		e := &p.engine
+		e.outbox, e.sent, e.posted = e.sent, e.outbox, clock.Never
+	}
+	rich, poor := n.parts[0], n.parts[0]
+	for _, p := range n.parts {
+		if len(p.pool.free) > len(rich.pool.free) {
+			rich = p
+		}
+		if len(p.pool.free) < len(poor.pool.free) {
+			poor = p
+		}
+	}
+	if most := len(rich.pool.free); most > 4*slab && len(poor.pool.free) < most/4 {
+		kept := most - (most-len(poor.pool.free))/2
+		poor.pool.free = append(poor.pool.free, rich.pool.free[kept:]...)
+		rich.pool.free = rich.pool.free[:kept]
+	}
+}
+
+// collect enters what other partitions sent.
+func (p *part) collect() {
+	me := p.number
+	for _, from := range p.net.parts {
+		letters := from.engine.sent[me]
+		for _, l := range letters {
+			p.engine.insert(l.at, arrival<<kindShift|what(l.port)<<packetBits|what(l.packet))
+		}
+		from.engine.sent[me] = letters[:0]
+	}
+}
+
+// advance simulates the partition's share of a window.
+func (p *part) advance(start, end clock.Time) {
+	p.engine.now = max(p.engine.now, start)
+	p.collect()
+	p.engine.run(end)
+}
+
+// span is a window.
+type span struct{ start, end clock.Time }
+
+// crew is the workers of a run, one for each partition but the first, which is the caller's.
+type crew struct {
+	next  []chan span // windows to simulate
+	done  chan struct{}
+	group sync.WaitGroup
+}
+
+// advance simulates a window with all workers.
+func (c *crew) advance(parts []*part, s span) {
+	if c.next == nil {
+		c.hire(parts)
+	}
+	for _, next := range c.next {
+		next <- s
+	}
+	parts[0].advance(s.start, s.end)
+	for range c.next {
+		<-c.done
+	}
+}
+
+func (c *crew) hire(parts []*part) {
+	c.done = make(chan struct{}, len(parts))
+	for _, p := range parts[1:] {
+		next := make(chan span)
+		c.next = append(c.next, next)
+		c.group.Go(func() {
+			for s := range next {
+				p.advance(s.start, s.end)
+				c.done <- struct{}{}
+			}
+		})
+	}
+}
+
+// dismiss ends the workers.
+func (c *crew) dismiss() {
+	for _, next := range c.next {
+		close(next)
+	}
+	c.group.Wait()
+}
+
+// sight is something that somebody outside the network is to be shown once the window is over.
+type sight struct {
+	moment
+	tap    Tap
+	point  Point
+	packet Packet
+	tell   func() // instead
+}
+
+// note keeps s, which happens now.
+func (p *part) note(s sight) {
+	s.moment = p.engine.moment()
+	p.sights = append(p.sights, s)
+}
+
+// show shows what happened in a window, in the order of events: of the partitions' next events the first comes first,
+// as in one calendar. What follows a fault did not happen.
+func (n *Network) show() {
+	var next [1 << 8]int
+	for {
+		var first *part
+		var of int
+		for i, p := range n.parts {
+			if next[i] == len(p.sights) {
+				continue
+			}
+			if first == nil || p.sights[next[i]].before(first.sights[next[of]].moment) {
+				first, of = p, i
+			}
+		}
+		if first == nil {
+			break
+		}
+		s := &first.sights[next[of]]
+		if last := n.faulty(); last != nil && last.failed.before(s.moment) {
+			break
+		}
+		next[of]++
+		if s.tell != nil {
+			s.tell()
+		} else {
+			s.tap(s.point, s.at, &s.packet)
+		}
+	}
+	for _, p := range n.parts {
+		clear(p.sights)
+		p.sights = p.sights[:0]
+	}
+}
+
+// ordered returns a tap that has t see what happens in the order of events, also if partitions are simulated side by
+// side.
+func (n *Network) ordered(t Tap) Tap {
+	if len(n.parts) == 1 {
+		return t
+	}
+	return func(at Point, now clock.Time, p *Packet) {
+		if !n.windows.open {
+			t(at, now, p)
+			return
+		}
+		s := sight{tap: t, point: at, packet: *p}
+		s.packet.next, s.packet.prev = nil, nil
+		if at.Host {
+			n.hosts[at.Node].part.note(s)
+		} else {
+			n.switches[at.Node].part.note(s)
+		}
+	}
+}
+
+// orderedDecisions does the same for decisions.
+func (n *Network) orderedDecisions(f func(*trace.Decision)) func(*Switch, *trace.Decision) {
+	return func(sw *Switch, d *trace.Decision) {
+		if !n.windows.open {
+			f(d)
+			return
+		}
+		kept := *d
+		sw.part.note(sight{tell: func() { f(&kept) }})
+	}
+}
+
+// Report has f called in the order of events: what a stack tells others than itself, which may be simulated at the same
+// time.
+func (h *Host) Report(f func()) {
+	if !h.net.windows.open {
+		f()
+		return
+	}
+	h.part.note(sight{tell: f})
+}

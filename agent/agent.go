@@ -26,6 +26,8 @@ type Config struct {
 	Lease time.Duration
 	// Silence is how long a run's stream may be silent before it counts as gone; 0 means 15 s. Clients send every second.
 	Silence time.Duration
+	// Handover is how long a new run waits for the streams of the run that holds the machine to end; 0 means 2 s.
+	Handover time.Duration
 	// XDPPass attaches a program to each veth that passes frames, so that an XDP switch at the other end can send to it.
 	XDPPass bool
 	// Switch runs tests of switches between interfaces of the machine; nil: not supported.
@@ -46,6 +48,7 @@ type Limits struct {
 const (
 	defaultLease        = 30 * time.Second
 	defaultSilence      = 15 * time.Second
+	defaultHandover     = 2 * time.Second
 	defaultConnections  = 4096
 	defaultMessages     = 10_000_000
 	defaultCaptureBytes = 1 << 30
@@ -63,6 +66,7 @@ func orDefault[T comparable](v *T, def T) {
 func (c *Config) setDefaults() {
 	orDefault(&c.Lease, defaultLease)
 	orDefault(&c.Silence, defaultSilence)
+	orDefault(&c.Handover, defaultHandover)
 	orDefault(&c.Limits.Connections, defaultConnections)
 	orDefault(&c.Limits.Messages, defaultMessages)
 	orDefault(&c.Limits.CaptureBytes, defaultCaptureBytes)

@@ -75,7 +75,7 @@ func within(t *testing.T) context.Context {
 }
 
 func TestOneRunAtATimeHoldsTheMachine(t *testing.T) {
-	serve(t, agent.Config{}, func(conn *grpc.ClientConn) {
+	serve(t, agent.Config{Handover: 20 * time.Millisecond}, func(conn *grpc.ClientConn) {
 		first := agent.NewClient("m", conn, "first")
 		lease, err := first.Hold(within(t))
 		if err != nil {

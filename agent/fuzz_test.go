@@ -89,7 +89,7 @@ func fuzzedServer(t *testing.T, dir string) *Server {
 	if s.root, err = os.OpenRoot(dir); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.acquire("fuzz"); err != nil {
+	if _, err := s.acquire(t.Context(), "fuzz"); err != nil {
 		t.Fatal(err)
 	}
 	return s

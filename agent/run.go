@@ -26,6 +26,7 @@ type run struct {
 
 	// Of the server, under its lock.
 	streams       int
+	idle          chan struct{} // closed when the last stream ends; made anew by the next
 	expiry, limit *time.Timer
 
 	mu       sync.Mutex // one step at a time

@@ -137,7 +137,7 @@ func (s *Server) Lease(stream grpc.BidiStreamingServer[agentpb.LeaseRequest, age
 	if err != nil {
 		return err
 	}
-	r, err := s.acquire(first.GetRun())
+	r, err := s.acquire(stream.Context(), first.GetRun())
 	if err != nil {
 		return err
 	}
@@ -185,16 +185,36 @@ func (s *Server) next(stream grpc.BidiStreamingServer[agentpb.LeaseRequest, agen
 	}
 }
 
-// acquire makes a run hold the machine.
-func (s *Server) acquire(id string) (*run, error) {
+// acquire makes a run hold the machine. While another run holds it, acquire waits up to Config.Handover for the end of
+// that run's streams: the agent needs a moment to notice that an orchestrator was killed.
+func (s *Server) acquire(ctx context.Context, id string) (*run, error) {
 	if err := checkRun(id); err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
+	limit := time.NewTimer(s.cfg.Handover)
+	defer limit.Stop()
+	for {
+		r, idle, err := s.tryAcquire(id)
+		if idle == nil {
+			return r, err
+		}
+		select {
+		case <-idle:
+		case <-ctx.Done():
+			return nil, status.FromContextError(ctx.Err()).Err()
+		case <-limit.C:
+			return nil, err
+		}
+	}
+}
+
+// tryAcquire makes a run hold the machine. If another run holds it, idle is closed when that run has no stream.
+func (s *Server) tryAcquire(id string) (_ *run, idle <-chan struct{}, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r := s.run; r != nil && r.id != id {
 		if r.streams > 0 {
-			return nil, status.Errorf(codes.FailedPrecondition, "the machine is held by run %q", r.id)
+			return nil, r.idle, status.Errorf(codes.FailedPrecondition, "the machine is held by run %q", r.id)
 		}
 		s.cfg.Log.Info("a new run takes over", "run", id, "from", r.id)
 		s.drop(r)
@@ -202,7 +222,7 @@ func (s *Server) acquire(id string) (*run, error) {
 	if s.run == nil {
 		r, err := newRun(id, s)
 		if err != nil {
-			return nil, status.Error(codes.Internal, err.Error())
+			return nil, nil, status.Error(codes.Internal, err.Error())
 		}
 		s.run = r
 		r.limit = time.AfterFunc(s.cfg.Limits.Hold, func() { s.expire(r, "it held the machine for too long") })
@@ -211,15 +231,20 @@ func (s *Server) acquire(id string) (*run, error) {
 	if s.run.expiry != nil {
 		s.run.expiry.Stop()
 	}
+	if s.run.streams == 0 {
+		s.run.idle = make(chan struct{})
+	}
 	s.run.streams++
-	return s.run, nil
+	return s.run, nil, nil
 }
 
 // leave ends a stream of a run.
 func (s *Server) leave(r *run, finished bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r.streams--
+	if r.streams--; r.streams == 0 {
+		close(r.idle)
+	}
 	switch {
 	case s.run != r || r.streams > 0:
 	case finished:

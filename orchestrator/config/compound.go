@@ -199,7 +199,7 @@ func (k keyed[T]) decode(d *decoder, n *yaml.Node, path string, dst any) {
 		var v T
 		keyPath := join(path, printable(key.Value))
 		if !k.key.form.MatchString(key.Value) {
-			d.problem(key, keyPath, "is no key of "+path, "its keys are "+k.key.what)
+			d.problem(key, keyPath, "is not a key of "+path, "its keys are "+k.key.what)
 			continue
 		}
 		k.parse(key.Value, &v)

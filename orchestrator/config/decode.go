@@ -121,7 +121,7 @@ func (d *decoder) enter(n *yaml.Node, path string) *yaml.Node {
 		return n
 	}
 	if n.Alias == nil || n.Alias.Kind == yaml.AliasNode {
-		d.problem(n, path, "is an alias of nothing", "")
+		d.problem(n, path, "is an alias without an anchor", "")
 		return nil
 	}
 	// The copy stands where it is used, so that a problem names the use and not the definition.
@@ -190,7 +190,8 @@ func (d *decoder) parseDocument(data []byte) *yaml.Node {
 	}
 	switch err := dec.Decode(&second); {
 	case err == nil:
-		d.problem(&second, "", "the file has a second document", "one file is one test; put it into a file of its own")
+		d.problem(&second, "", "the file has a second document",
+			"a file contains one test; put the second one in a file of its own")
 		return nil
 	case !errors.Is(err, io.EOF):
 		d.syntaxError(data, err)

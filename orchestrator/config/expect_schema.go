@@ -28,7 +28,7 @@ var (
 func expectSchema() *object {
 	return &object{
 		title: "expect",
-		doc: "What is expected of the run. An analyzer takes pass, fail (at least one violation), or a mapping: violations " +
+		doc: "Expectations. An analyzer takes pass, fail (at least one violation), or a mapping: violations " +
 			"lists the rules that " +
 			"must be violated, and no others.",
 		fields: []field{
@@ -46,7 +46,7 @@ func expectSchema() *object {
 				kind: analyzer("rp", judgementOf(func(j *Judgement) *Judgement { return j })),
 				def:  "{}", at: at(func(e *Expect) *Judgement { return &e.RP })},
 			{key: "fields",
-				doc:  "Single fields: versions, reserved bits, MigReq, source ports, marks, and what a retransmission repeats.",
+				doc:  "Single fields: versions, reserved bits, MigReq, source ports, marks, and equal headers in retransmissions.",
 				kind: analyzer("fields", judgementOf(func(f *FieldsExpect) *Judgement { return &f.Judgement }), fieldSettings()...),
 				def:  "{}", at: at(func(e *Expect) *FieldsExpect { return &e.Fields })},
 			{key: "trim", doc: "Repair of trimmed packets.", def: "{}",

@@ -69,7 +69,7 @@ func (k integer) decode(d *decoder, n *yaml.Node, path string, dst any) {
 		d.problem(n, path, "is "+show(n), "write it as "+meant(n)+"; it takes "+k.allowed())
 		return
 	case n.Kind == yaml.ScalarNode && n.Tag == "!!int":
-		d.problem(n, path, "is "+printable(n.Value)+", which not everyone reads alike", "write it as a plain decimal number")
+		d.problem(n, path, "is "+printable(n.Value)+", which is ambiguous", "write it as a plain decimal number")
 		return
 	default:
 		d.wrongType(n, path, k.allowed())
@@ -135,7 +135,7 @@ func (k choice) decode(d *decoder, n *yaml.Node, path string, dst any) {
 		}
 	}
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!int" {
-		d.problem(n, path, printable(n.Value)+" is none of "+k.allowed(), k.why)
+		d.problem(n, path, printable(n.Value)+" is not one of "+k.allowed(), k.why)
 		return
 	}
 	d.wrongType(n, path, k.allowed())
@@ -316,7 +316,7 @@ func notHost(p netip.Prefix) string {
 	case a.Is4In6():
 		return "is an IPv4 address in IPv6 clothes"
 	case a.IsUnspecified(), a.IsMulticast(), a.IsLoopback(), a == netip.AddrFrom4([4]byte{255, 255, 255, 255}):
-		return "is no address that a host can have"
+		return "is not the address of a host"
 	case a.Is4() && p.Bits() < 31 && a == p.Masked().Addr():
 		return "is the address of the subnet itself"
 	case a.Is4() && p.Bits() < 31 && a == broadcast(p):
@@ -354,7 +354,7 @@ func (k mac) decode(d *decoder, n *yaml.Node, path string, dst any) {
 	v, _ := strconv.ParseUint(strings.ReplaceAll(n.Value, ":", ""), 16, 48) // macForm leaves nothing to fail
 	m := packet.MACFromUint48(v)
 	if m.IsGroup() || v == 0 {
-		d.problem(n, path, n.Value+" is no address that a NIC can have", "it takes a unicast address")
+		d.problem(n, path, n.Value+" is not the address of a NIC", "it takes a unicast address")
 		return
 	}
 	*dst.(*packet.MAC) = m

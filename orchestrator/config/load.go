@@ -253,7 +253,7 @@ func (d *decoder) loadTestbed(t *Test) error {
 		d.problemAt("testbed", "the testbed description is invalid", err.Error())
 	case errors.Is(err, fs.ErrNotExist):
 		d.problemAt("testbed", "there is no file "+printable(name),
-			"looked for "+oneOf(candidates)+"; virtual is the built-in one")
+			"looked for "+oneOf(candidates)+"; without a file, virtual is the built-in testbed")
 	default:
 		return err
 	}

@@ -29,7 +29,7 @@ func Import(file string, data []byte, o Options) ([]byte, error) {
 	im.out.HeadComment = im.heading()
 	text := marshal(im.out)
 	if _, err := Parse(testName(file)+".yml", text, o); err != nil {
-		return nil, fmt.Errorf("%s: what it says can't be run here: %w", file, err)
+		return nil, fmt.Errorf("%s: the imported test is not valid here: %w", file, err)
 	}
 	return text, nil
 }
@@ -117,7 +117,7 @@ func (im *importer) each(n *yaml.Node, path string, take func(key string, value 
 		case slices.Contains(laboratoryKeys, key.Value):
 			im.left = append(im.left, keyPath)
 		default:
-			im.d.problem(key, keyPath, "is no key of Lumina's prototype", "its example configuration has none of this name here")
+			im.d.problem(key, keyPath, "is not a key of Lumina's prototype", "its example configuration has no such key here")
 		}
 	}
 }
@@ -140,7 +140,7 @@ func (im *importer) test(root *yaml.Node) {
 		return true
 	})
 	if parts["traffic"] == nil && im.d.fine("traffic") {
-		im.d.problem(root, "traffic", "is missing", "without traffic there is nothing to import")
+		im.d.problem(root, "traffic", "is missing", "a test without traffic cannot be imported")
 	}
 	put(im.out, "name", stringNode(testName(im.d.file)))
 	for _, key := range []string{"requester", "responder", "injector", "traffic"} {
@@ -214,7 +214,7 @@ func (im *importer) profile(n *yaml.Node, path string) string {
 		return "spec"
 	}
 	if p := im.d.options.Profiles; p != nil && !slices.ContainsFunc(p, func(p Profile) bool { return p.Name == name }) {
-		im.note("There is no model of %s yet; profile spec stands in.", n.Value)
+		im.note("There is no model of %s yet; the test uses profile spec.", n.Value)
 		return "spec"
 	}
 	return name

@@ -33,7 +33,7 @@ func metadataSchema() *object {
 	}
 	return &object{
 		title: "metadata",
-		doc:   "What the test is to those who keep it. Every report carries it; nothing is judged by it.",
+		doc:   "Information for people. It is in every report and has no effect on the verdict.",
 		fields: []field{
 			word("id", "Identifier of the test case, such as that in a test plan.",
 				at(func(m *Metadata) *string { return &m.ID })),

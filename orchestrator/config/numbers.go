@@ -122,7 +122,7 @@ func (k numbers) span(d *decoder, n *yaml.Node, path string, out *Numbers) {
 		}
 	}
 	if s.First.FromLast == s.Last.FromLast && s.First.of(0) > s.Last.of(0) {
-		d.problem(n, path, printable(n.Value)+" is empty", "a range is written from the smaller number to the greater one")
+		d.problem(n, path, printable(n.Value)+" is empty", "write a range from the smaller to the larger number")
 		return
 	}
 	*out = append(*out, s)

@@ -92,7 +92,7 @@ func (k paramKind) decode(d *decoder, n *yaml.Node, path string, dst any) {
 		var t clock.Duration
 		k.kind.decode(d, n, path, &t)
 		if v = t.Nanoseconds(); len(d.problems) == problems && (t < clock.Nanosecond || t%clock.Nanosecond != 0) {
-			d.problem(n, path, "is no whole number of nanoseconds", "injectors count nanoseconds; the smallest delay is 0.001")
+			d.problem(n, path, "is not a whole number of nanoseconds", "the smallest step of a delay is 0.001 us")
 		}
 	case trace.AsField:
 		var f packet.RewriteField
@@ -153,7 +153,8 @@ func (d *decoder) validateParams(path string, t trace.EventType, params *Params)
 		}
 		given[a] = a.Event == t
 		if a.Event != t {
-			d.problemAt(path+"."+p.Key, "the event is a "+t.String(), fmt.Sprintf("only type: %v takes %s", a.Event, p.Key))
+			d.problemAt(path+"."+p.Key,
+				"is not a parameter of "+t.String(), fmt.Sprintf("only type: %v takes %s", a.Event, p.Key))
 		}
 	})
 	forParams(func(a *trace.Action, p *trace.ActionParam) {

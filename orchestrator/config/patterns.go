@@ -155,11 +155,11 @@ func (x *expansion) sound(path string, p *Pattern, psn bool) bool {
 	switch {
 	case p.Every != 0 && (psn || len(p.PSN) > 0):
 		x.d.problemAt(path+".every", "is given together with psn",
-			"every counts the data packets of the connection; start and until bound it")
+			"every counts all data packets of the connection; limit it with start and until")
 	case p.Every == 0 && p.Start != 0:
-		x.d.problemAt(path+".start", "is given without every", "it says where every starts to count")
+		x.d.problemAt(path+".start", "is given without every", "start is the first packet of every")
 	case p.Every == 0 && p.Until != 0:
-		x.d.problemAt(path+".until", "is given without every", "it says where every ends")
+		x.d.problemAt(path+".until", "is given without every", "until limits the packets of every")
 	case p.Until != 0 && p.Start > p.Until:
 		x.d.problemAt(path+".until", fmt.Sprintf("%d is before start (%d)", p.Until, p.Start), "")
 	default:
@@ -278,8 +278,8 @@ func (x *expansion) fits(path string, n int64) bool {
 	if n <= int64(x.room) {
 		return true
 	}
-	x.d.problemAt(path, fmt.Sprintf("is more events than the injector has room for (%d in all)", maxEvents),
-		"each event of a pattern takes an entry of its own")
+	x.d.problemAt(path, fmt.Sprintf("exceeds the %d events of the injector", maxEvents),
+		"a pattern has one event for each packet that it names")
 	return false
 }
 

@@ -42,16 +42,16 @@ func ParseRelation(text string) (Relation, error) {
 	for _, word := range strings.Fields(text) {
 		switch {
 		case want && (word == "-" || word == "+"):
-			return r, fmt.Errorf("%q stands where a counter should", word)
+			return r, fmt.Errorf("want a counter instead of %q", word)
 		case word == "+", word == "-":
 			negative, want = word == "-", true
 		case isOp(word):
 			if want || r.Op != "" {
-				return r, fmt.Errorf("%q stands where it can't", word)
+				return r, fmt.Errorf("%q is not possible there", word)
 			}
 			r.Op, side, negative, want = word, &r.Right, false, true
 		case !want:
-			return r, fmt.Errorf("there is no + or - before %q", printable(word))
+			return r, fmt.Errorf("+ or - is missing before %q", printable(word))
 		default:
 			t, err := parseTerm(word)
 			if err != nil {
@@ -63,11 +63,11 @@ func ParseRelation(text string) (Relation, error) {
 	}
 	switch {
 	case r.Op == "":
-		return r, fmt.Errorf("there is no comparison (%s)", strings.Join(relationOps, " "))
+		return r, fmt.Errorf("a comparison is missing (%s)", strings.Join(relationOps, " "))
 	case want:
-		return r, fmt.Errorf("it ends too early")
+		return r, fmt.Errorf("the last counter is missing")
 	case len(r.Left)+len(r.Right) > maxTerms:
-		return r, fmt.Errorf("it has more than %d counters", maxTerms)
+		return r, fmt.Errorf("more than %d counters", maxTerms)
 	}
 	return r, nil
 }

@@ -69,12 +69,12 @@ func (s *sweep) checkPaths(a *axis, taken map[string]bool) bool {
 		at := "sweep." + printable(a.key.Value)
 		switch {
 		case !pathForm.MatchString(p):
-			s.d.problem(a.key, at, strconv.Quote(printable(p))+" is no configuration path",
+			s.d.problem(a.key, at, strconv.Quote(printable(p))+" is not a configuration path",
 				"paths look like traffic.data-pkt-events[0].psn; commas join several")
 		case p == "name" || p == "sweep" || strings.HasPrefix(p, "sweep."):
-			s.d.problem(a.key, at, p+" can't be varied", "all points of a sweep are one test")
+			s.d.problem(a.key, at, p+" cannot vary", "all points of a sweep belong to one test")
 		case s.overlaps(p, taken):
-			s.d.problem(a.key, at, p+" is varied twice", "or something inside it is")
+			s.d.problem(a.key, at, p+" varies twice", "itself, or as part of another path")
 		default:
 			continue
 		}
@@ -115,7 +115,7 @@ func (s *sweep) checkSize(spec *yaml.Node) {
 	}
 	if points*values > maxSweepValues {
 		s.d.problem(spec, "sweep", fmt.Sprintf("%d points of a file with %d values are too many", points, values),
-			fmt.Sprintf("points times values may come to %d", maxSweepValues))
+			fmt.Sprintf("the product of both can be at most %d", maxSweepValues))
 	}
 }
 
@@ -169,7 +169,7 @@ func (s *sweep) item(a *axis, n *yaml.Node, path string) {
 		a.values = append(a.values, tuple)
 	case n.Kind == yaml.SequenceNode && len(a.paths) > 1:
 		s.d.problem(n, path, fmt.Sprintf("has %d values for %d paths", len(n.Content), len(a.paths)),
-			"it takes one for each, or a lone one for all")
+			"it takes one for each path, or a single one for all")
 	case s.span(a, n, path):
 	case s.scalar(n, path):
 		s.add(a, n)
@@ -205,7 +205,7 @@ func (s *sweep) span(a *axis, n *yaml.Node, path string) (ok bool) {
 	first, _ := strconv.ParseInt(match[1], 10, 64) // at most 18 digits
 	last, _ := strconv.ParseInt(match[2], 10, 64)
 	if first > last {
-		s.d.problem(n, path, n.Value+" is empty", "a range is written from the smaller number to the greater one")
+		s.d.problem(n, path, n.Value+" is empty", "write a range from the smaller to the larger number")
 		return true
 	}
 	s.count(a, n, first, last, 1)
@@ -279,8 +279,8 @@ func (k sweepKind) decode(d *decoder, n *yaml.Node, path string, _ any) {
 		d.wrongType(n, path, k.allowed())
 		return
 	}
-	d.problem(n, path, "makes a matrix of tests, and this takes a single one",
-		"run and config check take files with a sweep")
+	d.problem(n, path, "gives several tests; this command takes a single one",
+		"candela run and candela config check take files with a sweep")
 }
 
 func (sweepKind) encode(any) *yaml.Node { return nil }

@@ -62,7 +62,7 @@ func (s *sweep) tests() ([]*Test, error) {
 	return pointsOf(s, nicTest, func(t *Test, p *Point) (*Test, error) {
 		t.Point, p.BaseSeed = p, t.Seed
 		if events += len(t.Traffic.DataEvents) + len(t.Traffic.ControlEvents); events > maxSweepEvents {
-			s.d.problem(s.axes[0].key, "sweep", fmt.Sprintf("the points have more than %d events together", maxSweepEvents), "")
+			s.d.problem(s.axes[0].key, "sweep", fmt.Sprintf("all points together have more than %d events", maxSweepEvents), "")
 			return nil, s.d.err()
 		}
 		return t.WithBaseSeed(t.Seed), nil
@@ -80,7 +80,7 @@ func (s *sweep) document(p *Point) (*decoder, *yaml.Node) {
 		for j, path := range a.paths {
 			next, why := replace(root, segments(path), chosen[i][j], a.key)
 			if why != "" {
-				d.problem(a.key, "sweep."+printable(a.key.Value), path+" can't be set", why)
+				d.problem(a.key, "sweep."+printable(a.key.Value), path+" cannot be set", why)
 				continue
 			}
 			root = next
@@ -128,7 +128,7 @@ func replace(n *yaml.Node, path []segment, v, at *yaml.Node) (out *yaml.Node, wh
 		return into(c, path[0].item, path, v, at)
 	}
 	if c.Kind != yaml.MappingNode {
-		return nil, fmt.Sprintf("%s is in a place that is no mapping", path[0].key)
+		return nil, fmt.Sprintf("the value around %s is not a mapping", path[0].key)
 	}
 	i, found := lookup(c, path[0].key)
 	if found == nil {

@@ -113,10 +113,10 @@ func TestPointsStandForThemselvesInRunDirectories(t *testing.T) {
 	}
 }
 
-func TestASweepIsNoSingleTest(t *testing.T) {
+func TestASweepIsRefusedWhereOneTestIsNeeded(t *testing.T) {
 	_, err := Parse("f.yml", []byte("name: x\ntraffic: {}\nsweep: {traffic.tx-depth: [1, 2]}"), laboratory)
-	const want = "f.yml:3:8: sweep: makes a matrix of tests, and this takes a single one\n  run and config check take " +
-		"files with a sweep"
+	const want = "f.yml:3:8: sweep: gives several tests; this command takes a single one\n  candela run and candela " +
+		"config check take files with a sweep"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

@@ -30,7 +30,7 @@ func switchExpectSchema(o *Options) *object {
 	}
 	return &object{
 		title: "expect",
-		doc: "What is expected of the run. An analyzer takes pass, fail (at least one violation), or a mapping: violations " +
+		doc: "Expectations. An analyzer takes pass, fail (at least one violation), or a mapping: violations " +
 			"lists the rules that " +
 			"must be violated, and no others. A metric takes a number or bounds.",
 		fields: append(fields,
@@ -60,7 +60,7 @@ func analyzerOf(e *SwitchExpect, name string) *Judgement {
 
 func switchCounters() keyed[CounterExpect] {
 	k := counterFields()[0].kind.(keyed[CounterExpect])
-	k.key = text{termForm, "names of counters, such as sw0.port-3.trim-packets; * stands for anything but a slash"}
+	k.key = text{termForm, "names of counters, such as sw0.port-3.trim-packets; * matches anything but a slash"}
 	return k
 }
 
@@ -73,7 +73,7 @@ func flowExpectSchema(o *Options) *object {
 			fields = append(fields, metricField(m, i, func(parent any) *[]MetricExpect { return &parent.(*FlowExpect).Metrics }))
 		}
 	}
-	return &object{title: "expectation of flows", doc: "What is expected of some flows only.", fields: fields}
+	return &object{title: "expectation of flows", doc: "Expectations of some flows.", fields: fields}
 }
 
 // metricField declares a metric; it is kept in a list that has only those that are given.
@@ -153,7 +153,7 @@ func (k metricKind) decode(d *decoder, n *yaml.Node, path string, dst any) {
 	k.value().decode(d, n, path, &m)
 	for _, l := range []*Limit{&m.Each, m.Mean, m.P50, m.P99} {
 		if l != nil && l.Min != nil && l.Max != nil && *l.Min > *l.Max {
-			d.problem(n, path, "min is greater than max", "no value can be within")
+			d.problem(n, path, "min is greater than max", "no value satisfies both")
 		}
 	}
 	list := dst.(*[]MetricExpect)

@@ -137,12 +137,12 @@ func (d *decoder) loadTopology(t *SwitchTest, root *yaml.Node) error {
 	}
 	switch {
 	case own != nil && t.TopologyFile != "":
-		d.problemAt("testbed", "stands beside a topology", "a test has one or the other")
+		d.problemAt("testbed", "is given together with topology", "give only one of them")
 		return nil
 	case own != nil && d.options.Testbed == "":
 		return nil
 	case name == "":
-		d.problemAt("", "there is neither topology nor testbed",
+		d.problemAt("", "topology or testbed is missing",
 			"topology takes "+topologySchema().allowed()+"; built-in testbeds are "+oneOf(testbeds.TopologyNames()))
 		return nil
 	}
@@ -154,7 +154,7 @@ func (d *decoder) loadTopology(t *SwitchTest, root *yaml.Node) error {
 		d.problemAt("testbed", "the testbed description is invalid", err.Error())
 	case errors.Is(err, fs.ErrNotExist):
 		d.problemAt("testbed", "there is no testbed "+printable(name),
-			"it is a file, or one of "+oneOf(testbeds.TopologyNames()))
+			"it takes a file, or one of "+oneOf(testbeds.TopologyNames()))
 	default:
 		return err
 	}

@@ -76,7 +76,7 @@ func (k *modelled) choose(d *decoder, n *yaml.Node, path string) *parameter.Mode
 	}
 	m := k.model(value.Value)
 	if why := k.refused[value.Value]; why != "" {
-		d.problem(value, at, "is "+show(value)+", which can't be there: "+why, "it takes "+oneOf(k.names()))
+		d.problem(value, at, "is "+show(value)+", which is not possible here: "+why, "it takes "+oneOf(k.names()))
 		return nil
 	}
 	if m == nil {
@@ -102,7 +102,7 @@ func (k *modelled) object(m *parameter.Model) *object {
 			bug.values = append(bug.values, status(b.Name))
 		}
 		fields = append(fields, field{key: "bugs",
-			doc:  "Seeded bugs that the model shall have, for tests of the harness itself.",
+			doc:  "Seeded bugs of the model, for tests of the harness itself.",
 			kind: bugList{list[status]{of: bug, max: 64, omit: true}}, def: "[]",
 			at: func(parent any) any { return &k.of(parent).Bugs }})
 	}

@@ -117,7 +117,7 @@ func TestSwitchTestsWithMistakesAreRefusedWithThePlaceOfEach(t *testing.T) {
 		{"an incast onto itself", base + "incast: {senders: 4, receivers: 4, first-sender: 0}\n", "hairpin: true lets it"},
 		{"two kinds in one item", base + "{ping: {src: 0, dst: 1}, flow: {src: 0, dst: 1}}\n", "has 2 kinds of workload"},
 		{"a rate for a closed loop", base + "flow: {src: 0, dst: 1, rate-gbps: 5}\n", "is for the raw transport only"},
-		{"two sizes", base + "flow: {src: 0, dst: 1, bytes: 5, packets: 5}\n", "one size or none"},
+		{"two sizes", base + "flow: {src: 0, dst: 1, bytes: 5, packets: 5}\n", "give only one of them"},
 		{"a misspelt key of an item", base + "incast: {sendrs: 4}\n", `unknown key (did you mean "senders"?)`},
 		{"an unknown model", strings.Replace(base, "droptail", "toffino", 1) + "flow: {src: 0, dst: 1}\n",
 			`switch-under-test.model: is "toffino" (did you mean "tofino"?)`},
@@ -142,9 +142,9 @@ func TestSwitchTestsWithMistakesAreRefusedWithThePlaceOfEach(t *testing.T) {
 		{"a flow that isn't there", base + "flow: {src: 0, dst: 1}\nexpect: {flows: [{flows: 1..2, fct-us: {max: 3}}]}\n",
 			"2 is past the last flow (1)"},
 		{"a relation without comparison", base + "flow: {src: 0, dst: 1}\nexpect: {relations: [a + b]}\n",
-			"there is no comparison"},
+			"a comparison is missing"},
 		{"no topology", "name: x\nswitch-under-test: {model: droptail}\nduration-us: 5\nworkload: [flow: {src: 0, dst: 1}]\n",
-			"there is neither topology nor testbed"},
+			"topology or testbed is missing"},
 		{"a testbed that isn't there", "name: x\ntestbed: nowhere\nswitch-under-test: {model: droptail}\nduration-us: " +
 			"5\nworkload: [flow: {src: 0, dst: 1}]\n", "there is no testbed nowhere"},
 		{"a flow without end", "name: x\ntestbed: switch-64\nswitch-under-test: {model: droptail}\nworkload: [flow: {src: " +

@@ -39,7 +39,7 @@ func (d *decoder) validateSwitchTest(t *SwitchTest) {
 		if high, _ := t.Expect.Flows[i].Flows.highest(); !d.touched[path] && !d.touched["workload"] && flows > 0 &&
 			high > int64(flows) {
 			d.problemAt(path, fmt.Sprintf("%d is past the last flow (%d)", high, flows),
-				"flows count from 1 in the order of the workload")
+				"flows are numbered from 1 in the order of workload")
 		}
 	}
 }
@@ -144,25 +144,25 @@ func (d *decoder) validateOffer(t *SwitchTest, w *Workload, k *workload.Kind, at
 	l, closed := &w.Offer, k.Closed()
 	switch {
 	case l.Packets != nil && l.Bytes != nil:
-		d.problemAt(at+".bytes", "stands beside packets", "a flow has one size or none")
+		d.problemAt(at+".bytes", "is given together with packets", "give only one of them")
 	case closed && (l.Packets != nil || l.Bytes != nil):
-		d.problemAt(at, "has a count, no packets or bytes", "")
+		d.problemAt(at, "has a count without packets or bytes", "")
 	case !closed && l.Packets == nil && l.Bytes == nil && t.Duration == 0 && !t.closedLoops():
 		d.problemAt(at, "never ends",
-			"give packets or bytes, duration-us for the whole test, or ping or requests that it accompanies")
+			"give packets or bytes, duration-us for the whole test, or a ping or requests workload beside it")
 	}
 	transport := t.TransportOf(l)
 	switch {
 	case l.Rate != nil && !slices.Contains(d.options.openLoops(), transport):
 		d.problemAt(at+".rate-gbps", "is for the "+oneOf(d.options.openLoops())+" transport only",
-			"the transport "+transport+" has its own idea of when to send")
+			"the transport "+transport+" controls its own rate")
 	case l.Rate != nil && *l.Rate < 1_000_000:
 		d.problemAt(at+".rate-gbps", "is too slow", "rates start at 0.001 Gb/s")
 	case l.Transport != "" && d.options.transport(l.Transport) == nil:
 		d.problemAt(at+".transport", "is unknown", "")
 	}
 	if l.Start >= t.Duration && t.Duration > 0 {
-		d.problemAt(at+".start-us", "is past the end of the test", "duration-us says when that is")
+		d.problemAt(at+".start-us", "is past the end of the test", "the test ends after duration-us")
 	}
 }
 
@@ -181,8 +181,8 @@ func (d *decoder) validateChanges(t *SwitchTest) {
 		}
 		switch set, state := !c.Set.IsZero(), c.state != nil; {
 		case set && state:
-			d.problemAt(path+".state", "stands beside set",
-				"a change sets parameters or the state of the switch; make it two changes")
+			d.problemAt(path+".state", "is given together with set",
+				"a change sets either parameters or the state of the switch; write two changes")
 		case !set && !state:
 			d.problemAt(path, "changes nothing", "it takes set or state")
 		}
@@ -191,7 +191,7 @@ func (d *decoder) validateChanges(t *SwitchTest) {
 				fmt.Sprintf("switches are 0 to %d", switches-1))
 		}
 		if t.Duration > 0 && c.At >= t.Duration {
-			d.problemAt(path+".at-us", "is past the end of the test", "duration-us says when that is")
+			d.problemAt(path+".at-us", "is past the end of the test", "the test ends after duration-us")
 		}
 	}
 	if d.touched["changes"] || d.touched["topology"] {
@@ -248,6 +248,6 @@ func (d *decoder) validateTimes(t *SwitchTest) {
 	const maxSamples = 100_000
 	if end := t.Duration; t.Series > 0 && end > 0 && int64(end/t.Series) > maxSamples {
 		d.problemAt("series-us", fmt.Sprintf("gives %d samples", end/t.Series),
-			fmt.Sprintf("at most %d are kept", maxSamples))
+			fmt.Sprintf("at most %d are recorded", maxSamples))
 	}
 }

@@ -70,16 +70,16 @@ func testSchema() *object {
 			"server": "responder", "receiver": "responder", "expected": "expect", "expectations": "expect",
 		},
 		fields: []field{
-			{key: "name", doc: "Name of the test; reports and run directories carry it.", kind: nameForm, required: true,
+			{key: "name", doc: "Name of the test, of its run directory and in reports.", kind: nameForm, required: true,
 				at: at(func(t *Test) *string { return &t.Name })},
-			{key: "metadata", doc: "What the test is to those who keep it: every report carries it.",
+			{key: "metadata", doc: "Information for people; it is in every report.",
 				kind: optional[Metadata]{metadataSchema()}, defDoc: "none",
 				at: at(func(t *Test) **Metadata { return &t.Metadata })},
-			{key: "testbed", doc: "Testbed description: a file, looked for beside this file and then in the working " +
-				"directory, or `virtual` for the one built in.",
+			{key: "testbed", doc: "Testbed description: a file, searched next to this file and then in the working " +
+				"directory, or `virtual` for the built-in one.",
 				kind: fileForm, def: "virtual", at: at(func(t *Test) *string { return &t.TestbedFile })},
-			{key: "testbeds", doc: "Kinds of testbeds that the test is meant for; on others it is refused. Give it where the " +
-				"expectations only make sense there, such as bounds in " +
+			{key: "testbeds", doc: "Kinds of testbeds that can run the test; others refuse it. Use it if the " +
+				"expectations hold only there, such as bounds in " +
 				"microseconds on machines with software hosts.",
 				kind: list[TestbedKind]{of: enum[TestbedKind]{values: []TestbedKind{KindVirtual, KindNetns, KindLab, KindVM}},
 					min: 1, max: 4, omit: true}, defDoc: "all",
@@ -87,20 +87,20 @@ func testSchema() *object {
 			{key: "seed", doc: "Everything random, such as QPNs and initial PSNs, is drawn from the seed. The same seed gives " +
 				"the same bytes.",
 				kind: integer{min: 0, max: math.MaxInt64}, def: "1", at: at(func(t *Test) *uint64 { return &t.Seed })},
-			{key: "deadline-ms", doc: "The run is given up after this much testbed time.",
+			{key: "deadline-ms", doc: "Longest duration of the run, in testbed time.",
 				kind: quantity{unit: "ms", scale: int64(clock.Millisecond), min: 1, max: 86_400_000}, def: "60000",
 				at: at(func(t *Test) *clock.Duration { return &t.Deadline })},
 			{key: "requester", doc: "The host that posts requests.", kind: hostSchema("requester"), def: "{}",
 				at: at(func(t *Test) *Host { return &t.Requester })},
 			{key: "responder", doc: "The host that answers them.", kind: hostSchema("responder"), def: "{}",
 				at: at(func(t *Test) *Host { return &t.Responder })},
-			{key: "traffic", doc: "What the hosts exchange, and what happens to it.", kind: trafficSchema(), required: true,
+			{key: "traffic", doc: "Traffic between the hosts, and events on its packets.", kind: trafficSchema(), required: true,
 				at: at(func(t *Test) *Traffic { return &t.Traffic })},
 			{key: "injector", doc: "Options of the event injector.", kind: injectorSchema(), def: "{}",
 				at: at(func(t *Test) *Injector { return &t.Injector })},
-			{key: "expect", doc: "What you expect of the run, by analyzer. Analyzers that are not named are expected to pass.",
+			{key: "expect", doc: "Expectations by analyzer. Analyzers that are not named are expected to pass.",
 				kind: expectSchema(), def: "{}", at: at(func(t *Test) *Expect { return &t.Expect })},
-			{key: "compare", doc: "Run the test a second time, changed, and hold what it measures against that.",
+			{key: "compare", doc: "Run the test a second time with a change, and compare the measurements.",
 				kind: compareSchema(), def: "{}",
 				at: at(func(t *Test) *Compare { return &t.Compare })},
 			{key: "sweep",
@@ -124,7 +124,7 @@ func hostSchema(side string) *object {
 		fields: []field{
 			{key: "nic", doc: "The network adapter.", kind: nicSchema(lists[side]), def: "{}",
 				at: at(func(h *Host) *NIC { return &h.NIC })},
-			{key: "roce-parameters", doc: "Transport parameters. What is not given is as the profile has it.",
+			{key: "roce-parameters", doc: "Transport parameters. The profile defines the defaults.",
 				kind: roceSchema(), def: "{}", at: at(func(h *Host) *RoCE { return &h.RoCE }),
 				preset: func(d *decoder, parent any) {
 					h := parent.(*Host)
@@ -145,7 +145,7 @@ func nicSchema(ips string) *object {
 		fields: []field{
 			{key: "profile", doc: "Model of the NIC. `spec` follows IBTA volume 1 to the letter.", kind: wordForm, def: "spec",
 				at: at(func(n *NIC) *string { return &n.Profile })},
-			{key: "bugs", doc: "Seeded bugs that the model shall have, for tests of the harness itself.",
+			{key: "bugs", doc: "Seeded bugs of the model, for tests of the harness itself.",
 				kind: list[string]{of: wordForm, max: 64}, def: "[]", at: at(func(n *NIC) *[]string { return &n.Bugs })},
 			{key: "ip-list",
 				doc:  "Addresses with prefix lengths. Connections use the first, or with multi-gid all of them in turn.",
@@ -206,7 +206,7 @@ func trafficSchema() *object {
 	}}
 	return &object{
 		title: "traffic",
-		doc:   "What the hosts exchange over reliable connections, and what the injector does to it.",
+		doc:   "Traffic over reliable connections, and events of the injector.",
 		refused: map[string]string{
 			"num-qps": "it is called num-connections here", "dscp-list": "it is dscp here, one value",
 			"listen-port": laboratoryKey, "external": "the user's own traffic comes with a later version",
@@ -224,7 +224,7 @@ func trafficSchema() *object {
 				kind: list[generator.Verb]{of: verb, min: 1, max: 256, single: true}, def: "write",
 				at: at(func(t *Traffic) *[]generator.Verb { return &t.Verbs })},
 			{key: "verbs-by",
-				doc:  "Whether the list of verbs is dealt out to the messages of each connection or to the connections.",
+				doc:  "What takes the verbs of the list in turn: the messages of each connection, or the connections.",
 				kind: enum[VerbsBy]{values: []VerbsBy{ByMessage, ByConnection}}, def: "message",
 				at: at(func(t *Traffic) *VerbsBy { return &t.VerbsBy })},
 			{key: "num-msgs-per-qp", doc: "Messages of each connection.", kind: integer{min: 1, max: 1_000_000_000}, def: "1",
@@ -298,10 +298,10 @@ func eventFields() []field {
 			kind: enum[injector.IterScope]{values: []injector.IterScope{injector.IterConnection, injector.IterMessage,
 				injector.IterPacket}},
 			def: "connection", at: at(func(t *Traffic) *injector.IterScope { return &t.IterScope })},
-		{key: "data-pkt-events", doc: "What happens to which data packets.",
+		{key: "data-pkt-events", doc: "Events on data packets.",
 			kind: list[DataEvent]{of: dataEventSchema(), max: maxEvents},
 			def:  "[]", at: at(func(t *Traffic) *[]DataEvent { return &t.DataEvents })},
-		{key: "control-pkt-events", doc: "What happens to which control packets.",
+		{key: "control-pkt-events", doc: "Events on control packets.",
 			kind: list[ControlEvent]{of: controlEventSchema(), max: maxEvents}, def: "[]",
 			at: at(func(t *Traffic) *[]ControlEvent { return &t.ControlEvents })},
 	}
@@ -337,7 +337,7 @@ func everyFields() []field {
 	count := positive{integer{min: 1, max: maxRelPSN, why: psnFrom1}}
 	return []field{
 		{key: "every",
-			doc:  "Instead of psn: every so many data packets of the connection, 100 being packets 100, 200, 300 and so on.",
+			doc:  "Instead of psn: every n-th data packet of the connection; 100 names packets 100, 200, 300 and so on.",
 			kind: count, at: at(func(e *DataEvent) *int64 { return &e.Pattern.Every })},
 		{key: "start", doc: "First packet of every, which then counts from there.", defDoc: "every", kind: count,
 			at: at(func(e *DataEvent) *int64 { return &e.Pattern.Start })},
@@ -360,8 +360,9 @@ func dataEventSchema() *object {
 			{key: "psn", doc: "Data packet of the connection, from 1, or several, each with an event of its own. Of a READ it " +
 				"names the response with that PSN.",
 				kind: dataPSN(), at: parent, defDoc: "required, or every"},
-			{key: "iter", doc: "Round of transmission, from 1, or any, or several. iter-scope says what is counted.", def: "1",
-				at: parent,
+			{key: "iter", doc: "Round of transmission, from 1, or any, or several. iter-scope defines what is counted.",
+				def: "1",
+				at:  parent,
 				kind: ordinals(at(func(e *DataEvent) *uint16 { return &e.Iter }),
 					func(e any) *Numbers { return &e.(*DataEvent).Pattern.Nth })},
 			{key: "type", doc: doc, required: true,

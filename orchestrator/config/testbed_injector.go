@@ -26,7 +26,7 @@ func externalInjectorSchema() *object {
 			{key: "tls", doc: "For mutual TLS. Without it only unix sockets and, of a third-party server that offers no TLS, " +
 				"loopback addresses.", kind: optional[Certificates]{certificatesSchema()},
 				at: at(func(i *ExternalInjector) **Certificates { return &i.TLS })},
-			{key: "pipeline", doc: "What it shall run; pushed if it runs something else.",
+			{key: "pipeline", doc: "Pipeline that the switch must run; pushed if it runs another.",
 				kind: optional[Pipeline]{pipelineSchema()},
 				at:   at(func(i *ExternalInjector) **Pipeline { return &i.Pipeline })},
 		},
@@ -41,7 +41,7 @@ func pipelineSchema() *object {
 			{key: "p4info", doc: "P4Info, as text or binary: the contract, less the actions that the switch lacks.",
 				kind: pemForm, required: true,
 				at: at(func(p *Pipeline) *string { return &p.P4Info })},
-			{key: "device-config", doc: "What the switch's compiler made: bmv2's JSON, a Tofino's archive.", kind: pemForm,
+			{key: "device-config", doc: "Output of the switch's compiler: bmv2's JSON, a Tofino's archive.", kind: pemForm,
 				required: true,
 				at:       at(func(p *Pipeline) *string { return &p.DeviceConfig })},
 		},
@@ -51,7 +51,7 @@ func pipelineSchema() *object {
 // refuseInjector says that a kind of testbed makes its injector itself.
 func (d *decoder) refuseInjector(t *Testbed) {
 	if t.Injector != nil {
-		d.problemAt("injector", "is not for a "+t.Kind+" testbed",
-			"it makes its own; a switch that runs already belongs to the kind lab")
+		d.problemAt("injector", "is not possible for kind "+t.Kind,
+			"such a testbed starts its own injector; a running switch belongs in a testbed of kind lab")
 	}
 }

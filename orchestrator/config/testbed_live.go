@@ -89,7 +89,7 @@ var (
 func liveSchema() *object {
 	return &object{
 		title: "live",
-		doc:   "What only testbeds of kind netns and lab have.",
+		doc:   "Options of testbeds of kind netns and lab.",
 		fields: []field{
 			{key: "datapath", doc: "The injector's: xdp is fast, afpacket has every event and every MTU, bmv2 runs the P4 " +
 				"program, slowly.", def: DatapathXDP,
@@ -128,7 +128,7 @@ func stationSchema() *object {
 			{key: "port", doc: "The injector's port at the other end of the cable.", kind: integer{min: 0, max: 511},
 				required: true,
 				at:       at(func(s *Station) *int { return &s.Port })},
-			{key: "neighbour", doc: "What LLDP must say about the other end of the cable; `candela testbed check` waits for it.",
+			{key: "neighbour", doc: "Expected other end of the cable; `candela testbed check` compares it with LLDP.",
 				kind: optional[Neighbour]{neighbourSchema()}, at: at(func(s *Station) **Neighbour { return &s.Neighbour })},
 		},
 	}
@@ -137,7 +137,7 @@ func stationSchema() *object {
 func neighbourSchema() *object {
 	return &object{
 		title: "neighbour",
-		doc:   "What LLDP says about the other end of a cable.",
+		doc:   "Other end of a cable, as reported by LLDP.",
 		fields: []field{
 			{key: "system", doc: "The system's name, or its chassis; empty: any.", kind: neighbourForm, def: `""`,
 				at: at(func(n *Neighbour) *string { return &n.System })},
@@ -189,21 +189,23 @@ func (d *decoder) validateLive(t *Testbed) {
 		return
 	}
 	if !t.HasInjector() && t.Kind != KindLab {
-		d.problemAt("switch.driver", "is none", "only the kind lab has a machine to be the switch; tests of switches run on "+
-			"virtual and netns without a description")
+		d.problemAt("switch.driver", "is none",
+			"only in a lab a machine can be the switch; without a description, switch tests run on "+
+				"virtual and netns")
 		return
 	}
 	switch t.Kind {
 	case KindVirtual, KindVM:
 		if t.Live != nil {
-			d.problemAt("live", "is not for a "+t.Kind+" testbed", "it belongs to the kinds netns and lab")
+			d.problemAt("live", "is not possible for kind "+t.Kind, "it belongs in testbeds of kind netns and lab")
 		}
 		d.refuseInjector(t)
 	case KindNetns:
 		d.orDefaultLive(t)
 		if l := t.Live; l.Requester != nil || l.Responder != nil || l.Switch != nil || l.Dumpers != nil ||
 			l.Certificates != nil {
-			d.problemAt("live", "names machines", "a testbed of kind netns makes its own; machines belong to the kind lab")
+			d.problemAt("live", "names machines",
+				"a testbed of kind netns makes its own; machines belong in a testbed of kind lab")
 		}
 		d.refuseInjector(t)
 	case KindLab:
@@ -225,11 +227,12 @@ func (d *decoder) validateMachines(t *Testbed) {
 		return
 	}
 	if l.Hosts != nil {
-		d.problemAt("live.hosts", "are for tests of switches", "they belong to a lab with switch: {driver: none}")
+		d.problemAt("live.hosts", "are for tests of switches", "they belong in a lab with switch: {driver: none}")
 	}
 	if s := l.Switch; s != nil && (s.Address == "" || s.Agent != "" || s.Interfaces != nil) {
-		d.problemAt("live.switch", "is no injector", "it needs an address; agent and interfaces belong to a lab with "+
-			"switch: {driver: none}")
+		d.problemAt("live.switch", "does not describe an injector",
+			"it needs an address; agent and interfaces belong in a lab with "+
+				"switch: {driver: none}")
 	}
 	for _, m := range []struct {
 		key   string
@@ -237,12 +240,12 @@ func (d *decoder) validateMachines(t *Testbed) {
 	}{{"requester", l.Requester != nil}, {"responder", l.Responder != nil},
 		{"switch", l.Switch != nil || t.Injector != nil}} {
 		if !m.given {
-			d.problemAt("live."+m.key, "is missing", "a lab has to say where its machines are")
+			d.problemAt("live."+m.key, "is missing", "the description of a lab names its machines")
 		}
 	}
 	if l.Switch != nil && t.Injector != nil {
-		d.problemAt("injector", "stands beside live.switch",
-			"a lab has one injector: live.switch for candela switchd, injector for any other")
+		d.problemAt("injector", "is given together with live.switch",
+			"a lab has one injector: live.switch for candela switchd, injector for a third-party switch")
 	}
 	d.validateReach(l)
 	if len(l.Dumpers) != len(t.Dumpers) {
@@ -266,15 +269,16 @@ func (d *decoder) validateNetwork(t *Testbed) {
 	}
 	s := l.Switch
 	if s == nil || s.Agent == "" || len(s.Interfaces) == 0 {
-		d.problemAt("live.switch", "names no machine that can be the switch",
-			"with switch: {driver: none} it takes the address of an agent and the interfaces that are its ports")
+		d.problemAt("live.switch", "does not name the machine that is the switch",
+			"with switch: {driver: none} it takes an agent and the interfaces that are the ports")
 		return
 	}
 	if s.Address != "" {
-		d.problemAt("live.switch.address", "is that of an injector", "a lab with switch: {driver: none} has none")
+		d.problemAt("live.switch.address", "is the address of an injector",
+			"a lab with switch: {driver: none} has no injector")
 	}
 	if len(l.Hosts) < 2 {
-		d.problemAt("live.hosts", fmt.Sprintf("has %d machines", len(l.Hosts)), "a test of a switch has two hosts at least")
+		d.problemAt("live.hosts", fmt.Sprintf("has %d machines", len(l.Hosts)), "a test of a switch has at least two hosts")
 	}
 	d.validateSeats(l)
 	d.validateReach(l)
@@ -293,14 +297,14 @@ func (d *decoder) validateSeats(l *Live) {
 			d.problemAt(at+".port", fmt.Sprintf("is %d, as that of live.hosts[%d]", h.Port, first), "each host has its own")
 		}
 		if who := agents[h.Agent]; who != "" {
-			d.problemAt(at+".agent", "is that of "+who, "each machine has an agent of its own, which is one host or the switch")
+			d.problemAt(at+".agent", "is that of "+who, "each machine has its own agent and is either one host or the switch")
 		}
 		ports[h.Port], agents[h.Agent] = i, at
 	}
 	seen := map[string]bool{}
 	for i, name := range l.Switch.Interfaces {
 		if seen[name] {
-			d.problemAt(fmt.Sprintf("live.switch.interfaces[%d]", i), name+" stands there twice", "each port is one interface")
+			d.problemAt(fmt.Sprintf("live.switch.interfaces[%d]", i), name+" is given twice", "each port is one interface")
 		}
 		seen[name] = true
 	}
@@ -314,8 +318,8 @@ func (d *decoder) validateReach(l *Live) {
 	}
 	check := func(key, address string) {
 		if !strings.HasPrefix(address, "unix:") {
-			d.problemAt("live."+key, fmt.Sprintf("%s is reached over TCP, and there are no live.certificates", address),
-				"TCP needs mutual TLS, on loopback too (candela agent pki); a server on this machine may have an address such as "+
+			d.problemAt("live."+key, fmt.Sprintf("%s is reached over TCP and needs live.certificates", address),
+				"TCP needs mutual TLS, also on loopback (candela agent pki); a server on this machine can use an address such as "+
 					"unix:/run/candela/agent.sock")
 		}
 	}

@@ -30,7 +30,7 @@ func TestALabOverTCPNeedsCertificates(t *testing.T) {
 		text := strings.NewReplacer(swaps...).Replace(labText)
 		_, err := config.ParseTestbed("lab.yml", []byte(text))
 		if err == nil || !strings.Contains(err.Error(), place) ||
-			!strings.Contains(err.Error(), "TCP needs mutual TLS, on loopback too") {
+			!strings.Contains(err.Error(), "TCP needs mutual TLS, also on loopback") {
 			t.Errorf("%s over loopback TCP: %v", place, err)
 		}
 		if _, err := config.ParseTestbed("lab.yml",
@@ -63,14 +63,15 @@ func TestALabWithoutAnInjectorNamesASwitchAndHosts(t *testing.T) {
 	}
 	for _, tt := range []struct{ from, to, want string }{
 		{"kind: lab", "kind: netns", "switch.driver: is none"},
-		{", interfaces: [eth1, eth2]", "", "live.switch: names no machine that can be the switch"},
-		{"interfaces: [eth1, eth2]", "interfaces: [eth1, eth1]", "live.switch.interfaces[1]: eth1 stands there twice"},
+		{", interfaces: [eth1, eth2]", "", "live.switch: does not name the machine that is the switch"},
+		{"interfaces: [eth1, eth2]", "interfaces: [eth1, eth1]", "live.switch.interfaces[1]: eth1 is given twice"},
 		{"port: 1", "port: 0", "live.hosts[1].port: is 0, as that of live.hosts[0]"},
 		{"port: 1", "port: 2", "live.hosts[1].port: is 2"},
 		{"b.sock", "a.sock", "live.hosts[1].agent: is that of live.hosts[0]"},
 		{"b.sock", "s.sock", "live.hosts[1].agent: is that of live.switch"},
 		{`"unix:/run/candela/b.sock"`, `"10.1.0.2:9560"`, "live.hosts[1].agent: 10.1.0.2:9560 is reached over TCP"},
-		{"switch: {agent", `switch: {address: "unix:/run/x.sock", agent`, "live.switch.address: is that of an injector"},
+		{"switch: {agent", `switch: {address: "unix:/run/x.sock", agent`,
+			"live.switch.address: is the address of an injector"},
 		{"live:\n", "live:\n  requester: {agent: \"unix:/run/r.sock\", interface: n0, port: 0}\n",
 			"live.requester: is for tests of NICs"},
 		{"switch: {driver: none}\n", "", "live.hosts: are for tests of switches"},

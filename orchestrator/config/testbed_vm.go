@@ -18,14 +18,14 @@ var imageForm = text{newPattern(`^([A-Za-z._/][A-Za-z0-9._/@+,=~ -]{0,999})?$`),
 func vmSchema() *object {
 	return &object{
 		title: "vm",
-		doc:   "What only testbeds of kind vm have.",
+		doc:   "Options of testbeds of kind vm.",
 		fields: []field{
 			{key: "image", doc: "Directory with kernel and initramfs that make vm-image made; empty: CANDELA_VM_IMAGE, or " +
 				".cache/vm/stable.", kind: imageForm, def: `""`,
 				at: at(func(v *VM) *string { return &v.Image })},
 			{key: "memory-mib", doc: "Memory of each guest.", kind: integer{min: 128, max: 65536, unit: "MiB"}, def: "256",
 				at: at(func(v *VM) *int { return &v.Memory })},
-			{key: "model", doc: "The side on which a NIC model (nic.profile) stands instead of a guest, for interoperability.",
+			{key: "model", doc: "Host that is a NIC model (nic.profile) instead of a guest, for interoperability.",
 				def:  NoModel,
 				kind: enum[status]{values: []status{NoModel, status(Requester.String()), status(Responder.String())}},
 				at:   at(func(v *VM) *status { return (*status)(&v.Model) })},
@@ -36,7 +36,7 @@ func vmSchema() *object {
 // validateVM refuses what belongs to virtual machines on other testbeds.
 func (d *decoder) validateVM(t *Testbed) {
 	if t.VM != nil && t.Kind != KindVM && d.fine("kind", "vm") {
-		d.problemAt("vm", "is not for a "+t.Kind+" testbed", "it belongs to the kind vm")
+		d.problemAt("vm", "is not possible for kind "+t.Kind, "it belongs in a testbed of kind vm")
 	}
 }
 

@@ -60,7 +60,7 @@ func timeScaleFields() []field {
 // validateTimeScale refuses a scale by which exponents cannot be multiplied.
 func (d *decoder) validateTimeScale(t *Testbed) {
 	if s := t.TimeoutScale; s != nil && bits.OnesCount(uint(*s)) != 1 && d.fine("timeout-scale") {
-		d.problemAt("timeout-scale", fmt.Sprintf("%d is no power of two", *s),
+		d.problemAt("timeout-scale", fmt.Sprintf("%d is not a power of two", *s),
 			"timeouts are powers of two: 1, 2, 4 and so on")
 	}
 }
@@ -74,14 +74,14 @@ func (d *decoder) validatePlace(t *Test) {
 	if t.Testbed.IsLive() && messages > maxLiveMessages &&
 		d.fine("traffic.num-msgs-per-qp", "traffic.num-connections", "testbed") {
 		d.problemAt("traffic.num-msgs-per-qp", fmt.Sprintf("makes %d messages", messages),
-			fmt.Sprintf("agents take %d of all connections", maxLiveMessages))
+			fmt.Sprintf("agents take up to %d for all connections", maxLiveMessages))
 	}
 	if !t.Testbed.HasInjector() && d.fine("testbed") {
 		d.problemAt("testbed", "testbed "+t.Testbed.Name+" has no injector (switch: {driver: none})",
-			"tests of switches run there; a test of NICs needs a lab with an injector")
+			"it runs switch tests only; a test of NICs needs a lab with an injector")
 	}
 	if len(t.Testbeds) > 0 && !slices.Contains(t.Testbeds, TestbedKind(t.Testbed.Kind)) && d.fine("testbeds", "testbed") {
-		d.problemAt("testbeds", "the test is meant for "+oneOf(enum[TestbedKind]{values: t.Testbeds}.names()),
+		d.problemAt("testbeds", "the test is for testbeds of kind "+oneOf(enum[TestbedKind]{values: t.Testbeds}.names()),
 			fmt.Sprintf("testbed %s is of kind %s", t.Testbed.Name, t.Testbed.Kind))
 	}
 }
@@ -123,7 +123,7 @@ func (d *decoder) staysInRange(t *Test, shift int) bool {
 	check := func(path string, v, most clock.Duration) {
 		if v > most>>shift {
 			d.problemAt(path, fmt.Sprintf("%v times %d is more than %v", v, 1<<shift, most),
-				fmt.Sprintf("testbed %s slows the test down by that: see its timeout-floor and timeout-scale", t.Testbed.Name))
+				fmt.Sprintf("timeout-floor and timeout-scale of testbed %s lengthen the times of the test", t.Testbed.Name))
 		}
 	}
 	check("traffic.rx-repost-delay-us", t.Traffic.RxRepostDelay, longestDelay)

@@ -52,7 +52,7 @@ func TestATestbedScalesTimesTogetherOrRefuses(t *testing.T) {
 		{"a scale of 1 leaves others alone", netns + "timeout-scale: 1\n", 14, 0, ""},
 		{"a floor that is too far away", netns + "timeout-floor: 20\n", 2, 0, "is too short for the testbed"},
 		{"a timeout that is too long then", netns + "timeout-scale: 4\n", 30, 0, "30 becomes 32"},
-		{"a scale that is no power of two", netns + "timeout-scale: 3\n", 8, 0, "3 is no power of two"},
+		{"a scale that is not a power of two", netns + "timeout-scale: 3\n", 8, 0, "3 is not a power of two"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			got, err := Parse("t.yml", fmt.Appendf(nil, slowTest, 1000, tt.timeout, 50), on(tt.bed))
@@ -152,7 +152,7 @@ func TestATestIsRefusedWhereItIsNotMeantToRun(t *testing.T) {
 		text := "name: x\ntestbed: bed.yml\ntestbeds: " + tt.testbeds + "\ntraffic: {}\n"
 		_, err := Parse("t.yml", []byte(text), on("name: bed\nkind: "+tt.kind+"\n"))
 		if (err != nil) != tt.refused || tt.refused &&
-			!strings.Contains(err.Error(), "t.yml:3:11: testbeds: the test is meant for ") {
+			!strings.Contains(err.Error(), "t.yml:3:11: testbeds: the test is for testbeds of kind ") {
 			t.Errorf("%s on %s: %v", tt.testbeds, tt.kind, err)
 		}
 	}

@@ -28,7 +28,7 @@ func trimFields() []field {
 		if f.def != "" {
 			defDoc = f.def
 		}
-		list = append(list, field{key: f.key, doc: "Of a trim, in short for the same field of trim. " + f.doc, defDoc: defDoc,
+		list = append(list, field{key: f.key, doc: "Of a trim: short for the same key of trim. " + f.doc, defDoc: defDoc,
 			kind: shortTrim{f.kind, f.at}, at: at(func(e *DataEvent) **Trim { return &e.Trim })})
 	}
 	return list
@@ -43,7 +43,7 @@ type shortTrim struct {
 func (k shortTrim) decode(d *decoder, n *yaml.Node, path string, dst any) {
 	trim := dst.(**Trim)
 	if _, both := d.at[join(parentPath(path), "trim")]; both {
-		d.problem(n, path, "is said twice", "the event has its parameters in trim; put this one there, too")
+		d.problem(n, path, "is given twice", "the event has a trim mapping; put this parameter there")
 		return
 	}
 	if *trim == nil {
@@ -69,7 +69,7 @@ func (d *decoder) validateTrim(path string, e *DataEvent) {
 		e.Trim = new(Trim)
 		trimSchema().decode(d, mustParse("{}"), path+".trim", e.Trim)
 	case e.Type != trace.EventTrim && e.Trim != nil:
-		d.problemAt(path+".trim", "the event is a "+e.Type.String(), "only type: trim has trim parameters")
+		d.problemAt(path+".trim", "is not a parameter of "+e.Type.String(), "only type: trim has trim parameters")
 	}
 }
 
@@ -78,8 +78,8 @@ func (d *decoder) validateTrimReaction(t *Test) {
 	for _, s := range []Side{Requester, Responder} {
 		path := s.String() + ".roce-parameters.trim-dscp"
 		if r := &t.Host(s).RoCE; r.TrimReaction && r.TrimDSCP == t.Traffic.DSCP && d.fine(path, "traffic.dscp") {
-			d.problemAt(path, fmt.Sprintf("%d is the DSCP of whole packets, too (traffic.dscp)", r.TrimDSCP),
-				"the mark has to tell trimmed packets from them")
+			d.problemAt(path, fmt.Sprintf("%d is also the DSCP of untrimmed packets (traffic.dscp)", r.TrimDSCP),
+				"the DSCP must distinguish trimmed packets from them")
 		}
 	}
 }
@@ -136,7 +136,7 @@ func (d *decoder) validateCompare(t *Test) {
 		d.problemAt("compare.trim-as", "no packet is trimmed", "data-pkt-events has no event of type trim")
 	}
 	if t.Expect.Trim.Gain != nil && t.Compare.TrimAs == trace.EventNone && d.fine("expect.trim.gain-us", "compare") {
-		d.problemAt("expect.trim.gain-us", "there is nothing to gain on", "compare.trim-as says what trims are compared with")
+		d.problemAt("expect.trim.gain-us", "needs compare.trim-as", "the gain is measured against a run with trim-as")
 	}
 }
 
@@ -150,7 +150,7 @@ func trimBounds() []field {
 			at: at(func(t *TrimExpect) **Bound { return &t.Reaction })},
 		{key: "recovery-us", doc: "From the trimmed header to the delivery of the whole packet.", kind: bound,
 			at: at(func(t *TrimExpect) **Bound { return &t.Recovery })},
-		{key: "gain-us", doc: "By which a trimmed packet is sooner repaired than in the paired run of compare.", kind: bound,
+		{key: "gain-us", doc: "How much sooner a trimmed packet is delivered than in the paired run of compare.", kind: bound,
 			at: at(func(t *TrimExpect) **Bound { return &t.Gain })},
 	}
 }

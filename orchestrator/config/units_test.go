@@ -59,7 +59,7 @@ func TestAFormOfANumberThatIsRefusedNamesTheNumberMeant(t *testing.T) {
 		{"message-size: 0.3KB", "307.2"},
 		{"message-size: 5GB", "5368709120 is out of range"},
 		{"num-connections: 4KB", "KB is a size and this is not"},
-		{"mtu: 3KB", "3072 is none of 256"},
+		{"mtu: 3KB", "3072 is not one of 256"},
 		{"rx-repost-delay-us: 5usec", "for 5us write 5"},
 		{"rx-repost-delay-us: 2m", "for 2ms write 2000, for 2min write 120000000"},
 		{"rx-repost-delay-us: 64KB", "KB is a size and this is a time in us"},

@@ -107,7 +107,7 @@ func (d *decoder) validateAddresses(t *Test) {
 		}
 	}
 	if a, b := t.Requester.NIC.MAC, t.Responder.NIC.MAC; a != nil && b != nil && *a == *b {
-		d.problemAt("responder.nic.mac", a.String()+" is the requester's address, too",
+		d.problemAt("responder.nic.mac", a.String()+" is also the requester's address",
 			"the switch forwards by Ethernet address")
 	}
 	if d.fine("traffic.num-connections", "traffic.multi-gid") {
@@ -133,7 +133,7 @@ func (d *decoder) validatePairs(t *Test, lists [2]string) {
 		done[key] = true
 		path := lists[1] + "[" + itoa(key[1]) + "]"
 		d.problemAt(path, fmt.Sprintf("%v and the requester's %v are not in one subnet", to, from),
-			fmt.Sprintf("connection %d joins them, and the switch between the hosts doesn't route", i+1))
+			fmt.Sprintf("connection %d uses both addresses, and the switch between the hosts does not route", i+1))
 	}
 }
 
@@ -160,7 +160,7 @@ func (d *decoder) validateInvalidate(t *Test) {
 	if i < 0 {
 		if t.Traffic.StaleRKey && d.fine("traffic.stale-rkey", "traffic.rdma-verb") {
 			d.problemAt("traffic.stale-rkey", "true has no effect",
-				"only a send-invalidate takes the key away, and rdma-verb has none")
+				"only send-invalidate invalidates the key, and rdma-verb does not contain it")
 		}
 		return
 	}
@@ -169,9 +169,9 @@ func (d *decoder) validateInvalidate(t *Test) {
 		if len(t.Traffic.Verbs) > 1 {
 			path += "[" + itoa(i) + "]"
 		}
-		d.problemAt(path, "send-invalidate is not for a "+t.Testbed.Kind+" testbed",
-			"its hosts register memory with keys that live as long as the queue pair; the kinds "+KindVirtual+" and "+KindNetns+
-				" have models of hosts")
+		d.problemAt(path, "send-invalidate does not run on a testbed of kind "+t.Testbed.Kind,
+			"its hosts never invalidate the keys of their memory; hosts of the kinds "+KindVirtual+" and "+KindNetns+
+				" do")
 	}
 }
 
@@ -191,7 +191,7 @@ const minSnap = 128
 
 func (d *decoder) validateSnap(path string, snap int) {
 	if snap != 0 && snap < minSnap {
-		d.problemAt(path, fmt.Sprintf("%d bytes cut into the headers", snap),
+		d.problemAt(path, fmt.Sprintf("%d bytes would cut headers", snap),
 			fmt.Sprintf("it takes 0 (whole packets) or at least %d", minSnap))
 	}
 }
@@ -201,12 +201,12 @@ func (d *decoder) validateTestbed(t *Testbed) {
 	for i, dumper := range t.Dumpers {
 		path := "dumpers[" + itoa(i) + "].name"
 		if seen[dumper.Name] && d.fine(path) {
-			d.problemAt(path, dumper.Name+" is given twice", "each dumper writes a shard of its name")
+			d.problemAt(path, dumper.Name+" is given twice", "each dumper writes a shard with its name")
 		}
 		seen[dumper.Name] = true
 		if path := "dumpers[" + itoa(i) + "].cores"; t.IsLive() && dumper.Cores > maxLiveCores && d.fine(path, "kind") {
-			d.problemAt(path, fmt.Sprintf("%d is too many for a "+t.Kind+" testbed", dumper.Cores),
-				fmt.Sprintf("agents record with up to %d cores", maxLiveCores))
+			d.problemAt(path, fmt.Sprintf("%d is too many for a testbed of kind "+t.Kind, dumper.Cores),
+				fmt.Sprintf("agents use up to %d cores", maxLiveCores))
 		}
 	}
 	if d.fine("mirror") {

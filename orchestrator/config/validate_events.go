@@ -61,7 +61,7 @@ func (d *decoder) validateTarget(t *Test, path string, qpn int, from Side) bool 
 	}
 	if from == Responder && !t.Traffic.Bidirectional {
 		d.problemAt(path+".from", "the responder posts no requests",
-			"that needs bidirectional: true; the responses to a READ have the PSNs of the requester")
+			"it does with bidirectional: true; responses to a READ have the PSNs of the requester")
 		ok = false
 	}
 	return ok
@@ -75,7 +75,7 @@ func (d *decoder) validatePSN(path string, g generator.Traffic, psn int64) bool 
 		return false
 	}
 	if last > 1<<24 {
-		d.problemAt(path+".psn", fmt.Sprintf("%d names more than one packet: the connection has %d", psn, last),
+		d.problemAt(path+".psn", fmt.Sprintf("%d names more than one of the %d packets of the connection", psn, last),
 			"PSNs have 24 bits; connections with events can have at most 16777216 data packets")
 		return false
 	}
@@ -122,7 +122,7 @@ func (d *decoder) validateControlEvent(t *Test, path string, e *ControlEvent) {
 	d.validateParams(path, e.Type, &e.Params)
 	if e.SentBy != nil && e.Packet != packet.ClassCNP {
 		d.problemAt(path+".sent-by", "only CNPs take sent-by",
-			"who sends the "+e.Packet.String()+" follows from whose request it belongs to")
+			"the sender of a "+e.Packet.String()+" follows from the request that it belongs to")
 	}
 	if why := impossible(g, e.Packet); why != "" {
 		d.problemAt(path+".packet", fmt.Sprintf("connection %d has no %v packets", e.QPN, e.Packet), why)
@@ -131,7 +131,7 @@ func (d *decoder) validateControlEvent(t *Test, path string, e *ControlEvent) {
 	switch {
 	case e.PSN == nil:
 	case e.Packet == packet.ClassCNP:
-		d.problemAt(path+".psn", "CNPs have no PSN", "they stand outside the PSN stream (RoCEv2 annex A17.9.3); use nth")
+		d.problemAt(path+".psn", "CNPs have no PSN", "CNPs are not part of the PSN sequence (RoCEv2 annex A17.9.3); use nth")
 	case d.validatePSN(path, g, *e.PSN):
 		m, _ := g.Locate(*e.PSN)
 		if why := wrongMessage(m, e.Packet); why != "" {
@@ -234,8 +234,8 @@ func (d *decoder) claim(claims claimed, path, word string, a address, nth uint16
 		other = taken[injector.Any]
 	}
 	if other != "" {
-		d.problemAt(path, fmt.Sprintf("the packet at %s has an event already", word),
-			fmt.Sprintf("%s in line %d; one packet takes one action", other, d.of(other).Line))
+		d.problemAt(path, fmt.Sprintf("the packet at %s already has an event", word),
+			fmt.Sprintf("%s in line %d names it; a packet takes one event", other, d.of(other).Line))
 		return
 	}
 	taken[nth] = path

@@ -41,8 +41,8 @@ func (d *decoder) finishJudgement(path, name string, j *Judgement) {
 	}
 	if len(j.Violations) > 0 {
 		if j.Outcome != OutcomeUnset {
-			d.problemAt(path+".verdict", "is said twice",
-				"violations already says that these rules, and no others, are violated")
+			d.problemAt(path+".verdict", "is given together with violations",
+				"violations already lists the rules that must be violated")
 		}
 		j.Outcome = OutcomeRules
 	}
@@ -56,7 +56,7 @@ func (d *decoder) finishJudgement(path, name string, j *Judgement) {
 
 func (d *decoder) validateRule(path, analyzer, rule string, before []string) {
 	if prefix := analyzer + "."; !strings.HasPrefix(rule, prefix) {
-		d.problemAt(path, rule+" is no rule of "+analyzer, "its rules start with "+prefix)
+		d.problemAt(path, rule+" is not a rule of "+analyzer, "its rules start with "+prefix)
 	} else if d.options.Rules != nil {
 		d.known(path, rule, rulesOf(analyzer, d.options.Rules), "rule")
 	}
@@ -97,7 +97,7 @@ func (d *decoder) validateBounds(t *Test) {
 
 func (d *decoder) validateBound(path string, b *Bound) {
 	if !b.LimitsTime() && b.Count == nil {
-		d.problemAt(path, "says nothing", "it takes min, max, mean, p50, p99 or count")
+		d.problemAt(path, "is empty", "it takes min, max, mean, p50, p99 or count")
 		return
 	}
 	for _, l := range b.Limits() {
@@ -107,10 +107,10 @@ func (d *decoder) validateBound(path string, b *Bound) {
 		}
 		switch {
 		case l.Key != "" && l.Min == nil && l.Max == nil:
-			d.problemAt(at, "says nothing", "it takes min or max")
+			d.problemAt(at, "is empty", "it takes min or max")
 		case l.Min != nil && l.Max != nil && *l.Min > *l.Max:
 			low, high := clock.TextApart(*l.Min, *l.Max)
-			d.problemAt(at, fmt.Sprintf("min %s is greater than max %s", low, high), "no value can be within")
+			d.problemAt(at, fmt.Sprintf("min %s is greater than max %s", low, high), "no value satisfies both")
 		}
 	}
 }
@@ -120,7 +120,7 @@ func (d *decoder) validateCounters(path string, counters []CounterExpect) {
 		switch at := path + "." + c.Name; {
 		case !d.fine(at):
 		case c.Min == nil && c.Max == nil:
-			d.problemAt(at, "says nothing", "it takes a number, min or max")
+			d.problemAt(at, "is empty", "it takes a number, min or max")
 		case c.Min != nil && c.Max != nil && *c.Min > *c.Max:
 			d.problemAt(at, fmt.Sprintf("min %d is greater than max %d", *c.Min, *c.Max), "")
 		}
@@ -136,7 +136,7 @@ func (d *decoder) validateCompletion(t *Test, c *CompletionExpect) {
 	case c.QPN > n:
 		d.problemAt(path, fmt.Sprintf("%d is past the last connection (%d)", c.QPN, n), "")
 	case c.From == Responder && !t.Traffic.Bidirectional:
-		d.problemAt(path, "the responder posts no requests", "that needs traffic.bidirectional: true")
+		d.problemAt(path, "the responder posts no requests", "it does with traffic.bidirectional: true")
 	case c.AfterRetries != nil && c.Status == generator.Success:
 		d.problemAt(path+".after-retries", "is for errors only", "the status is IBV_WC_SUCCESS")
 	}

@@ -78,7 +78,7 @@ func ParseWaivers(file string, data []byte, rules []string) ([]Waiver, error) {
 		pos := d.of(path)
 		w.Where = fmt.Sprintf("%s:%d:%d", file, pos.Line, pos.Col)
 		if _, err := time.Parse(time.DateOnly, w.Expires); err != nil && d.fine(path+".expires") {
-			d.problemAt(path+".expires", w.Expires+" is no day of the calendar", "")
+			d.problemAt(path+".expires", w.Expires+" is not a date", "")
 		}
 		if rules != nil && d.fine(path+".rule") {
 			d.known(path+".rule", w.Rule, rules, "rule")

@@ -20,7 +20,7 @@ func TestWaiversAreReadStrictly(t *testing.T) {
 	for _, tt := range []struct{ old, new, want string }{
 		{"gbn.nak-psn", "gbn.nak-pns",
 			`w.yml:2:12: waivers[0].rule: there is no rule "gbn.nak-pns" (did you mean "gbn.nak-psn"?)`},
-		{"2027-01-31", "2027-02-30", "waivers[0].expires: 2027-02-30 is no day of the calendar"},
+		{"2027-01-31", "2027-02-30", "waivers[0].expires: 2027-02-30 is not a date"},
 		{"2027-01-31", "soon", "waivers[0].expires: is \"soon\"\n  it takes a date such as 2027-03-31"},
 		{"owner: lab, ", "", "w.yml:2:5: waivers[0].owner: is missing"},
 		{"owner:", "owenr:", `waivers[0].owenr: unknown key (did you mean "owner"?)`},

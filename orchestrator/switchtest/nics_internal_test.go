@@ -127,8 +127,8 @@ func TestABugOnNICsIsCaughtOrSaidNotToBeJudged(t *testing.T) {
 func TestWhatCannotBeOnNICsIsRefused(t *testing.T) {
 	const model = "model: droptail, data-queue-packets: 8"
 	for want, c := range map[string][]string{
-		`hosts.nic.model: is "tofino", which can't be there: it recirculates packets`: {model, "model: tofino"},
-		`hosts.nic.model: is "sfc", which can't be there: it returns headers`:         {model, "model: sfc"},
+		`hosts.nic.model: is "tofino", which is not possible here: it recirculates packets`: {model, "model: tofino"},
+		`hosts.nic.model: is "sfc", which is not possible here: it returns headers`:         {model, "model: sfc"},
 		`hosts.nic.latency-ns`:                         {model, "model: droptail, latency-ns: 5"},
 		`hosts.nic.model: is missing`:                  {model + ", ", ""},
 		`hosts.nic.backlog-packets: 0 is out of range`: {"backlog-packets: 32", "backlog-packets: 0"},

@@ -130,7 +130,7 @@ func TestStatesThatNoSwitchCanTakeAreRefused(t *testing.T) {
 		"  - {at-us: 1, state: running}\n":                                                "changes[0].state: switch 0 is running",
 		"  - {at-us: 9, state: stopped}\n  - {at-us: 2, switch: 1, state: running}\n":     "changes[1].state: switch 1 is running",
 		"  - {at-us: 1, state: stopped}\n  - {at-us: 2, set: {data-queue-bytes: 9000}}\n": "changes[1]: switch 0 is stopped then",
-		"  - {at-us: 1, state: stopped, set: {data-queue-bytes: 9000}}\n":                 "a change sets parameters or the state",
+		"  - {at-us: 1, state: stopped, set: {data-queue-bytes: 9000}}\n":                 "a change sets either parameters or the state",
 		"  - {at-us: 1, state: off}\n":                                                    `"off"`,
 		"  - {at-us: 1}\n":                                                                "it takes set or state",
 	} {

@@ -132,7 +132,7 @@ func (c *Client) Listen(ctx context.Context, interfaces []string, d time.Duratio
 			continue
 		}
 		if len(m.GetFromMac()) != len(packet.MAC{}) {
-			err = errors.New("an address is no Ethernet address")
+			err = errors.New("an address is not an Ethernet address")
 			break
 		}
 		list = add(list, Heard{m.GetInterface(), packet.MAC(m.GetFromMac()), int(m.GetFrames())})

@@ -213,7 +213,7 @@ func (c *conversation) take(m *agentpb.SwitchRequest) error {
 		select {
 		case c.hosts <- m.GetHosts().GetHosts():
 		default:
-			return errors.New("the hosts have been told of before")
+			return errors.New("the hosts were given before")
 		}
 	default:
 		return errors.New("a request that is none of this version")

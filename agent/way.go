@@ -37,7 +37,7 @@ func wayOf(q *agentpb.EquipRequest) (*way, error) {
 	for _, b := range q.GetIps() {
 		ip, ok := netip.AddrFromSlice(b)
 		if !ok || !ip.IsPrivate() {
-			return nil, refuse("%v is no private IP address", net.IP(b))
+			return nil, refuse("%v is not a private IP address", net.IP(b))
 		}
 		w.ips = append(w.ips, ip)
 	}

@@ -69,7 +69,7 @@ func TestMergeFindsDuplicatesAndRegressions(t *testing.T) {
 		{"one shard", [][]uint64{{1, 2, 3}}, []uint64{1, 2, 3}, 0, 0, ""},
 		{"an empty shard among others", [][]uint64{{2}, {}, {1, 3}}, []uint64{1, 2, 3}, 0, 0, ""},
 		{"the wrap", [][]uint64{{1<<48 - 2, 1}, {1<<48 - 1, 0, 2}}, []uint64{1<<48 - 2, 1<<48 - 1, 0, 1, 2}, 0, 0, ""},
-		{"holes are no problem of the merge", [][]uint64{{1, 9}, {4}}, []uint64{1, 4, 9}, 0, 0, ""},
+		{"holes do not matter to the merge", [][]uint64{{1, 9}, {4}}, []uint64{1, 4, 9}, 0, 0, ""},
 		{"the same copy in two shards", [][]uint64{{1, 2}, {2, 3}}, []uint64{1, 2, 2, 3}, 1, 0,
 			"duplicate of #2 at s1 frame 1"},
 		{"a shard that goes back", [][]uint64{{1, 4, 3, 5}, {2}}, []uint64{1, 2, 4, 3, 5}, 0, 1,

@@ -228,7 +228,7 @@ func (t *translation) checkIntent(in *Intent) error {
 	case in.RelPSN == 0 && in.Class == packet.ClassData:
 		return errors.New("a data packet is addressed by its psn")
 	case in.RelPSN != 0 && in.Class == packet.ClassCNP:
-		return errors.New("a cnp stands outside the PSN stream: address it by nth alone")
+		return errors.New("a cnp is outside the PSN stream: address it by nth alone")
 	case in.RelPSN != 0 && in.Class != packet.ClassData && in.Space != spaceOf(in.Class):
 		return fmt.Errorf("packets of class %s are in space %s, not %s", in.Class, spaceOf(in.Class), in.Space)
 	case in.Nth == p4.Saturated:

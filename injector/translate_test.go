@@ -139,7 +139,7 @@ func TestEventsThatCannotBeTranslatedAreRefusedAllAtOnce(t *testing.T) {
 			[]string{"psn 16777217 is not in 1…16777216"}},
 		{"a saturated count", []injector.Intent{data(0, 1, 65535, drop)}, []string{"at most 65534 can be addressed"}},
 		{"a cnp with a psn", []injector.Intent{{Class: packet.ClassCNP, RelPSN: 1, Nth: 1, Action: drop}},
-			[]string{"a cnp stands outside the PSN stream"}},
+			[]string{"a cnp is outside the PSN stream"}},
 		{"an ack among requests", []injector.Intent{{Class: packet.ClassAck, RelPSN: 1, Nth: 1, Action: drop}},
 			[]string{"space responses, not requests"}},
 		{"a class nobody can name", []injector.Intent{{Class: packet.ClassOther, Nth: 1, Action: drop}},

@@ -97,7 +97,7 @@ func privilege(err error) string {
 
 func (r *Ring) configure(index int) error {
 	if page := unix.Getpagesize(); r.cfg.BlockBytes%page != 0 {
-		return fmt.Errorf("block of %d bytes is no multiple of the page size %d", r.cfg.BlockBytes, page)
+		return fmt.Errorf("block of %d bytes is not a multiple of the page size %d", r.cfg.BlockBytes, page)
 	}
 	set := func(name string, option, value int) error {
 		if err := unix.SetsockoptInt(r.fd, unix.SOL_PACKET, option, value); err != nil {

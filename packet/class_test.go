@@ -118,7 +118,7 @@ func TestClassesAreParsedFromTheirNames(t *testing.T) {
 		}
 	}
 	if _, ok := packet.ParseClass("nack"); ok {
-		t.Error("nack is no class")
+		t.Error("nack is not a class")
 	}
 }
 

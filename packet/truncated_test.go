@@ -89,7 +89,7 @@ func TestLengthFieldsThatDisagree(t *testing.T) {
 		{name: "trimmed, IP length updated, UDP length not", ip: -20, cut: 20, wantTruncated: true, wantPayload: payload},
 		{name: "trimmed, both updated", ip: -20, udp: -20, cut: 20, wantPayload: payload - 20},
 		{name: "trimmed, UDP length updated, IP length not", udp: -20, cut: 20, wantPayload: payload - 20},
-		{name: "UDP ends before IP: the rest is no part of the packet", udp: -20, wantPayload: payload - 20,
+		{name: "UDP ends before IP: the rest is not part of the packet", udp: -20, wantPayload: payload - 20,
 			wantTrailerSize: 20},
 		{name: "UDP reaches past IP", udp: 8, wantTruncated: true, wantPayload: payload + 8},
 		{name: "UDP length below its own header", udp: -(rocePart + 1), wantErr: true},
@@ -159,7 +159,7 @@ func TestFramesThatAreNotRoCEParseAsFarAsTheyGo(t *testing.T) {
 		payload int
 	}{
 		{"ARP", append(append(make([]byte, 12), 8, 6), make([]byte, 46)...), 0, false, 46},
-		{"LLDP behind a VLAN tag", append(append(make([]byte, 12), 0x81, 0, 0, 5, 0x88, 0xcc), make([]byte, 42)...), 0, false,
+		{"LLDP after a VLAN tag", append(append(make([]byte, 12), 0x81, 0, 0, 5, 0x88, 0xcc), make([]byte, 42)...), 0, false,
 			42},
 		{"stacked VLAN tags", append(append(make([]byte, 12), 0x81, 0, 0, 5, 0x81, 0, 0, 6, 8, 0), make([]byte, 38)...), 0,
 			false, 42},

@@ -102,7 +102,7 @@ var Actions = []Action{
 		Departure: func(v []uint64) Departure { return Departure{DelayNS: int64(v[0])} }},
 	{Event: EventDuplicate, Word: "duplicate", Name: "duplicate", ID: 0x1000021, Text: "%s", Software: true, Draws: 1,
 		Params: []ActionParam{{Name: "n", Bits: 8, Min: 1, Noun: "duplicate", Key: "copies",
-			Doc: "Of a duplicate: additional copies, sent right behind.", Default: 1, Low: 1, Spread: 3}},
+			Doc: "Of a duplicate: additional copies, sent directly after it.", Default: 1, Low: 1, Spread: 3}},
 		Departure: func(v []uint64) Departure { return Departure{Copies: int(v[0])} }},
 	{Event: EventReorder, Word: "reorder", Name: "reorder", ID: 0x1000022, Text: "reorder by %s",
 		Doc: "later packets of the same direction overtake it", Software: true, Late: true, Draws: 1,

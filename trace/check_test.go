@@ -99,8 +99,8 @@ func TestIntegrityConditions(t *testing.T) {
 		{"the trace has more than was mirrored", counted(100, 1, 0), Counters{count(98), nil}, "mirrored",
 			[]string{"2 more than the 98 mirrored"}},
 		{"nothing", nil, Counters{}, "sequence", []string{"the trace holds no RoCE packet"}},
-		{"a TTL that is no event", []copyOf{{seq: 1}, {seq: 2, event: 77}, {seq: 3}}, Counters{}, "sequence,decodable",
-			[]string{fmt.Sprintf("frame 2: mirror 2: TTL 77 is no event type (0 to %d)", MaxEventType)}},
+		{"a TTL that is not an event", []copyOf{{seq: 1}, {seq: 2, event: 77}, {seq: 3}}, Counters{}, "sequence,decodable",
+			[]string{fmt.Sprintf("frame 2: mirror 2: TTL 77 is not an event type (0 to %d)", MaxEventType)}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			checked, report, err := checkMirror(t, tc.copies, tc.counters)
@@ -156,16 +156,16 @@ func TestStampsOfSeveralQueuesMayDisagreeWithinABound(t *testing.T) {
 		disorder int64 // measured
 	}{
 		{"in order", []copyOf{of(1, 1, 100), of(2, 2, 200), of(1, 3, 300)}, 500, false, 0},
-		{"another flow is behind by less than the bound", []copyOf{of(1, 1, 1000), of(2, 2, 600), of(1, 3, 1100)}, 500, false,
+		{"another flow is earlier by less than the bound", []copyOf{of(1, 1, 1000), of(2, 2, 600), of(1, 3, 1100)}, 500, false,
 			400},
-		{"another flow is behind by more", []copyOf{of(1, 1, 1000), of(2, 2, 499), of(1, 3, 1100)}, 500, true, 501},
-		{"flows known by their headers are told apart", []copyOf{of(1, 1, 100), of(2, 2, 200), of(1, 3, 1000), of(2, 4, 600)},
+		{"another flow is earlier by more", []copyOf{of(1, 1, 1000), of(2, 2, 499), of(1, 3, 1100)}, 500, true, 501},
+		{"flows known by their headers are distinguished", []copyOf{of(1, 1, 100), of(2, 2, 200), of(1, 3, 1000), of(2, 4, 600)},
 			500, false, 400},
-		{"a flow is behind itself", []copyOf{of(1, 1, 1000), of(2, 2, 1100), of(1, 3, 999)}, 500, true, 101},
+		{"a flow's time goes back", []copyOf{of(1, 1, 1000), of(2, 2, 1100), of(1, 3, 999)}, 500, true, 101},
 		{"a flow with two source ports is in two queues",
 			[]copyOf{from(50000, of(1, 1, 1000)), from(50001, of(1, 2, 600)), from(50000, of(1, 3, 1001)),
 				from(50001, of(1, 4, 601))}, 500, false, 400},
-		{"one of its source ports is behind itself",
+		{"the time of one of its source ports goes back",
 			[]copyOf{from(50000, of(1, 1, 1000)), from(50001, of(1, 2, 900)), from(50001, of(1, 3, 899))}, 500, true, 101},
 		{"one queue allows nothing", []copyOf{of(1, 1, 1000), of(2, 2, 999)}, 0, true, -1},
 	} {

@@ -3,7 +3,7 @@ package trace
 // rememberedFrames is how many frames of the second capture are remembered, to recognise copies of them.
 const rememberedFrames = 1 << 12
 
-// passedFrames remembers the latest frames that both captures hold, where IPv4 identifications tell frames apart. A
+// passedFrames remembers the latest frames that both captures hold, where IPv4 identifications distinguish frames. A
 // later frame with the same content and identification is a copy that was made between the taps: no host sent it.
 type passedFrames struct {
 	seen map[passedFrame]int // how often it is in the ring

@@ -401,7 +401,7 @@ func (d *Decoder) decodeMirror(frame []byte, s *span, r *Record) error {
 		ttl = frame[s.l3+8]
 	}
 	if EventType(ttl) > MaxEventType {
-		return fmt.Errorf("mirror %d: TTL %d is no event type (0 to %d)", r.ID, ttl, MaxEventType)
+		return fmt.Errorf("mirror %d: TTL %d is not an event type (0 to %d)", r.ID, ttl, MaxEventType)
 	}
 	r.Event = EventType(ttl)
 	return nil

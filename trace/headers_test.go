@@ -141,7 +141,7 @@ func TestSecondSightingsBehindARouterAreKnownByTheirTTL(t *testing.T) {
 			t.Errorf("IPv%d: twin %t after %d ns, TTL %d lower", p.IP.Version, twin, gap, hops)
 		}
 		if _, _, twin, _ := tw.twin(&Frame{Data: second, TimeNS: 2000}); twin {
-			t.Errorf("IPv%d: a third frame is a second sight, too", p.IP.Version)
+			t.Errorf("IPv%d: a third frame is a second copy, too", p.IP.Version)
 		}
 	}
 }

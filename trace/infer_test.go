@@ -95,14 +95,14 @@ func TestInference(t *testing.T) {
 			}
 		}, []Connection{conn(1, "write", 1024, Side{hostA, 17, 1000}, Side{hostB, 17, 0}),
 			conn(2, "write", 1024, Side{hostA, 18, 9000}, Side{hostB, 18, 0})}, nil},
-		{"overlapping PSNs are told apart by what was asked when", func(w *wire) {
+		{"overlapping PSNs are distinguished by what was asked when", func(w *wire) {
 			w.write(17, 27, 1000, 3)
 			w.write(18, 28, 1000, 7)
 			w.write(17, 27, 1003, 3)
 			w.write(18, 28, 1007, 7)
 		}, []Connection{conn(1, "write", 1024, Side{hostA, 27, 1000}, Side{hostB, 17, 0}),
 			conn(2, "write", 1024, Side{hostA, 28, 1000}, Side{hostB, 18, 0})}, nil},
-		{"directions that can't be told apart are not paired", func(w *wire) {
+		{"directions that cannot be distinguished are not paired", func(w *wire) {
 			for i := range 3 {
 				w.pkt(false, 17, packet.WriteFirst, packet.PSN(1000+2*i), 1024)
 				w.pkt(false, 18, packet.WriteFirst, packet.PSN(1000+2*i), 1024)

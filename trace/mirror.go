@@ -62,7 +62,7 @@ func DecodeMirror(frame []byte) (MirrorMeta, error) {
 		m.Event = EventType(frame[l3+8])
 	}
 	if m.Event > MaxEventType {
-		return m, fmt.Errorf("TTL %d is no event type (0 to %d)", uint8(m.Event), MaxEventType)
+		return m, fmt.Errorf("TTL %d is not an event type (0 to %d)", uint8(m.Event), MaxEventType)
 	}
 	return m, nil
 }

@@ -121,8 +121,8 @@ func TestStampsUnwrap(t *testing.T) {
 	}{
 		{"forward", []uint64{5, 7, 7, 9}, []int64{5, 7, 7, 9}},
 		{"wrap", []uint64{turn - 3, turn - 1, 2}, []int64{turn - 3, turn - 1, turn + 2}},
-		{"a small step back is no wrap", []uint64{100, 60, 120}, []int64{100, 60, 120}},
-		{"a step back across zero is no wrap", []uint64{3, turn - 4, 5}, []int64{3, -4, 5}},
+		{"a small step back is not a wrap", []uint64{100, 60, 120}, []int64{100, 60, 120}},
+		{"a step back across zero is not a wrap", []uint64{3, turn - 4, 5}, []int64{3, -4, 5}},
 		{"the longest forward step", []uint64{0, 1<<47 - 1}, []int64{0, 1<<47 - 1}},
 		{"2^47 ahead counts as back", []uint64{0, 1 << 47}, []int64{0, -1 << 47}},
 		{"two wraps", []uint64{turn - 1, 1 << 46, 1<<46 + 1<<46, 1<<47 + 1<<46, 0},

@@ -22,7 +22,7 @@ type PairReport struct {
 	Marked    int64 `json:"marked"`    // CE appeared
 	Corrupted int64 `json:"corrupted"` // iCRC broke
 	Trimmed   int64 `json:"trimmed"`   // announced or real length shrank
-	Reordered int64 `json:"reordered"` // passed behind a packet of its flow that was sent later
+	Reordered int64 `json:"reordered"` // passed after a packet of its flow that was sent later
 	Missed    int64 `json:"missed"`    // in the downstream capture only: the upstream tap missed them
 	// Copied counts frames that passed a second time, with the same IPv4 identification: copies made in between.
 	Copied int64 `json:"copied,omitempty"`

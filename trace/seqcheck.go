@@ -158,7 +158,7 @@ func (c *sequenceCheck) condition() Condition {
 	if c.dups > 0 {
 		what := "duplicates"
 		if c.overflow {
-			what = "duplicates or late copies (too many are missing to tell)"
+			what = "duplicates or late copies (too many are missing to distinguish them)"
 		}
 		parts = append(parts, fmt.Sprintf("%d %s, the first is #%d in frame %d", c.dups, what, c.dupList[0].Seq,
 			c.dupList[0].Frame))

@@ -100,7 +100,7 @@ func Parse(frame []byte) (n Neighbour, err error) {
 // next takes a TLV: seven bits of type, nine of length (clause 8.4).
 func next(b []byte) (kind int, value, rest []byte, err error) {
 	if len(b) < 2 {
-		return 0, nil, nil, fmt.Errorf("%d bytes are no header", len(b))
+		return 0, nil, nil, fmt.Errorf("%d bytes are not a header", len(b))
 	}
 	header := binary.BigEndian.Uint16(b)
 	kind, length := int(header>>9), int(header&0x1ff)

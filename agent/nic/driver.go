@@ -140,7 +140,7 @@ func (d mlx5) kernelKnobs(n *NIC, s Settings) ([]knob, error) {
 		list = append(list, knob{file: path.Join(d.parameters(n), "np_cnp_dscp"), value: strconv.Itoa(*s.CNPDSCP)})
 	}
 	return list, unsupported("the kernel's own mlx5 driver has no /"+n.net("ecn")+
-		"; the firmware's setting stands (mlxconfig ROCE_CC_PRIO_MASK)",
+		"; the firmware's setting applies (mlxconfig ROCE_CC_PRIO_MASK)",
 		missing...)
 }
 

@@ -48,7 +48,7 @@ func (Kernel) DCB(name string) (DCB, error) {
 		}
 	}
 	if d.PFC == nil && d.ETS == nil {
-		return d, fmt.Errorf("%w: it tells neither PFC nor ETS", ErrUnsupported)
+		return d, fmt.Errorf("%w: it reports neither PFC nor ETS", ErrUnsupported)
 	}
 	return d, nil
 }

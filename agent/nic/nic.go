@@ -33,7 +33,7 @@ type NIC struct {
 func Find(root *os.Root, control Control, name string) (*NIC, error) {
 	n := &NIC{Interface: name, files: files{root}, control: control}
 	if name == "" || strings.ContainsAny(name, "/\x00") || name == "." || name == ".." {
-		return nil, fmt.Errorf("interface %q: this is no interface's name", name)
+		return nil, fmt.Errorf("interface %q: not the name of an interface", name)
 	}
 	if _, err := root.Stat(n.net()); err != nil {
 		return nil, fmt.Errorf("interface %q: %w", name, err)

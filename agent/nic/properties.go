@@ -156,7 +156,7 @@ func (n *NIC) readCounters(directory string) (list []testbeds.Counter, err error
 		}
 		value, wrong := strconv.ParseUint(text, 10, 64)
 		if wrong != nil {
-			err = errors.Join(err, fmt.Errorf("/%s: %q is no counter", file, text))
+			err = errors.Join(err, fmt.Errorf("/%s: %q is not a counter", file, text))
 			continue
 		}
 		list = append(list, testbeds.Counter{Name: name, Value: value})

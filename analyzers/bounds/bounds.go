@@ -47,7 +47,7 @@ type Hosts struct {
 	// LinkNS is the longest propagation, one way, of the links between hosts and switch as the testbed is described; 0:
 	// not known.
 	LinkNS int64
-	// Software says that the hosts are software on machines that may stand still.
+	// Software says that the hosts are software on machines that may be suspended.
 	Software bool
 }
 

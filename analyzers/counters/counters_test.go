@@ -173,7 +173,7 @@ func TestComparesOtherExchanges(t *testing.T) {
 			responder: counts{"tx_packets": 2, "rx_packets": 1, "np_cnp_sent": 1, "np_ecn_marked_roce_packets": 1},
 		},
 		{
-			name: "a requester that ignores a NAK behind all that it sent may have run out of retries",
+			name: "a requester that ignores a NAK after all that it sent may have run out of retries",
 			text: `
 				0 > only 1 ar
 				1 < ack 1 drop
@@ -208,9 +208,9 @@ func TestWhatIsNotCompared(t *testing.T) {
 			t.Errorf("findings (-want +got):\n%s", diff)
 		}
 	})
-	t.Run("a plain capture tells too little", func(t *testing.T) {
+	t.Run("a plain capture shows too little", func(t *testing.T) {
 		meta := trace.Meta{Kind: trace.KindPlain, Connections: connections}
-		want := []string{"note counters.not-judged: a trace that tells which packets were delivered != plain trace"}
+		want := []string{"note counters.not-judged: a trace that shows which packets were delivered != plain trace"}
 		if diff := cmp.Diff(want, analyse(t, meta, hosts(counts{}, counts{}), lossTrace)); diff != "" {
 			t.Errorf("findings (-want +got):\n%s", diff)
 		}
@@ -324,6 +324,6 @@ func TestValidateRefuses(t *testing.T) {
 		})
 	}
 	if err := hosts(right()).Validate(); err != nil {
-		t.Errorf("sound counters are refused: %v", err)
+		t.Errorf("valid counters are refused: %v", err)
 	}
 }

@@ -17,9 +17,9 @@ func (a *Analyzer) Finish() analyzers.Result {
 	case a.discards(report):
 	case !a.meta.EventsKnown:
 		add(report, causeNoEvents(), analyzers.Finding{
-			Expected: "a trace that tells which packets were delivered",
+			Expected: "a trace that shows which packets were delivered",
 			Actual:   a.meta.Kind.String() + " trace",
-			Message:  "counters are not compared: the trace does not tell what the injector did",
+			Message:  "counters are not compared: the trace does not show what the injector did",
 		})
 	default:
 		a.settle()
@@ -143,7 +143,7 @@ func (a *Analyzer) notes(report *analyzers.Reporter, h *Host, missing, skipped [
 	}
 	if len(skipped) > 0 {
 		add(report, causeSkipped(h.Name, skipped, a.strays, a.moved), analyzers.Finding{
-			Expected: "a trace that tells what they should be", Actual: strings.Join(skipped, ", "),
+			Expected: "a trace that shows what they should be", Actual: strings.Join(skipped, ", "),
 			Message: fmt.Sprintf("host %s: not compared: %d packets of no known connection, %d packets delayed, duplicated, "+
 				"reordered or rewritten", h.Name, a.strays, a.moved),
 		})

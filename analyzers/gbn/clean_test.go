@@ -53,11 +53,11 @@ func TestCorrectEndpointsAreNotBlamed(t *testing.T) {
 			> 1-3; < rnr 1; @ 1ms; > 1-3; < ack 3`},
 		"rnr nak twice for the same send": {traffic: "send*3", cfg: timeout67ms, trace: `
 			> 1-3; < rnr 1; @ 1ms; > 1-3; < rnr 1; @ 1ms; > 1-3; < ack 3`},
-		"rnr nak in the middle of the flight hides a gap behind it": {traffic: "send send*5", cfg: timeout67ms, trace: `
+		"rnr nak in the middle of the flight hides a gap after it": {traffic: "send send*5", cfg: timeout67ms, trace: `
 			> 1-2; > 3 drop; > 4-6; < rnr 1; @ 1ms; > 1-6; < ack 1; < ack 6`},
 		"a responder gives up an answer that a repeated request supersedes": {traffic: "read*3 write*3", trace: `
 			> 1-6; @ 68ms; > 1 ; > 4; > 5 drop; > 6; < ack 6 msn=2; @ 68ms; > 1-6; < resp 1-3; < ack 6`},
-		"an atomic behind a repeated read is given up with it": {traffic: "read atomic write*3", trace: `
+		"an atomic after a repeated read is given up with it": {traffic: "read atomic write*3", trace: `
 			> 1-4; @ 68ms; > 1; > 2-4; < ack 4 msn=2; @ 68ms; > 1-5; < resp 1; < atomic 2; < ack 5`},
 		"a read": {traffic: "read*10", trace: `> 1; < resp 1-10`},
 		"a single-packet read and a write after it": {traffic: "read write*2", trace: `> 1; > 2-3; < resp 1; < ack 3`},
@@ -69,7 +69,7 @@ func TestCorrectEndpointsAreNotBlamed(t *testing.T) {
 			> 1; < resp 1-4; < resp 5 drop; @ 68ms; > 5; < resp 5`},
 		"a read request is lost and the next request shows it": {traffic: "read*5 write*2", cfg: timeout67ms, trace: `
 			> 1 drop; > 6-7; < nak 1; > 1-7; < resp 1-5; < ack 7`},
-		"an ack behind lost read responses is an implied nak": {traffic: "read*5 write*2", cfg: timeout67ms, trace: `
+		"an ack after lost read responses is an implied nak": {traffic: "read*5 write*2", cfg: timeout67ms, trace: `
 			> 1-7; < resp 1-3; < resp 4 drop; < resp 5 drop; < ack 7; > 4-7; < resp 4-5; < ack 7`},
 		"re-request crosses late responses": {traffic: "read*5", trace: `
 			> 1; < resp 1; @ 68ms; < resp 2-5; > 2; < resp 2-5`},

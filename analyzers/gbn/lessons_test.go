@@ -67,7 +67,7 @@ func TestWhatASoftwareHostKnowsFollowsFromHowLongItHeldPacketsInThisRun(t *testi
 	const after800ms = `> 1-10; < ack 5; @ 801ms; > 1-10; < ack 10`
 	const after60ms = `> 1-10; < ack 5; @ 61ms; > 1-10; < ack 10`
 	check(t, map[string]scene{
-		"it stood still for 5 s": {traffic: "write*5 write*5",
+		"it was suspended for 5 s": {traffic: "write*5 write*5",
 			cfg: held(5_000_000_000), trace: after800ms},
 		"it held packets for 20 ms at most": {traffic: "write*5 write*5",
 			cfg: held(20_000_000), want: []string{"resend-acknowledged"}, trace: after800ms},
@@ -87,7 +87,7 @@ func TestASenderOfDamagedPacketsIsNamed(t *testing.T) {
 		"an ack": {traffic: "write*3", want: []string{"icrc"},
 			trace: `> 1-3; < ack 3 badicrc; @ 68ms; > 1-3; < ack 3`},
 		"the injector's": {traffic: "write*3", trace: `> 1; > 2 badicrc corrupt; > 3; < nak 2; > 2-3; < ack 3`},
-		"behind a lone tap": {traffic: "write*3", kind: trace.KindPlain,
+		"after a lone tap": {traffic: "write*3", kind: trace.KindPlain,
 			trace: `> 1; > 2 badicrc; > 3; < nak 2; > 2-3; < ack 3`},
 		"its length proves nothing": {traffic: "write*3", kind: trace.KindPlain,
 			trace: `> 1; > 2 badicrc len=20; > 3; < nak 2; > 2-3; < ack 3`},
@@ -106,7 +106,7 @@ func TestAnAckForAnotherQueuePairIsNamed(t *testing.T) {
 
 func TestANackOfADuplicateMayNameTheNextPSN(t *testing.T) {
 	check(t, map[string]scene{
-		"the psn behind the last": {traffic: "write*10", want: []string{"nak-duplicate"}, trace: `
+		"the psn after the last": {traffic: "write*10", want: []string{"nak-duplicate"}, trace: `
 			> 1-10; < ack 10 drop; @ 68ms; > 1-10; < nak 11 msn=1; < ack 10`},
 	})
 }
@@ -212,15 +212,15 @@ func TestANakThatTheMissingRequestOutrunsIsNotOwed(t *testing.T) {
 	cfg := gbn.Config{Default: gbn.Limits{TimeoutNS: 67_108_864}}
 	soon := gbn.Config{Default: gbn.Limits{TimeoutNS: 8_192}}
 	check(t, map[string]scene{
-		"behind a read that is asked for again": {traffic: "read*9 send*9", cfg: cfg,
+		"after a read that is asked for again": {traffic: "read*9 send*9", cfg: cfg,
 			trace: readLost + `< resp 1-9; < ack 18`},
 		"it is sent all the same": {traffic: "read*9 send*9", cfg: cfg,
 			trace: readLost + `< resp 1-9; < nak 10 msn=1; > 10-18; < ack 18; < ack 18`},
 		"the gap closed before the nak was due": {traffic: "read*9 send*9", cfg: cfg,
 			trace: `> 1; < resp 1 drop; < resp 2-9; > 10 drop; > 11; > 1; > 10-18; < resp 1-9; < ack 18`},
-		"a timer expired just behind the gap": {traffic: "write*3 write*3", cfg: cfg,
+		"a timer expired just after the gap": {traffic: "write*3 write*3", cfg: cfg,
 			trace: `> 1-2; > 3 drop; @ 68ms; > 4; > 1-6; < ack 6`},
-		"behind a read that is answered slowly": {traffic: "read*3 send*3", cfg: soon,
+		"after a read that is answered slowly": {traffic: "read*3 send*3", cfg: soon,
 			trace: `> 1; > 4 drop; > 5; < resp 1; @ 9us; > 1; > 4-6; < resp 2-3; < resp 1-3; < ack 6`},
 		"the read was answered long before": {traffic: "read*3 send*3", cfg: cfg, want: []string{"nak-missing"},
 			trace: `> 1; > 4 drop; > 5-6; < resp 1-3; @ 68ms; > 4-6; < ack 6`},

@@ -28,15 +28,15 @@ func TestWhatElseExplainsAPair(t *testing.T) {
 		want  []string
 	}{
 		"the second capture may have missed a retransmission that is acknowledged": {agreed, late, nil},
-		"somebody vouches for the captures": {vouched, late,
+		"the captures are declared complete": {vouched, late,
 			[]string{"gbn.ack-beyond"}},
 		"a damaged request passed the second capture": {agreed, hurt,
 			[]string{"gbn.ack-beyond", "gbn.nak-missing"}},
-		"an ACK of what was not sent yet is no matter of losses": {agreed, more,
+		"losses do not explain an ACK of what was not sent yet": {agreed, more,
 			[]string{"gbn.ack-beyond"}},
 		"requests may be lost before two captures of which one is at a switch": {near, skip, nil},
 		"but not before the captures of two hosts":                             {hosts, skip, []string{"gbn.psn-skip"}},
-		"a second NAK is no matter of losses":                                  {near, twin, []string{"gbn.nak-repeat"}},
+		"losses do not explain a second NAK":                                   {near, twin, []string{"gbn.nak-repeat"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sc := scene{traffic: "write*3", trace: s.trace, kind: trace.KindPair}

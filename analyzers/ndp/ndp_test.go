@@ -157,7 +157,7 @@ func TestEverySeededBugIsCaughtByItsRule(t *testing.T) {
 				s.headers, s.weight = 20, 1
 			case generator.BugEarlyTimeout:
 				s.rto, s.delay = 50*clock.Microsecond, 5*clock.Microsecond
-			case generator.BugDoublePull: // shows where first windows don't fill the way there and back
+			case generator.BugDoublePull: // shows where first windows don't fill the round trip
 				s.window, s.flows = 4, incast(3, 300)
 			case generator.BugWastesPull:
 				s.window = 4

@@ -22,7 +22,7 @@ func TestASingleCaptureIsJudgedByWhatItsTapMayHaveMissed(t *testing.T) {
 		severity analyzers.Severity // "": none
 		rule     string
 	}{
-		"a request lost behind the tap is NAKed": {"! plain\n> send-only 0 ar\n> send-only 1 ar\n< nak 0 msn=0",
+		"a request lost after the tap is NAKed": {"! plain\n> send-only 0 ar\n> send-only 1 ar\n< nak 0 msn=0",
 			"", ""},
 		"an ACK of what one unseen request may be": {"! plain\n> send-only 0 ar\n< ack 1 msn=2", analyzers.Warning,
 			"gbn.ack-beyond"},

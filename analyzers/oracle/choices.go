@@ -43,7 +43,7 @@ func Choices() []Choice {
 		{"requester", "At rest everything is acknowledged, or a retry counter is used up.", "9.7.1; 9.9.2.1.1"},
 
 		{"responder", "Requests are executed in PSN order. Responses keep the order of their requests. Serving requests " +
-			"one after the other stands for any pipeline, which looks the same as receiving each a little later.",
+			"one after the other covers any pipeline, which looks the same as receiving each a little later.",
 			"9.7.4.1.1; 9.7.5.1.1"},
 		{"responder", "A request with AckReq is acknowledged, by an ACK with its PSN or a later one, or by any later " +
 			"response. ACKs that nobody asked for are allowed: with the latest PSN executed.", "9.7.5.1; 9.7.5.1.2"},

@@ -73,7 +73,7 @@ var handWritten = []judged{
 		< ack 1 msn=2
 		> send-only 1 ar
 		< ack 1 msn=2`, [2]Verdict{}},
-	{"an acknowledgement behind a READ is an implied NAK", "9.7.5.1.2; 9.7.6.1.1", `
+	{"an acknowledgement after a READ is an implied NAK", "9.7.5.1.2; 9.7.6.1.1", `
 		! closed retry=7 rnr-retry=7
 		> read-request 0+1
 		> write-only 1 ar
@@ -94,7 +94,7 @@ var handWritten = []judged{
 		! closed retry=1 rnr-retry=7 T=10
 		0 > write-only 0 ar drop
 		20 > write-only 0 ar drop`, [2]Verdict{}},
-	{"plain capture: a loss behind the tap", "docs/internals/architecture.md", `
+	{"plain capture: a loss after the tap", "docs/internals/architecture.md", `
 		! plain
 		> write-only 0 ar
 		> write-only 1 ar
@@ -169,13 +169,13 @@ var handWritten = []judged{
 		> send-first 0 ar
 		> read-request 1+1
 		< ack 0 msn=1`, [2]Verdict{Violation, Violation}},
-	{"no wait behind an RNR NAK", "9.7.5.2.8", `
+	{"no wait after an RNR NAK", "9.7.5.2.8", `
 		0 > send-only 0 ar
 		1 > send-only 1 ar
 		2 < ack 0 msn=1
 		3 < rnr 1 msn=1
 		5 > send-only 1 ar`, [2]Verdict{Possible, Possible}}, // perhaps a timeout that crossed the RNR NAK
-	{"no wait behind an RNR NAK that it has certainly received", "9.7.5.2.8", `
+	{"no wait after an RNR NAK that it has certainly received", "9.7.5.2.8", `
 		! T=100 H=5
 		0 > send-only 0 ar
 		2 < rnr 0 msn=0
@@ -188,7 +188,7 @@ var handWritten = []judged{
 	{"gives up without a retry", "9.9.2.1.1", `
 		! closed retry=2 rnr-retry=7 T=100
 		> send-only 0 ar drop`, [2]Verdict{Violation, Possible}},
-	{"sends behind a fatal NAK that it has received", "10.3.1", `
+	{"sends after a fatal NAK that it has received", "10.3.1", `
 		! T=1000 H=10
 		0 > send-only 0 ar
 		1 < nak-acc 0 msn=0
@@ -221,7 +221,7 @@ var handWritten = []judged{
 	{"acknowledges what was lost", "9.7.5.1.1", `
 		> send-only 0 ar drop
 		< ack 0 msn=1`, [2]Verdict{Possible, Violation}},
-	{"acknowledges what was lost behind a plain tap", "9.7.5.1.1", `
+	{"acknowledges what was lost after a plain tap", "9.7.5.1.1", `
 		! plain
 		> send-only 0 ar
 		< ack 1 msn=2`, [2]Verdict{Possible, Warning}},
@@ -295,7 +295,7 @@ var handWritten = []judged{
 		< atomic-ack 0 msn=1 va=7 drop
 		> fetch-add 0
 		< atomic-ack 0 msn=1 va=8`, [2]Verdict{Possible, Violation}},
-	{"answers behind a fatal NAK", "10.3.1", `
+	{"answers after a fatal NAK", "10.3.1", `
 		> send-only 0 ar
 		> send-only 1 ar
 		< nak-op 0 msn=0
@@ -307,7 +307,7 @@ var handWritten = []judged{
 		> send-only 0 ar
 		< ack 0 msn=1
 		< rnr 0 msn=1`, [2]Verdict{Possible, Violation}},
-	{"a sequence NAK behind an RNR NAK", "9.7.5.2.8", `
+	{"a sequence NAK after an RNR NAK", "9.7.5.2.8", `
 		> send-only 0 ar
 		< rnr 0 msn=0
 		> send-only 1 ar

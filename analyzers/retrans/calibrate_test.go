@@ -28,7 +28,7 @@ func TestCalibrationMeasuresWholeRoundTripsOnly(t *testing.T) {
 		{"a lost ACK starts nothing", "0 > only 1\n 2 < ack 1 drop\n 3 > only 2", nil},
 		{"a NAK starts nothing", "0 > only 1\n 2 < nak 1\n 3 > only 2", nil},
 		{"an ACK of a part starts nothing", "0 > first 1\n 1 > last 2\n 2 < ack 1\n 3 > only 3", nil},
-		{"a repetition is no new request", "0 > only 1\n 2 < ack 1\n 3 > only 1\n 4 > only 2", nil},
+		{"a repetition is not a new request", "0 > only 1\n 2 < ack 1\n 3 > only 1\n 4 > only 2", nil},
 		{"the second request after an ACK is not its consequence", "0 > only 1\n 2 < ack 1\n 3 > only 2\n 4 > only 3",
 			trips{requester: {1000}}},
 		{"the responder's requests are answered by the requester", "0 < only 1 ar\n 3 > ack 1\n 4 < only 2",

@@ -187,7 +187,7 @@ func TestBoundsOfRNRAndOfRetries(t *testing.T) {
 	}{
 		{"as long as the RNR NAK asks", exact, 11_000, rnr(certain), ""},
 		{"1 ns less", exact, 10_999, rnr(certain), "rnr-early"},
-		{"a NAK from before the progress may be behind it", exact, 10_999,
+		{"a NAK from before the progress may be after it", exact, 10_999,
 			rnr(both(certain, func(s *rounds.Step) { s.Carried = true })), ""},
 		{"an unknown timeout may be", unknown, 10_999, rnr(nil), "note rnr-early"},
 		{"uncertain, and T has not passed", exact, knownT + 499, rnr(long), "rnr-early"},

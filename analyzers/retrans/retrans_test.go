@@ -113,7 +113,7 @@ func TestMeasures(t *testing.T) {
 			},
 		},
 		{
-			name: "a packet lost behind an earlier loss is repaired by that one's NACK",
+			name: "a packet lost after an earlier loss is repaired by that one's NACK",
 			text: `
 				0 > first 1
 				1 > mid 2 drop
@@ -171,7 +171,7 @@ func TestMeasures(t *testing.T) {
 				"retrans.timer-restarts": {1}},
 		},
 		{
-			name: "timeouts behind a NACK that made the requester forget the loss repair nothing, but are counted",
+			name: "timeouts after a NACK that made the requester forget the loss repair nothing, but are counted",
 			text: `
 				0 > first 1 drop
 				1 > mid 2
@@ -363,7 +363,7 @@ func TestJudges(t *testing.T) {
 			text: "0 > first 1\n 1 > mid 2\n 2 > last 3 ar drop\n 65000 < ack 2\n 67200 > last 3 ar",
 		},
 		{
-			name: "an ACK that may still be on its way is no progress",
+			name: "an ACK that may still be in flight is not progress",
 			cfg:  exact,
 			text: "0 > first 1\n 1 > mid 2 ar\n 66 < ack 2\n 66.5 > first 1\n",
 		},
@@ -390,7 +390,7 @@ func TestJudges(t *testing.T) {
 			want: []string{"warning retrans.timeout-late"},
 		},
 		{
-			name: "a restart that a NAK may have caused is no early timeout",
+			name: "a restart that a NAK may have caused is not an early timeout",
 			cfg:  exact,
 			text: "0 > first 1 drop\n 1 > last 2 ar\n 3 < nak 1\n 6 > first 1",
 		},
@@ -477,7 +477,7 @@ func TestJudges(t *testing.T) {
 			want: []string{"violation retrans.rnr-retry-exceeded"},
 		},
 		{
-			name: "a READ repeated after an out-of-order response is no timeout",
+			name: "a READ repeated after an out-of-order response is not a timeout",
 			cfg:  exact,
 			text: "0 > read 1+3\n 1 < resp 1 drop\n 2 < resp 2\n 3 > read 1+3\n 4 < resp 3\n 5 < resp 1",
 		},

@@ -65,7 +65,7 @@ func TestSteps(t *testing.T) {
 			want: []string{"", "", "again restart duplicate by timeout for certain", "again repair", "progress"},
 		},
 		{
-			name: "a timeout that crosses the ACK starts behind it",
+			name: "a timeout that crosses the ACK starts after it",
 			text: "0 > only 1 ar\n 1 < ack 1\n 1.5 > only 1 ar",
 			want: []string{"", "progress", "again restart repair duplicate by timeout"},
 		},

@@ -211,7 +211,7 @@ func (a *Analyzer) checkOrder(e *entry, o *sai.Observation) {
 	key := orderKey{e.Port, o.Port, queue}
 	if last, ok := a.order[key]; ok && e.TimePS < last && e.settings == e.other {
 		a.violate(causeOrder(a.what(e, o), last-e.TimePS), o, e, "after the copies of packets that arrived before",
-			fmt.Sprintf("behind that of a packet that arrived %s later", clock.Duration(last-e.TimePS).Text()))
+			fmt.Sprintf("after that of a packet that arrived %s later", clock.Duration(last-e.TimePS).Text()))
 	}
 	a.order[key] = max(a.order[key], e.TimePS)
 	if a.config.Strict && queue < queues && !a.ports[o.Port].shaped[queue] {

@@ -108,7 +108,7 @@ func (a *Analyzer) describe() {
 	}
 	source := "the run's entries"
 	if h.pairs > 0 {
-		source = "the capture behind the switch"
+		source = "the capture after the switch"
 	}
 	words := []string{}
 	for dscp := range uint8(64) {

@@ -92,7 +92,7 @@ func TestReactionsToTrimmedHeaders(t *testing.T) {
 			with(whole, []seen{after(1_000_000, data(middle, 1)), data(last, 2), answer(ok, 2)}), nil},
 		{"nothing is demanded of an unknown device", trace.TrimReactionUnknown,
 			with(whole, []seen{after(1_000_000, data(middle, 1)), data(last, 2), answer(ok, 2)}), nil},
-		{"a NAK for the packet behind is wrong", trace.TrimAnswered, with(whole, []seen{answer(nak, 2), data(last, 2)}),
+		{"a NAK for the packet after is wrong", trace.TrimAnswered, with(whole, []seen{answer(nak, 2), data(last, 2)}),
 			[]string{"trim.nack-psn"}},
 		{"two NAKs for one header are wrong", trace.TrimAnswered,
 			with(whole, []seen{answer(nak, 1), answer(nak, 1)}, retransmitted), []string{"trim.nack-repeat"}},

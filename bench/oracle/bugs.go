@@ -349,7 +349,7 @@ func writeReasons(out io.Writer, l bugLine) {
 const bugsHead = `# Seeded bugs through captures
 
 Which bugs of [bugs.md](bugs.md) a capture shows. The test of each bug runs on the virtual testbed with NICs of profile
-spec, once with the bug and once without; ` + "`candela analyze`" + ` judges what the taps saw, told the timeout, the
+spec, once with the bug and once without; ` + "`candela analyze`" + ` judges what the taps saw, given the timeout, the
 retry counts and the MTU. Without the bug no view may give a violation (but for accepts-opcode-sequence and
 accepts-dma-length, in whose tests the switch rewrites packets). Made by ` + "`make bug-views`" + `; a test makes some
 of the lines again.

@@ -43,7 +43,7 @@ func TestApplyEditsTheForwardedCopyOnly(t *testing.T) {
 			equal(t, "truncated", p.Truncated(), true)
 			equal(t, "IP length", p.IP.Length, uint16(1068))
 		}, 14 + 64, false},
-		{"trim updates lengths and DSCP if told", trim(64, 9, all), func(t *testing.T, p *packet.Packet) {
+		{"trim updates lengths and DSCP if the flags say so", trim(64, 9, all), func(t *testing.T, p *packet.Packet) {
 			equal(t, "truncated", p.Truncated(), false)
 			equal(t, "lengths", [2]uint16{p.IP.Length, p.UDP.Length}, [2]uint16{64, 44})
 			equal(t, "DSCP", p.IP.DSCP(), uint8(9))

@@ -23,7 +23,7 @@ func TestSoftwareActionsTellTheOwnerHowThePacketLeaves(t *testing.T) {
 		{"rewrite", p4.NewAction(p4.ActionRewrite, uint64(packet.RewriteDSCP), 46), trace.EventRewrite, pipeline.Forward{},
 			false},
 		{"corrupt_payload", p4.NewAction(p4.ActionCorruptPayload, 1023, 1), trace.EventCorrupt, pipeline.Forward{}, false},
-		{"corrupt_payload behind the payload finds nothing", p4.NewAction(p4.ActionCorruptPayload, 1024, 1), trace.EventNone,
+		{"corrupt_payload after the payload finds nothing", p4.NewAction(p4.ActionCorruptPayload, 1024, 1), trace.EventNone,
 			pipeline.Forward{}, true},
 		{"rewrite of a header that the packet lacks finds nothing",
 			p4.NewAction(p4.ActionRewrite, uint64(packet.RewriteMSN), 1), trace.EventNone, pipeline.Forward{}, true},

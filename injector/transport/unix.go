@@ -157,7 +157,7 @@ func (s *socket) admits(p process) bool {
 func (s *socket) caller(conn net.Conn) (name string, err error) {
 	c, ok := conn.(*net.UnixConn)
 	if !ok {
-		return "", fmt.Errorf("a %T is no unix socket", conn)
+		return "", fmt.Errorf("a %T is not a unix socket", conn)
 	}
 	p, err := peerOf(c)
 	if err != nil {
@@ -256,7 +256,7 @@ func dialUnix(ctx context.Context, path string) (net.Conn, error) {
 	}
 	u, ok := conn.(*net.UnixConn)
 	if !ok {
-		return nil, errors.Join(fmt.Errorf("a %T is no unix socket", conn), conn.Close())
+		return nil, errors.Join(fmt.Errorf("a %T is not a unix socket", conn), conn.Close())
 	}
 	p, err := peerOf(u)
 	if err == nil && !p.trusted() {

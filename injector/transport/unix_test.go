@@ -84,7 +84,7 @@ func callAs(t *testing.T, uid, gid int, path string) string {
 func anotherUser(t *testing.T, uid, gid int, what, path string) *exec.Cmd {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		t.Skip("SKIP-root: only root can be somebody else")
+		t.Skip("SKIP-root: only root can become another user")
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -179,7 +179,7 @@ func TestAGroupMayBeLetIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := callAs(t, user, user, path); got == "<nil>" {
-		t.Error("somebody else who may connect is served")
+		t.Error("another user who may connect is served")
 	}
 	if _, _, err := transport.Listen("unix:"+path+"2", transport.ServerConfig{Group: "no-such-group"}); err == nil {
 		t.Error("an unknown group is accepted")

@@ -101,7 +101,7 @@ func napiThreads(name string) ([]int, error) {
 			return threads, err
 		}
 		if time.Now().After(deadline) {
-			return nil, fmt.Errorf("interface %q has no thread napi/%s-* %v after it was told to use threads", name, name,
+			return nil, fmt.Errorf("interface %q has no thread napi/%s-* %v after threads were enabled", name, name,
 				napiWait)
 		}
 	}

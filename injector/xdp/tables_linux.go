@@ -178,7 +178,7 @@ func (d *Datapath) egress(a p4.Action) (uint32, error) {
 	case p4.ActionFlood, p4.ActionNoAction:
 		return floodPort, nil
 	}
-	return 0, fmt.Errorf("action %d is no forwarding", a.ID)
+	return 0, fmt.Errorf("action %d is not a forwarding action", a.ID)
 }
 
 func (d *Datapath) setFlow(table uint32, k p4.Key, a p4.Action) error {

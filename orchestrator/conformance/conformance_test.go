@@ -286,7 +286,7 @@ func TestReportsNameEveryRule(t *testing.T) {
 		t.Errorf("JSON (-written +read):\n%s", diff)
 	}
 	if r.OK() || !strings.Contains(md.String(), "## Failures") {
-		t.Error("a NIC that NAKs twice is no conforming one")
+		t.Error("a NIC that NAKs twice does not conform")
 	}
 }
 
@@ -358,7 +358,7 @@ func TestADeviceWhoseRunsComeToNoEndIsNotQualified(t *testing.T) {
 		t.Fatal(err)
 	}
 	if report.Breached() || report.Passed == 0 {
-		t.Fatalf("%d rules failed, %d passed: the other runs should be those of a sound NIC", report.Failed, report.Passed)
+		t.Fatalf("%d rules failed, %d passed: the other runs should be those of a compliant NIC", report.Failed, report.Passed)
 	}
 	if report.OK() || len(report.Broken) != 1 || !strings.Contains(report.Broken[0].Reason, "kernel panic") {
 		t.Errorf("OK %v, broken runs %v; want one, which forbids to call the device qualified", report.OK(), report.Broken)

@@ -18,7 +18,7 @@ type Report struct {
 	Schema  string   `json:"schema"`
 	Version string   `json:"version"` // of the tool
 	Profile string   `json:"profile"`
-	Device  string   `json:"device,omitempty"` // if it is no model; Profile has the defaults that it was tried with
+	Device  string   `json:"device,omitempty"` // if it is not a model; Profile has the defaults that it was tried with
 	Bugs    []string `json:"bugs,omitempty"`
 	// Peer is the profile of the other side if two were tested together, Role the side of Profile.
 	Peer   string `json:"peer,omitempty"`

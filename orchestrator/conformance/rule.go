@@ -55,7 +55,7 @@ type Bound string
 // Latencies that can be bounded.
 const (
 	Unbounded     Bound = ""
-	NAKBound      Bound = "nak"      // from the first packet behind a gap to the NAK
+	NAKBound      Bound = "nak"      // from the first packet after a gap to the NAK
 	ReactionBound Bound = "reaction" // from the NAK to the retransmission
 )
 

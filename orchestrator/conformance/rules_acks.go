@@ -25,7 +25,7 @@ var acknowledgeRules = []Rule{
 	},
 	{
 		ID: "ack-not-beyond-gap", Clause: "9.7.5.1.2", Verbs: []string{"write"},
-		Statement: "Nothing behind a gap is acknowledged.",
+		Statement: "Nothing after a gap is acknowledged.",
 		Stimulus:  "a loss with 195 packets after it", Test: "nak-held",
 		Evidence: []Evidence{events(), transition("responder: * + discarded -> *")},
 		Judges:   []string{"gbn.ack-beyond"},

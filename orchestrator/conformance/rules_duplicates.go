@@ -98,7 +98,7 @@ var duplicateRules = []Rule{
 	{
 		ID: "read-wrap-restart", Clause: "9.4.4", Verbs: []string{"read"},
 		Statement: "A READ that crosses the wrap is repeated like any other.",
-		Stimulus:  "a response behind the wrap is lost", Test: "read-wrap",
+		Stimulus:  "a response after the wrap is lost", Test: "read-wrap",
 		Evidence: []Evidence{events(), seen(seenWrap), restart("implied NAK")},
 		Judges:   []string{"gbn.read-restart", "gbn.read-unexpected"},
 	},

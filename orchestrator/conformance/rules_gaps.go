@@ -35,7 +35,7 @@ var gapRules = []Rule{
 	{
 		ID: "nak-sequence-read", Clause: "9.7.4.1.1", Verbs: []string{"read"},
 		Statement: "A READ request received out of order is answered by a PSN sequence error NAK.",
-		Stimulus:  "a lost READ request with another one behind it", Test: "read-request-loss",
+		Stimulus:  "a lost READ request with another one after it", Test: "read-request-loss",
 		Evidence: []Evidence{events(), transition("responder: gap + nack -> nacked")},
 		Judges:   []string{"gbn.nak-missing", "gbn.nak-psn"},
 	},
@@ -99,7 +99,7 @@ var gapRules = []Rule{
 	{
 		ID: "retransmit-mixed", Clause: "9.7.6.1.1", SectionOnly: true, Verbs: []string{"write", "send", "read", "atomic"},
 		Statement: "The requester goes back across requests of other kinds, too.",
-		Stimulus:  "losses with other verbs behind them", Test: "mixed-loss",
+		Stimulus:  "losses with other verbs after them", Test: "mixed-loss",
 		Evidence: []Evidence{events(), transition("requester: nacked + restart-* -> resending")},
 		Judges:   []string{"gbn.retransmit-first", "gbn.nak-unanswered", "gbn.round-gap"},
 	},
@@ -134,7 +134,7 @@ var gapRules = []Rule{
 	{
 		ID: "nak-acknowledges-before", Clause: "9.7.5.1.2", Verbs: []string{"write"},
 		Statement: "A NAK acknowledges what comes before its PSN, which is not retransmitted.",
-		Stimulus:  "a loss behind messages that were received", Test: "write-loss",
+		Stimulus:  "a loss after messages that were received", Test: "write-loss",
 		Evidence: []Evidence{events(), transition("requester: nacked + restart-nack -> resending")},
 		Judges:   []string{"gbn.resend-acknowledged"},
 	},

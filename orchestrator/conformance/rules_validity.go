@@ -87,7 +87,7 @@ var validityRules = []Rule{
 	{
 		ID: "nak-ends-responder", Clause: "9.7.5.2", SectionOnly: true, Verbs: []string{"write"},
 		Statement: "After such a NAK the responder answers nothing more.",
-		Stimulus:  "the remote key changes on the way, three packets behind it", Test: "foreign-rkey-write",
+		Stimulus:  "the remote key changes in transit, with three packets after it", Test: "foreign-rkey-write",
 		Evidence: []Evidence{events(), transition("responder: * + fatal-nak -> failed")},
 		Judges:   []string{"gbn.after-error"}, Everywhere: true,
 	},

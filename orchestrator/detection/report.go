@@ -130,7 +130,7 @@ func (r *Report) summary(b *strings.Builder) {
 			loud += min(1, len(r.Silence[i].Violated))
 			warned += min(1, len(r.Silence[i].Warned))
 		}
-		fmt.Fprintf(b, "sound profiles × examples: %d runs, %d with violations, %d with warnings\n", n, loud, warned)
+		fmt.Fprintf(b, "compliant profiles × examples: %d runs, %d with violations, %d with warnings\n", n, loud, warned)
 	}
 	if n := r.Scenarios.Scenarios; n > 0 {
 		fmt.Fprintf(b, "random scenarios: %d with %d events that fired, %d false alarms\n", n, r.Scenarios.Events,

@@ -25,13 +25,13 @@ func Obstacles() []Obstacle {
 		{
 			Transitions: `responder: failed \+ (ack|ack-again|re-ack|nack|rnr-nak|fatal-nak|atomic-ack|` +
 				`read-first|read-next|read-replay) ->`,
-			Reason: "a responder answers nothing behind its fatal NAK; a device that does violates gbn.after-error",
+			Reason: "a responder answers nothing after its fatal NAK; a device that does violates gbn.after-error",
 		},
 		{
 			Transitions: `responder: rnr \+ read-first ->`,
-			Reason: "behind an RNR NAK every request is discarded until the refused one passes again, which makes the " +
+			Reason: "after an RNR NAK every request is discarded until the refused one passes again, which makes the " +
 				"responder ready; where it " +
-				"may have come again before the RNR NAK, nobody knows what was accepted, and first responses are not told from " +
+				"may have been retransmitted before the RNR NAK, it is unknown what was accepted, and first responses do not differ from " +
 				"later ones",
 		},
 		{
@@ -41,7 +41,7 @@ func Obstacles() []Obstacle {
 		},
 		{
 			Transitions: `\+ trimmed ->`,
-			Reason:      "trimmed headers are told from damaged packets by their mark alone",
+			Reason:      "only their mark distinguishes trimmed headers from damaged packets",
 			Needs:       "roce-parameters.trim-reaction, and trim events with its DSCP",
 		},
 		{
@@ -52,7 +52,7 @@ func Obstacles() []Obstacle {
 		{
 			Transitions: `responder: (gap|nacked|rnr) \+ ahead -> gap`,
 			Reason:      "once a gap is open, what is ahead is discarded; a second gap needs the first to close unseen",
-			Needs:       "a NIC that answers a gap late, with requests behind it still on their way",
+			Needs:       "a NIC that answers a gap late, with later requests still in flight",
 		},
 	}
 	for i := range list {

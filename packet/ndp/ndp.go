@@ -118,7 +118,7 @@ func (h *Header) Parse(b []byte) error {
 	case b[2]>>4 != version:
 		return fmt.Errorf("%w: version %d, want %d", ErrForeign, b[2]>>4, version)
 	case kind < Data || kind > Pull:
-		return fmt.Errorf("%w: %v is no kind of packet", ErrForeign, kind)
+		return fmt.Errorf("%w: %v is not a kind of packet", ErrForeign, kind)
 	case flags&^flagsKnown != 0:
 		return fmt.Errorf("%w: reserved flags 0x%02x are set", ErrForeign, uint8(flags&^flagsKnown))
 	}

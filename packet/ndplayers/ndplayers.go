@@ -79,7 +79,7 @@ func (l *NDP) SerializeTo(b gopacket.SerializeBuffer, opts gopacket.SerializeOpt
 	if opts.FixLengths && h.Kind == ndp.Data && h.Flags&ndp.FlagTrimmed == 0 {
 		n := len(b.Bytes())
 		if n > 0xffff {
-			return fmt.Errorf("NDP layer: payload of %d bytes: at most 65535 can be told", n)
+			return fmt.Errorf("NDP layer: payload of %d bytes: the length field holds at most 65535", n)
 		}
 		h.Length = uint16(n)
 	}

@@ -2,6 +2,7 @@ package trace
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"candela.dev/candela/clock"
@@ -105,6 +106,18 @@ type SwitchTap struct {
 	Entropy        uint16 // path tag, or source port
 	DSCP, ECN, TTL uint8
 	Size, Original int32 // bytes without FCS, now and before trimming
+}
+
+// PacketsPerNode is how many packets a host or a switch of a network has numbers for: the ID of a packet is
+// (node, sequence) as one decimal number.
+const PacketsPerNode = 10_000_000_000
+
+// PacketText prints the ID of a packet of a network for people: "1.28" is packet 28 of host 1, "28" that of host 0.
+func PacketText(id uint64) string {
+	if id < PacketsPerNode {
+		return strconv.FormatUint(id, 10)
+	}
+	return fmt.Sprintf("%d.%d", id/PacketsPerNode, id%PacketsPerNode)
 }
 
 // What names the packet's protocol, and for NDP its kind.

@@ -7,6 +7,7 @@ import (
 	"candela.dev/candela/analyzers/cause"
 	"candela.dev/candela/clock"
 	"candela.dev/candela/sai"
+	"candela.dev/candela/trace"
 )
 
 // what is a packet that leaves the switch, and how it arrived.
@@ -23,11 +24,11 @@ func (a *Analyzer) what(e *entry, o *sai.Observation) what {
 	return what{a.who(), e, o, cause.Name(a.config.Ports[o.Port])}
 }
 
-func (w what) packet() cause.Count {
+func (w what) packet() cause.Name {
 	if w.came == nil {
-		return cause.Count(w.left.ID)
+		return cause.Name(trace.PacketText(w.left.ID))
 	}
-	return cause.Count(w.came.ID)
+	return cause.Name(trace.PacketText(w.came.ID))
 }
 
 func (w what) at() cause.Instant { return instant(w.left.TimePS) }

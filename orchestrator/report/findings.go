@@ -170,7 +170,7 @@ func (t *textReport) finding(g group) {
 	t.optional(4, label("where"), strings.TrimSpace(t.place(f)))
 	t.optional(4, label("on"), prefixed(t.flowWord()+" ", connectionList(g)))
 	if len(f.Packets) > 1 {
-		t.optional(4, label("packets"), packetList(f.Packets))
+		t.optional(4, label("packets"), t.packetList(f.Packets))
 	}
 	t.around(f)
 }
@@ -190,7 +190,7 @@ func (t *textReport) place(f *Finding) string {
 		fmt.Fprintf(&b, "  %s %d", t.flowWord(), f.Connection)
 	}
 	if len(f.Packets) > 0 {
-		fmt.Fprintf(&b, "  t=%s  %s %s", t.instant(f.TimeNS), t.packetWord(), packetNumber(f.Packets[0]))
+		fmt.Fprintf(&b, "  t=%s  %s %s", t.instant(f.TimeNS), t.packetWord(), t.packetNumber(f.Packets[0]))
 	}
 	return b.String()
 }
@@ -202,7 +202,7 @@ func (t *textReport) optional(indent int, label cell, text string) {
 }
 
 // packetList names packets by number, the first few.
-func packetList(ids []uint64) string {
+func (r *Report) packetList(ids []uint64) string {
 	var b strings.Builder
 	for i, id := range ids {
 		if i == maxPacketIDs {
@@ -212,7 +212,7 @@ func packetList(ids []uint64) string {
 		if i > 0 {
 			b.WriteByte(' ')
 		}
-		b.WriteString(packetNumber(id))
+		b.WriteString(r.packetNumber(id))
 	}
 	return b.String()
 }

@@ -311,7 +311,7 @@ func (p *page) findings(t *textReport) {
 			v.Class = strings.ReplaceAll(v.Word, " ", "-")
 		}
 		if len(f.Packets) > 1 {
-			v.Packets = packetList(f.Packets)
+			v.Packets = p.packetList(f.Packets)
 		}
 		return v
 	}

@@ -8,6 +8,7 @@ import (
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/clock"
+	"candela.dev/candela/trace"
 )
 
 // Journey is the packets of a finding of a test of a switch, hop by hop. It is drawn as a ladder and listed.
@@ -218,7 +219,7 @@ func (v *journeyView) rows(r *Report, j *Journey) int {
 // row draws a hop. What a switch did to the packet is below the arrow, where nothing crosses it.
 func (v *journeyView) row(h *Hop, y int, time string) journeyRow {
 	row := journeyRow{Ports: h.ports(), Tall: ladderRow}
-	row.Y, row.Time, row.ID, row.Text = float64(y), time, packetNumber(h.ID), h.What
+	row.Y, row.Time, row.ID, row.Text = float64(y), time, "#"+trace.PacketText(h.ID), h.What
 	row.Class, row.Accused = h.Class, h.Accused
 	from := v.Lanes[h.From].X
 	var mark strings.Builder
@@ -282,7 +283,7 @@ func (j *Journey) hopView(r *Report, i int, prefix string) hopView {
 		return fmt.Sprintf("%s port %d", j.Lanes[lane], port)
 	}
 	v := hopView{
-		Anchor: fmt.Sprintf("%s-h%d", prefix, i+1), ID: packetNumber(h.ID), Time: r.instant(h.SentNS),
+		Anchor: fmt.Sprintf("%s-h%d", prefix, i+1), ID: "#" + trace.PacketText(h.ID), Time: r.instant(h.SentNS),
 		Exact: fmt.Sprintf("sent at %s ns", grouped(h.SentNS)), Way: place(h.From, h.FromPort), What: h.What, Fate: h.Fate,
 		Class: h.Class, Accused: h.Accused, Gap: h.Gap,
 	}

@@ -17,6 +17,7 @@ func travelled() *Report {
 			Packets: []uint64{7}, TimeNS: 9000, Headline: "Receiver did not NACK data 1."}}
 		r.Findings = append(r.Findings, f)
 	}
+	r.Findings[0].Packets[0] = 1110000000007 // packet 7 of host 111
 	r.Journeys = []Journey{{Finding: 1, FoundNS: 9000, Lanes: []string{"host 1", "<b>leaf</b>", "host 0"},
 		Before: "taps/before.pcap", Behind: "taps/behind.pcap", Omitted: 2, Hops: []Hop{
 			{ID: 7, What: "data 1", Class: "data", From: 0, To: 1, FromPort: None, ToPort: 3, SentNS: 1000, ArrivedNS: 1500,
@@ -35,7 +36,7 @@ func TestAFindingOfASwitchTestIsDrawnAndListed(t *testing.T) {
 	page := html(t, travelled())
 	for _, want := range []string{
 		"Packet by packet, host 1 and host 0", "&lt;b&gt;leaf&lt;/b&gt;", `id="f1-h2"`, "host 1 → &lt;b&gt;leaf&lt;/b&gt; port 3",
-		"cut to 64 B", "data 2, dropped: tail", "⋮ finding, t=9 us", "⋮ hops left out", "and 2 more hops",
+		"packet #111.7", "cut to 64 B", "data 2, dropped: tail", "⋮ finding, t=9 us", "⋮ hops left out", "and 2 more hops",
 		`data-copy="frame.number in {4..5}"`, `data-copy="frame.number in {5}"`, "before 4", "behind 5",
 	} {
 		if !strings.Contains(page, want) {

@@ -85,6 +85,14 @@ type Step struct {
 	Skipped int  // instead of a packet: so many are left out here
 }
 
+// packetNumber prints the number of a packet as reports of its kind do.
+func (r *Report) packetNumber(id uint64) string {
+	if r.PacketIDs == "packet" {
+		return "#" + trace.PacketText(id)
+	}
+	return packetNumber(id)
+}
+
 // packetNumber prints Record.ID as trace show does: "#12", and "#+12" for a frame of the second of a pair of captures.
 func packetNumber(id uint64) string {
 	if id >= trace.PairSecond {

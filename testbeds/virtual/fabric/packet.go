@@ -115,7 +115,7 @@ func (k Kind) String() string {
 // decimal digits, below 2⁵³ so that every reader of JSON has it whole. Hosts are the nodes from 0, then come switches.
 type identities struct{ last uint64 }
 
-const perNode = 10_000_000_000
+const perNode = trace.PacketsPerNode
 
 // PacketID returns the ID of a packet that a host sent: it counts its packets from 1.
 func PacketID(h HostID, sequence uint64) uint64 { return uint64(h)*perNode + sequence }

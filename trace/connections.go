@@ -61,6 +61,7 @@ type Connections struct {
 
 	all   []Connection
 	flows flowTable
+	uses  map[int][]use // of inferred connections whose queue pairs were used again
 }
 
 const (

@@ -294,6 +294,7 @@ type Decoder struct {
 	srcPort   uint16  // UDP, of the last frame, where key is wanted
 	wantsKey  bool
 	scratch   []byte // a frame being repaired, for iCRC
+	reused    *reused
 }
 
 // NewDecoder returns a decoder of frames in a format other than auto. connections may be nil: no frame then has a flow.
@@ -304,6 +305,7 @@ func NewDecoder(format Format, connections *Connections, withICRC bool) *Decoder
 		d.port = LuminaPort
 	}
 	d.wantsKey = connections == nil || format != FormatMirror
+	d.reused = newReused(connections)
 	return d
 }
 
@@ -376,6 +378,9 @@ func (d *Decoder) fill(t *template, f *Frame, r *Record) error {
 
 // complete adds what the frame's place in the capture says.
 func (d *Decoder) complete(s *span, f *Frame, r *Record) error {
+	if d.reused != nil {
+		d.reused.resolve(r)
+	}
 	if d.format == FormatPlain {
 		r.ID, r.TimeNS = f.Number, f.TimeNS
 	} else if err := d.decodeMirror(f.Data, s, r); err != nil {

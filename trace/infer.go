@@ -28,6 +28,7 @@ type Inference struct {
 	last    int // half of lastKey
 	tooMany bool
 	assumed bool // the MTU of some connection was not shown
+	records int64
 
 	elsewhere []Connection // of which another capture shows both directions
 
@@ -58,6 +59,7 @@ type half struct {
 	reads         []askedRead      // the latest READs, in a ring
 	readCount     uint32           // READs ever
 	clashed       int64            // READ responses that are not those of the READ at their PSN
+	asks, answers strands          // PSNs of requests and of responses
 }
 
 // readStep is a READ request of more than one packet of the smallest MTU.
@@ -97,12 +99,13 @@ func (inf *Inference) add(key flowKey, r *Record) {
 	}
 	h := &inf.halves[inf.last]
 	h.packets++
+	inf.records++
 	switch {
 	case r.Opcode == packet.CNP:
 		h.cnps++
 		return
 	case r.Opcode.IsRequest():
-		h.request(r)
+		h.request(r, inf.records)
 	default:
 		inf.response(h, r)
 	}
@@ -134,7 +137,7 @@ func (inf *Inference) find(key flowKey) int {
 	return i
 }
 
-func (h *half) request(r *Record) {
+func (h *half) request(r *Record, n int64) {
 	span := 1
 	if r.Opcode == packet.ReadRequest {
 		span = max(1, (int(min(r.DMALen, 1<<31))+mtus[0]-1)/mtus[0])
@@ -143,6 +146,9 @@ func (h *half) request(r *Record) {
 	end := r.PSN.Add(span - 1)
 	h.step(r)
 	h.remember(r)
+	if s := h.asks.extend(r.PSN, end, n); s != nil && s.low == r.PSN {
+		s.starts = r.Opcode.Starts()
+	}
 	switch {
 	case !h.requests:
 		h.requests, h.lowPSN, h.highPSN, h.firstStarts = true, r.PSN, end, r.Opcode.Starts()
@@ -257,6 +263,10 @@ func (inf *Inference) response(h *half, r *Record) {
 		h.firstResponse = r.PSN
 	}
 	h.responses++
+	positive := r.Opcode != packet.Acknowledge || r.Syndrome.IsAck()
+	if s := h.answers.extend(r.PSN, r.PSN, inf.records); s != nil && positive {
+		s.positive = true
+	}
 	switch {
 	case len(h.candidates) == 1:
 		o := &inf.halves[h.candidates[0]]

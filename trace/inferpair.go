@@ -32,6 +32,7 @@ func (inf *Inference) Connections() (*Connections, []string, error) {
 		return nil, p.notes, err
 	}
 	c.Inferred = true
+	p.reuse(c)
 	return c, p.notes, nil
 }
 
@@ -270,7 +271,7 @@ func (p *pairing) describeStart(i int, c *Connection, toward, back *half) {
 		p.note("connection %d: only one direction was captured, the requester's; its responder is not judged, and the "+
 			"requester is judged by its packets alone", c.Index)
 	}
-	if n := toward.misfits + back.misfits; n > 0 {
+	if n := toward.misfits + back.misfits; n > 0 && (p.agreed[i] != nil || uses(toward, back) == nil) {
 		p.note("connection %d: %d answers carry PSNs that were not asked for", c.Index, n)
 	}
 }

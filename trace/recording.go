@@ -24,8 +24,9 @@ type recording struct {
 	timeNS    int64       // of the packet before
 	full      bool
 
-	lastFrame uint64 // the capture continues after it
-	clock     TimeUnwrapper
+	connections *Connections // if they were inferred
+	lastFrame   uint64       // the capture continues after it
+	clock       TimeUnwrapper
 }
 
 // oddRecord is one without a template.
@@ -154,6 +155,7 @@ func (p *recording) templated(r *Record, index int, t *template) int {
 func (p *recording) finish(d *Decoder, c *Connections) {
 	p.templates = d.templates.list
 	if d.flows == nil {
+		p.connections = c
 		for i := range p.templates {
 			t := &p.templates[i]
 			t.record.Flow = c.flows.find(&t.key)
@@ -173,11 +175,12 @@ type replay struct {
 	id       uint64
 	timeNS   int64
 	nextOdd  int
+	reused   *reused
 }
 
 // forEach calls fn for every recorded packet.
 func (p *recording) forEach(ctx context.Context, withICRC bool, fn func(*Record) error) error {
-	s := replay{recording: p, withICRC: withICRC}
+	s := replay{recording: p, withICRC: withICRC, reused: newReused(p.connections)}
 	var r Record
 	n := 0
 	for _, words := range p.chunks {
@@ -196,7 +199,7 @@ func (p *recording) forEach(ctx context.Context, withICRC bool, fn func(*Record)
 
 // forEachBatch adds every recorded packet to b.
 func (p *recording) forEachBatch(ctx context.Context, withICRC bool, b *batcher) error {
-	s := replay{recording: p, withICRC: withICRC}
+	s := replay{recording: p, withICRC: withICRC, reused: newReused(p.connections)}
 	n := 0
 	for _, words := range p.chunks {
 		for len(words) > 0 {
@@ -239,6 +242,9 @@ func (s *replay) next(words []uint64, r *Record) int {
 		}
 	}
 	s.id, s.timeNS = r.ID, r.TimeNS
+	if s.reused != nil {
+		s.reused.resolve(r)
+	}
 	if !s.withICRC {
 		r.ICRC = packet.ICRCNotCheckable
 	}

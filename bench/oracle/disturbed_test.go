@@ -42,7 +42,7 @@ func TestASecondNakBesideASwitchThatCopiesFramesIsStillBlamed(t *testing.T) {
 				t.Fatal(err)
 			}
 			if i == 0 && tc.first || i == 1 && tc.second {
-				repeatNak(t, path, tc.id)
+				repeatNak(t, path, tc.id, false)
 			}
 		}
 		outcome, err := orchestrator.Analyze(t.Context(), o)
@@ -131,7 +131,8 @@ func seal(ip []byte) {
 	binary.LittleEndian.PutUint32(ip[icrc:], packet.ComputeICRC(ip[:icrc]))
 }
 
-// changeAck makes a late ACK of a capture, in each of its frames (or the one with that identification), count 1000 messages.
+// changeAck makes a late ACK of a capture, or the one with that identification, count 1000 messages in each of its
+// frames.
 func changeAck(t *testing.T, path string, id []byte) []byte {
 	t.Helper()
 	b, err := os.ReadFile(path)
@@ -158,28 +159,28 @@ func changeAck(t *testing.T, path string, id []byte) []byte {
 	return id
 }
 
-// repeatNak repeats the first NAK of a capture 100 ns later, with that added to its identification.
-func repeatNak(t *testing.T, path string, id uint16) {
+// repeatNak repeats the first or last NAK of a capture 100 ns later, with that added to its identification.
+func repeatNak(t *testing.T, path string, id uint16, last bool) {
 	t.Helper()
 	b, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole := len(b)
-	records(b, func(at, end int, frame []byte) bool {
+	whole, out := b, b
+	records(whole, func(at, end int, frame []byte) bool {
 		if packet.Opcode(frame[bthAt]) != packet.Acknowledge ||
 			packet.Syndrome(frame[bthAt+packet.BTHLen]) != packet.SyndromeNakSequence {
 			return true
 		}
-		repeated := slices.Clone(b[at:end])
+		repeated := slices.Clone(whole[at:end])
 		binary.LittleEndian.PutUint32(repeated[4:], binary.LittleEndian.Uint32(repeated[4:])+100)
 		ip := repeated[recordHeader+packet.EthernetLen:]
 		binary.BigEndian.PutUint16(ip[4:], binary.BigEndian.Uint16(ip[4:])+id)
 		seal(ip)
-		b = slices.Concat(b[:end], repeated, b[end:])
-		return false
+		out = slices.Concat(whole[:end], repeated, whole[end:])
+		return last
 	})
-	if err := os.WriteFile(path, b, 0o600); err != nil || len(b) == whole {
+	if err := os.WriteFile(path, out, 0o600); err != nil || len(out) == len(whole) {
 		t.Fatal("no NAK in", path, err)
 	}
 }
@@ -194,6 +195,43 @@ func TestSessionsBesideASwitchThatCopiesFramesPass(t *testing.T) {
 		args := []string{"check", "-view", tc.view, "-seed", tc.seed, "-count", "1", "-limit", "0", "-packets", "200"}
 		if status := run(args, &out, &out); status != 0 {
 			t.Errorf("%s, seed %s: status %d:\n%s", tc.view, tc.seed, status, out.String())
+		}
+	}
+}
+
+// TestASecondNakOnAQueuePairThatIsUsedAgainIsStillBlamed has a queue pair that is reset and used once more with another
+// initial PSN. Nobody is blamed for that; a NAK that is sent twice in its second use is.
+func TestASecondNakOnAQueuePairThatIsUsedAgainIsStillBlamed(t *testing.T) {
+	s := traffic.NewSession(13, traffic.Options{Connections: 1, Packets: 200, Reopened: true, Scenario: traffic.Scenario{
+		Packets: 6, Window: 12, Reads: 2, Verbs: traffic.Write, Loss: 0.03, DelayMin: 300, DelayMax: 900, Transit: 500,
+		ProcessMax: 900, TimeoutNS: 4096 << 8, Retry: 7, RNRRetry: 7,
+	}})
+	for _, guilty := range []bool{false, true} {
+		dir := t.TempDir()
+		o := orchestrator.AnalyzeOptions{
+			Trace: filepath.Join(dir, "before.pcap"), Second: filepath.Join(dir, "after.pcap"),
+		}
+		for i, path := range []string{o.Trace, o.Second} {
+			tap := traffic.Tap{Place: []traffic.Place{traffic.AtSwitch, traffic.BehindIt}[i]}
+			if err := save(path, func(w io.Writer) error { return s.Write(w, uint64(i), tap) }); err != nil {
+				t.Fatal(err)
+			}
+			if guilty {
+				repeatNak(t, path, 0x4000, true)
+			}
+		}
+		outcome, err := orchestrator.Analyze(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		said := slices.ContainsFunc(outcome.Analysis.Notes, func(n string) bool {
+			return strings.Contains(n, "the queue pairs of connection 1 were used again")
+		})
+		blamed := slices.ContainsFunc(outcome.Analysis.Findings, func(f analyzers.Finding) bool {
+			return f.Rule == "gbn.nak-repeat" && f.Severity == analyzers.Violation && f.Connection == 2
+		})
+		if !said || blamed != guilty || (outcome.Analysis.Verdict == analyzers.Fail) != guilty {
+			t.Errorf("guilty %t, said %t: %v, %+v", guilty, said, outcome.Analysis.Verdict, outcome.Analysis.Findings)
 		}
 	}
 }

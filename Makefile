@@ -90,7 +90,7 @@ mutate: ## how many of 300 small changes of each of retrans, trace, gbn and obse
 	@$(GO) run ./bench/mutate -packages $(MUTATED) -reasons bench/mutate/testdata/mutants.txt $(MUTATEARGS)
 
 captures: ## 20000 sessions of compliant endpoints through every kind of capture, and 2400 random scenarios on NIC models: nobody may be blamed (CAPTURESARGS="-count N -seed N")
-	@$(GO) run ./bench/oracle check -count 20000 -limit 0 $(CAPTURESARGS)
+	@$(GO) run ./bench/oracle check -reopen -count 20000 -limit 0 $(CAPTURESARGS)
 	@$(GO) run ./bench/oracle check -source scenarios -count 2400 -limit 0 $(CAPTURESARGS)
 
 bug-views: ## rewrite docs/reference/bug-views.md: which seeded bugs show through which captures

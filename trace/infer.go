@@ -264,8 +264,9 @@ func (inf *Inference) response(h *half, r *Record) {
 	}
 	h.responses++
 	positive := r.Opcode != packet.Acknowledge || r.Syndrome.IsAck()
-	if s := h.answers.extend(r.PSN, r.PSN, inf.records); s != nil && positive {
-		s.positive = true
+	if s := h.answers.extend(r.PSN, r.PSN, inf.records); s != nil {
+		s.positive = s.positive || positive
+		s.count(r)
 	}
 	switch {
 	case len(h.candidates) == 1:

@@ -9,12 +9,40 @@ import (
 // maxStrands bounds how often a queue pair can be used within a capture.
 const maxStrands = 16
 
-// A strand is a range of PSNs of a directed flow that is far from all others: more than midStream.
+// apart is how many PSNs separate two strands at least.
+const apart = 1 << 10
+
+// A strand is a range of PSNs of a directed flow that is apart from all others.
 type strand struct {
 	low, high   packet.PSN
 	first, last int64 // numbers of records of the capture
 	starts      bool  // the request at low starts a message
 	positive    bool  // of responses: one of them is not a NAK
+
+	counted           bool // the MSNs of the first and the latest response are known
+	firstMSN, lastMSN uint32
+}
+
+// count takes in the MSN of a response.
+func (s *strand) count(r *Record) {
+	if !r.Has(HasAETH) {
+		return
+	}
+	if !s.counted {
+		s.firstMSN, s.counted = r.MSN, true
+	}
+	s.lastMSN = r.MSN
+}
+
+// restarted reports whether the responder has counted from the start since the strand before. After frames that the
+// capture lacks the count is higher. Duplicates leave it as it is, so that of PSNs nearby, which may have been sent
+// before the capture started, it must change.
+func (s *strand) restarted(before *strand, far bool) bool {
+	if !s.counted || !before.counted {
+		return far
+	}
+	fell := (before.lastMSN - s.firstMSN) & maxUint24
+	return fell < 1<<23 && (far || fell > 0 || s.lastMSN != s.firstMSN)
 }
 
 // strands are those of a flow in one direction, in order of appearance.
@@ -37,8 +65,8 @@ func (s *strand) distance(psn packet.PSN) int {
 
 // extend adds the PSNs from psn to end, which record n has, and returns their strand; nil if there are too many.
 func (s *strands) extend(psn, end packet.PSN, n int64) *strand {
-	if len(s.list) == 0 || s.list[s.current].distance(psn) > midStream {
-		s.current = slices.IndexFunc(s.list, func(x strand) bool { return x.distance(psn) <= midStream })
+	if len(s.list) == 0 || s.list[s.current].distance(psn) > apart {
+		s.current = slices.IndexFunc(s.list, func(x strand) bool { return x.distance(psn) <= apart })
 	}
 	if s.current < 0 {
 		if len(s.list) == maxStrands {
@@ -62,25 +90,36 @@ func (s *strands) extend(psn, end packet.PSN, n int64) *strand {
 // uses returns the strands of requests if a queue pair was used several times: one use ended before the next began, each
 // began with a message, and requests of each were answered by more than NAKs. No single endpoint that breaks a rule
 // looks like that: a compliant responder executes nothing that is so far from what it expects, and a compliant requester
-// sends nothing there.
+// sends nothing there. The responder counts its messages from the start.
 func uses(toward, back *half) []strand {
 	list := toward.asks.list
 	if len(list) < 2 || toward.asks.tooMany || back.answers.tooMany || back.requests || toward.responses > 0 {
 		return nil
 	}
+	var before *strand // the answers to the strand before
 	for i := range list {
 		s := &list[i]
 		if i > 0 && s.first < list[i-1].last || !s.starts {
 			return nil
 		}
-		answered := slices.ContainsFunc(back.answers.list, func(a strand) bool {
-			return a.positive && a.first > s.first && (s.distance(a.low) <= midStream || a.distance(s.low) <= midStream)
+		k := slices.IndexFunc(back.answers.list, func(a strand) bool {
+			return a.positive && a.first > s.first && (s.distance(a.low) <= apart || a.distance(s.low) <= apart)
 		})
-		if !answered {
+		if k < 0 {
 			return nil
 		}
+		answers := &back.answers.list[k]
+		if i > 0 && !answers.restarted(before, list[i-1].away(s)) {
+			return nil
+		}
+		before = answers
 	}
 	return list
+}
+
+// away reports whether the PSNs of another strand are so far that no packet in flight has them.
+func (s *strand) away(o *strand) bool {
+	return s.distance(o.low) > midStream && s.distance(o.high) > midStream
 }
 
 // use is one of several uses of a queue pair.

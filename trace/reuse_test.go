@@ -15,6 +15,14 @@ func TestQueuePairsThatAreUsedAgainAreConnectionsOfTheirOwn(t *testing.T) {
 		w.inf.add(makeFlowKey(hostB, hostA, 27), &Record{DestQP: 27, Opcode: packet.Acknowledge, PSN: psn,
 			Syndrome: packet.SyndromeNakSequence, Flags: HasAETH})
 	}
+	counted := func(psn packet.PSN, msn ...uint32) func(w *wire) {
+		return func(w *wire) {
+			for i, n := range msn {
+				w.pkt(false, 17, packet.WriteOnly, psn.Add(i), 1024)
+				w.ack(psn.Add(i), n)
+			}
+		}
+	}
 	for _, tc := range []struct {
 		name  string
 		after func(w *wire)
@@ -25,6 +33,13 @@ func TestQueuePairsThatAreUsedAgainAreConnectionsOfTheirOwn(t *testing.T) {
 			[]packet.PSN{1000, far, 4_000_000}},
 		{"just not far enough", func(w *wire) { w.write(17, 27, 1004+midStream, 5) }, []packet.PSN{1000}},
 		{"just far enough", func(w *wire) { w.write(17, 27, 1005+midStream, 5) }, []packet.PSN{1000, 1005 + midStream}},
+		{"nearby, counted from the start", counted(1005+apart, 3), []packet.PSN{1000, 1005 + apart}},
+		{"nearby, counted from the start to the same", counted(5000, 9, 10), []packet.PSN{1000, 5000}},
+		{"too near", counted(1004+apart, 3), []packet.PSN{1000}},
+		{"duplicates from before the capture", counted(5000, 9, 9), []packet.PSN{1000}},
+		{"frames nearby that the capture lacks", counted(5000, 30, 31), []packet.PSN{1000}},
+		{"far away, counted to the same", counted(far, 9, 9), []packet.PSN{1000, far}},
+		{"frames far away that the capture lacks", counted(far, 10, 11), []packet.PSN{1000}},
 		{"answered by a NAK", func(w *wire) { w.pkt(false, 17, packet.WriteOnly, far, 64); nak(w, far) },
 			[]packet.PSN{1000}},
 		{"a NAK for what comes next", func(w *wire) { w.pkt(false, 17, packet.WriteOnly, far, 64); nak(w, 1005) },
@@ -43,7 +58,10 @@ func TestQueuePairsThatAreUsedAgainAreConnectionsOfTheirOwn(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w := newWire()
-			w.write(17, 27, 1000, 5)
+			for i := range 5 {
+				w.pkt(false, 17, packet.WriteOnly, 1000+packet.PSN(i), 1024)
+			}
+			w.ack(1004, 9)
 			tc.after(w)
 			c, notes := w.result(t)
 			var got []packet.PSN
@@ -66,6 +84,12 @@ func TestQueuePairsThatAreUsedAgainAreConnectionsOfTheirOwn(t *testing.T) {
 			}
 		})
 	}
+}
+
+// ack acknowledges a request of connection 1 with an MSN.
+func (w *wire) ack(psn packet.PSN, msn uint32) {
+	w.inf.add(makeFlowKey(hostB, hostA, 27), &Record{DestQP: 27, Opcode: packet.Acknowledge, PSN: psn, MSN: msn,
+		Flags: HasAETH})
 }
 
 // TestRecordsBelongToTheUseOfTheirPSN resolves flows of a queue pair that was used three times.

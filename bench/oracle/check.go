@@ -42,7 +42,7 @@ func check(fl *flag.FlagSet, args []string, out io.Writer) error {
 		"or scenarios (of candela detect, NIC models without bugs)")
 	configs := fl.String("configs", "configs", "directory of the tests that come with Candela")
 	reopen := fl.Bool("reopen", false,
-		"some queue pairs are used again with other initial PSNs; such sessions may be blamed (docs/internals/oracle.md)")
+		"in pairs of captures some queue pairs are used again with other initial PSNs")
 	limit := fl.Int("limit", -1,
 		"sessions without the verdict pass that are an error if there are more; negative: any number is fine")
 	workers := fl.Int("workers", runtime.NumCPU(), "goroutines")

@@ -17,16 +17,16 @@ type Host struct {
 	cfg  Config
 	sink Sink
 
-	connections []*connection
-	known       map[key]*connection
-	last        *connection // of the latest packet
-	ready       []*connection
-	writes      []write    // to come, by time, the earliest last
-	wake        clock.Time // no timer of a connection is due before
-	acks        uint64
-	counters    Counters
-	bugs        Bugs
-	spoilt      uint32 // occasions of a fault
+	known    map[key]*connection
+	last     *connection // of the latest packet
+	ready    []*connection
+	writes   []write // to come, by time, the earliest last
+	timers   timers
+	due      []*connection // used by HandleTimer
+	acks     uint64
+	counters Counters
+	bugs     Bugs
+	spoilt   uint32 // occasions of a fault
 }
 
 type key struct {
@@ -45,7 +45,10 @@ type connection struct {
 	key
 	sender
 	receiver
-	queued bool // in Host.ready
+	queued bool       // in Host.ready
+	order  int        // of being made
+	place  int        // in Host.timers, from 1; 0: not there
+	due    clock.Time // not later than its timers
 }
 
 // New returns a host without connections. sink may be nil.
@@ -53,7 +56,7 @@ func New(cfg Config, sink Sink) (*Host, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("TCP host %d: %w", cfg.Address, err)
 	}
-	return &Host{cfg: cfg, sink: sink, known: make(map[key]*connection), wake: clock.Never}, nil
+	return &Host{cfg: cfg, sink: sink, known: make(map[key]*connection)}, nil
 }
 
 // Counters returns what the host has done so far.
@@ -70,8 +73,8 @@ func (h *Host) connection(k key) *connection {
 		c.sender = newSender(&h.cfg)
 		c.bugs = h.bugs
 		h.ignoresReceiver(&c.sender)
+		c.order = len(h.known)
 		h.known[k] = c
-		h.connections = append(h.connections, c)
 	}
 	h.last = c
 	return c
@@ -114,12 +117,12 @@ func (h *Host) settle(c *connection) {
 		c.queued = true
 		h.ready = append(h.ready, c)
 	}
-	h.wake = min(h.wake, c.expires, c.ackAt)
+	h.timers.set(c)
 }
 
 // NextTimer returns when HandleTimer wants to be called; false if never. It may be too early, never too late.
 func (h *Host) NextTimer() (at clock.Time, ok bool) {
-	at = h.wake
+	at = h.timers.next()
 	if n := len(h.writes); n > 0 {
 		at = min(at, h.writes[n-1].at)
 	}
@@ -134,11 +137,12 @@ func (h *Host) HandleTimer(now clock.Time) {
 		w.to.written = min(w.to.written+w.bytes, Endless)
 		h.settle(w.to)
 	}
-	if h.wake > now {
-		return
+	h.due = h.due[:0]
+	for h.timers.next() <= now {
+		h.due = append(h.due, h.timers.pop())
 	}
-	h.wake = clock.Never
-	for _, c := range h.connections {
+	slices.SortFunc(h.due, func(a, b *connection) int { return a.order - b.order })
+	for _, c := range h.due {
 		if c.expires <= now {
 			h.timeout(now, c)
 		}

@@ -1,0 +1,51 @@
+package tcp
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"candela.dev/candela/clock"
+)
+
+// TestTimersAreServedInTime sets, puts off, brings forward and clears timers: the next instant is never later than the
+// earliest of them, and who is due is found without a look at who is not.
+func TestTimersAreServedInTime(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	all := make([]connection, 200)
+	for i := range all {
+		all[i].expires, all[i].ackAt = clock.Never, clock.Never
+	}
+	var heap timers
+	looks, served := 0, 0
+	for now := clock.Time(0); now < 20_000; now++ {
+		c := &all[rng.IntN(len(all))]
+		switch rng.IntN(8) {
+		case 0:
+			c.expires = clock.Never
+		case 1:
+			c.ackAt = now + clock.Time(rng.IntN(50))
+		default:
+			c.expires = now + 500 + clock.Time(rng.IntN(100))
+		}
+		heap.set(c)
+		earliest := clock.Never
+		for i := range all {
+			earliest = min(earliest, all[i].expiry())
+		}
+		if next := heap.next(); next > earliest {
+			t.Fatalf("at %d: next look at %d, a timer is due at %d", now, next, earliest)
+		}
+		for heap.next() <= now {
+			c := heap.pop()
+			looks++
+			if c.expiry() <= now {
+				c.expires, c.ackAt = clock.Never, clock.Never
+				served++
+			}
+			heap.set(c)
+		}
+	}
+	if served == 0 || looks > 30_000 {
+		t.Errorf("%d looks for %d timers in 20000 steps", looks, served)
+	}
+}

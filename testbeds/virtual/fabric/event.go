@@ -257,10 +257,10 @@ func (e *engine) next() (at clock.Time, ok bool) {
 func (e *engine) run(until clock.Time) {
 	for !e.halted && e.step(until) {
 		// What is left of the batch, unless something else may come first.
-		for e.position < e.ahead && len(e.far) == 0 && !e.halted {
+		for e.position < e.ahead && !e.halted {
 			ev := e.today[e.position]
 			at := e.dawn + clock.Time(ev.offset())
-			if at > until || ev.what().nothing() {
+			if at > until || ev.what().nothing() || len(e.far) > 0 && e.far[0].at <= at {
 				break
 			}
 			e.position++

@@ -144,13 +144,17 @@ func (c *curve) at(values []float64, micros float64) float64 {
 	return best
 }
 
-// within returns the values for responses from low to high.
+// within returns the values for responses from low to high. Where none was measured, as in a quick reproduction, it is
+// the value for the response that is nearest to the middle.
 func (c *curve) within(values []float64, low, high float64) []float64 {
 	var list []float64
 	for i, m := range c.micros {
 		if m >= low && m <= high {
 			list = append(list, values[i])
 		}
+	}
+	if len(list) == 0 {
+		list = []float64{c.at(values, (low+high)/2)}
 	}
 	return list
 }

@@ -35,7 +35,7 @@ func TestATestThatIsNotForTheTestbedIsRefusedBeforeTheRun(t *testing.T) {
 		want   string // on either stream
 	}{
 		{"alone", []string{"run", "--testbed", "virtual", elsewhere}, orchestrator.ExitUsage,
-			"testbeds: the test is meant for netns"},
+			"testbeds: the test is for testbeds of kind netns"},
 		{"among others", []string{"run", "--testbed", "virtual", fits, elsewhere}, orchestrator.ExitPass,
 			"REFUSED  elsewhere"},
 		{"the summary counts it", []string{"run", "--testbed", "virtual", fits, elsewhere}, orchestrator.ExitPass,

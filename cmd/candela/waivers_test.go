@@ -33,7 +33,7 @@ func TestAWaivedViolationIsReportedAndDoesNotFail(t *testing.T) {
 			"excused nothing"},
 		{"of no rule", waiver("gbn.nak-repaet", "spec", "2999-12-31"), orchestrator.ExitUsage, "",
 			`there is no rule "gbn.nak-repaet" (did you mean "gbn.nak-repeat"?)`},
-		{"never", waiver("gbn.nak-repeat", "spec", "2999-02-31"), orchestrator.ExitUsage, "", "is no day of the calendar"},
+		{"never", waiver("gbn.nak-repeat", "spec", "2999-02-31"), orchestrator.ExitUsage, "", "is not a date"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()

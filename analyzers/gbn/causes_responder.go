@@ -55,7 +55,7 @@ func causeNakSecondGap(who subject, named, missing psn) happened {
 }
 
 func causeNakRepeat(who subject, named psn) happened {
-	return cause.Of(RuleNakRepeat, "second-nak", "%v sent a second NAK for psn %v before that one had arrived.", who,
+	return cause.Of(RuleNakRepeat, "second-nak", "%v sent a second NAK for psn %v before that packet had arrived.", who,
 		named)
 }
 

@@ -87,10 +87,10 @@ func (s *strands) extend(psn, end packet.PSN, n int64) *strand {
 	return x
 }
 
-// uses returns the strands of requests if a queue pair was used several times: one use ended before the next began, each
-// began with a message, and requests of each were answered by more than NAKs. No single endpoint that breaks a rule
-// looks like that: a compliant responder executes nothing that is so far from what it expects, and a compliant requester
-// sends nothing there. The responder counts its messages from the start.
+// uses returns the strands of requests if a queue pair was used several times: one use ended before the next began,
+// each began with a message, and requests of each were answered by more than NAKs. The responder counts its messages
+// from the start. No single endpoint that breaks a rule looks like that: a compliant responder executes nothing that is
+// so far from what it expects, and a compliant requester sends nothing there.
 func uses(toward, back *half) []strand {
 	list := toward.asks.list
 	if len(list) < 2 || toward.asks.tooMany || back.answers.tooMany || back.requests || toward.responses > 0 {

@@ -127,9 +127,10 @@ func (s *survey) add(tap int, o *observation) {
 		return
 	}
 	t.seen[key] = &glimpse{
-		timeNS: r.TimeNS, lastNS: r.TimeNS, copies: 1, way: int32(way), id: o.ipID, lastID: o.ipID, ttl: o.ttl, marked: r.Marked(),
-		data:  r.Opcode.IsData(),
-		share: share, place: placeHash(r, r.Opcode.IsRequest()), answer: s.answerPlace(r),
+		timeNS: r.TimeNS, lastNS: r.TimeNS, copies: 1, way: int32(way), id: o.ipID, lastID: o.ipID, ttl: o.ttl,
+		marked: r.Marked(),
+		data:   r.Opcode.IsData(),
+		share:  share, place: placeHash(r, r.Opcode.IsRequest()), answer: s.answerPlace(r),
 		cumulative: r.Opcode == packet.Acknowledge,
 	}
 	if len(t.seen) > surveyLimit {

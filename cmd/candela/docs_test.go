@@ -115,21 +115,21 @@ func TestEveryMakeTargetOfThePagesExists(t *testing.T) {
 }
 
 func TestTheLayoutOfTheArchitecturePageIsThatOfTheTree(t *testing.T) {
-	_, table, ok := strings.Cut(pages(t)["docs/internals/architecture.md"], "| package | what it is |")
+	_, list, ok := strings.Cut(pages(t)["docs/internals/architecture.md"], "\n## Packages\n")
 	if !ok {
-		t.Fatal("docs/internals/architecture.md has no table of packages")
+		t.Fatal("docs/internals/architecture.md has no list of packages")
 	}
-	table, _, _ = strings.Cut(table, "\n## ")
+	list, _, _ = strings.Cut(list, "\n## ")
 	var named []string
-	for row := range strings.Lines(table) {
-		cells := strings.Split(row, "|")
-		if len(cells) < 3 {
+	for item := range strings.Lines(list) {
+		packages, _, ok := strings.Cut(item, ": ")
+		if !ok || !strings.HasPrefix(item, "- ") {
 			continue
 		}
-		for _, m := range regexp.MustCompile("`([a-z][a-z0-9/]*)(/…)?`").FindAllStringSubmatch(cells[1], -1) {
+		for _, m := range regexp.MustCompile("`([a-z][a-z0-9/]*)(/…)?`").FindAllStringSubmatch(packages, -1) {
 			named = append(named, m[1])
 			if _, err := os.Stat(filepath.Join("../..", m[1])); err != nil {
-				t.Errorf("the table names %s: %v", m[1], err)
+				t.Errorf("the list names %s: %v", m[1], err)
 			}
 		}
 	}
@@ -147,7 +147,7 @@ func TestTheLayoutOfTheArchitecturePageIsThatOfTheTree(t *testing.T) {
 			continue
 		}
 		if !slices.ContainsFunc(named, func(p string) bool { return p == e.Name() || strings.HasPrefix(p, e.Name()+"/") }) {
-			t.Errorf("the table says nothing of %s", e.Name())
+			t.Errorf("the list says nothing of %s", e.Name())
 		}
 	}
 }

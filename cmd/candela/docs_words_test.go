@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,58 +13,40 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Limits on what is written by hand in docs/, in words of prose: a new issue may add 1,200 to the first. Decision
-// records are history and only grow by new ones.
+// Limits in words, counted as wc -w does, tables and code included: of the pages written by hand, to which a later
+// issue may add 1,200, and of the decision records.
 const (
-	maxProse   = 16000
-	maxRecords = 11000
+	maxWords   = 16000
+	maxRecords = 7000
 )
 
 // generated are pages that programs write; a test of each compares it with its source.
 var generated = map[string]bool{
 	"docs/reference/config.md": true, "docs/reference/rules.md": true, "docs/reference/bugs.md": true,
 	"docs/reference/bug-views.md": true, "docs/reference/switch-reference.md": true,
-}
-
-// prose returns the words of a page outside tables and code.
-func prose(page string) int {
-	words, fenced := 0, false
-	for line := range strings.Lines(page) {
-		if strings.HasPrefix(line, "```") {
-			fenced = !fenced
-			continue
-		}
-		if fenced || strings.HasPrefix(line, "    ") || strings.HasPrefix(line, "|") {
-			continue
-		}
-		for word := range strings.FieldsSeq(line) {
-			if strings.ContainsFunc(word, unicode.IsLetter) {
-				words++
-			}
-		}
-	}
-	return words
+	"docs/reference/oracle-choices.md": true,
 }
 
 func TestTheHandWrittenPagesStayShort(t *testing.T) {
-	all, records := 0, 0
+	all, records, list := 0, 0, ""
 	for page, text := range pages(t) {
-		if !strings.HasPrefix(page, "docs/") || generated[page] {
+		if strings.HasPrefix(page, "configs/") || generated[page] {
 			continue
 		}
-		words := prose(text)
+		words := len(strings.Fields(text))
 		if strings.HasPrefix(page, "docs/internals/adr/") {
 			records += words
 			continue
 		}
 		all += words
+		list += fmt.Sprintf("\n%6d %s", words, page)
 	}
-	t.Logf("%d words of prose, and %d in decision records", all, records)
-	if all > maxProse || records > maxRecords {
-		t.Errorf("docs/ has %d words of prose written by hand and %d in decision records; the limits are %d and %d",
-			all, records, maxProse, maxRecords)
+	t.Logf("%d words, and %d in decision records%s", all, records, list)
+	if all > maxWords || records > maxRecords {
+		t.Errorf("the pages written by hand have %d words and decision records %d; the limits are %d and %d",
+			all, records, maxWords, maxRecords)
 	}
-	if all < 5000 || records < 1000 {
+	if all < 8000 || records < 3000 {
 		t.Errorf("counted %d and %d words: pages are missing", all, records)
 	}
 }

@@ -151,24 +151,26 @@ func TestTheMatrixOfTheDocumentIsWhatARunGives(t *testing.T) {
 // column returns what a column of the document says.
 func column(table, name string) map[string]string {
 	results := map[string]string{}
-	lines := strings.Split(table, "\n")
 	at := -1
-	for _, line := range lines {
-		cells := strings.Split(strings.Trim(line, "| "), " | ")
+	for line := range strings.Lines(table) {
+		cells := strings.Split(strings.Trim(line, "|\n "), " | ")
 		if at < 0 {
 			at = slices.Index(cells, name)
 			continue
 		}
-		if at < len(cells) && len(cells) > 2 {
+		if at >= len(cells) || len(cells) < 3 {
+			continue
+		}
+		for addressing := range strings.SplitSeq(cells[0], "; ") {
 			for action := range strings.SplitSeq(cells[1], ", ") {
-				results[cells[0]+"|"+strings.Trim(action, "`")] = cells[at]
+				results[addressing+"|"+strings.Trim(action, "`")] = cells[at]
 			}
 		}
 	}
 	return results
 }
 
-// render writes a line for actions of one addressing that all targets treat alike.
+// render writes one line for all addressings whose actions all targets treat alike.
 func render(columns []target, results []map[string]string) string {
 	var b strings.Builder
 	b.WriteString("| addressing | action")
@@ -176,35 +178,43 @@ func render(columns []target, results []map[string]string) string {
 		b.WriteString(" | " + x.name)
 	}
 	b.WriteString(" |\n|---|---" + strings.Repeat("|---", len(columns)) + "|\n")
-	addressing, outcome := "", ""
-	var actions []string
-	flush := func() {
-		if len(actions) > 0 {
-			fmt.Fprintf(&b, "| %s | `%s`%s |\n", addressing, strings.Join(actions, "`, `"), outcome)
-		}
-		actions = nil
-	}
-	for _, c := range datapathtest.Matrix() {
-		cells := ""
+	cell := func(key string) (cells string) {
 		for _, r := range results {
-			cell := r[c.Addressing+"|"+c.Action]
-			if cell == "" {
-				cell = notRun
+			outcome := r[key]
+			if outcome == "" {
+				outcome = notRun
 			}
-			cells += " | " + cell
+			cells += " | " + outcome
 		}
-		if c.Addressing != addressing || cells != outcome {
-			flush()
-			addressing, outcome = c.Addressing, cells
+		return cells
+	}
+	// Actions of an addressing by outcome, then addressings by what that gives.
+	actions := map[string][]string{}
+	var order [][2]string
+	for _, c := range datapathtest.Matrix() {
+		outcome := cell(c.Addressing + "|" + c.Action)
+		if key := c.Addressing + outcome; actions[key] == nil {
+			order = append(order, [2]string{c.Addressing, outcome})
 		}
-		actions = append(actions, c.Action)
+		actions[c.Addressing+outcome] = append(actions[c.Addressing+outcome], "`"+c.Action+"`")
 	}
-	flush()
-	software := []uint32{p4.ActionCorruptPayload, p4.ActionDelay, p4.ActionDuplicate, p4.ActionReorder, p4.ActionRewrite}
-	addressing, outcome = "any of these", " | offered | – | –"
-	for _, id := range software {
-		actions = append(actions, p4.Software().Action(id).Name)
+	addressings := map[string][]string{}
+	var lines []string
+	for _, o := range order {
+		line := strings.Join(actions[o[0]+o[1]], ", ") + o[1]
+		if addressings[line] == nil {
+			lines = append(lines, line)
+		}
+		addressings[line] = append(addressings[line], o[0])
 	}
-	flush()
+	for _, line := range lines {
+		fmt.Fprintf(&b, "| %s | %s |\n", strings.Join(addressings[line], "; "), line)
+	}
+	var software []string
+	for _, id := range []uint32{p4.ActionCorruptPayload, p4.ActionDelay, p4.ActionDuplicate, p4.ActionReorder,
+		p4.ActionRewrite} {
+		software = append(software, "`"+p4.Software().Action(id).Name+"`")
+	}
+	fmt.Fprintf(&b, "| any of these | %s | offered | – | – |\n", strings.Join(software, ", "))
 	return b.String()
 }

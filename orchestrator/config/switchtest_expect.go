@@ -38,7 +38,7 @@ func switchExpectSchema(o *Options) *object {
 				kind: list[FlowExpect]{of: flowExpectSchema(o), max: 1000, omit: true}, def: "[]",
 				at: at(func(e *SwitchExpect) *[]FlowExpect { return &e.Flows })},
 			field{key: "counters", doc: "Counters at the end by name, each N or {min: N, max: N}; a name with * is the sum of " +
-				"all that match (docs/guide/switch-tests.md lists them).",
+				"all that match (switch-counters.json of a run lists them).",
 				kind: switchCounters(), at: at(func(e *SwitchExpect) *[]CounterExpect { return &e.Counters })},
 			field{key: "relations", doc: "Statements about counters that must hold, such as `sw0.trim-packets == " +
 				"sw0.tx-trim-packets + sw0.dropped-trim-packets`.",

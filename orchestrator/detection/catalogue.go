@@ -33,7 +33,7 @@ const ndpHead = `
 ## NDP hosts
 
 Bugs of the hosts in tests of switches, which docs/guide/switch-tests.md describes; the tests of package
-` + "`switchtest`" + ` run them all. Those of the SAI switch are in docs/guide/sai-trimming.md.
+` + "`switchtest`" + ` run them all. Those of the SAI switch are in docs/reference/switch-reference.md.
 
 ` + "```yaml" + `
 hosts: {transport: ndp, bugs: [early-timeout]}

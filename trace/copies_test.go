@@ -7,8 +7,9 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// TestACopyMadeBetweenTwoTapsIsNotSent has a frame that is in the second capture once more: with the same
-// identification a device in between copied it; with another one the host retransmitted it, and the first tap missed that.
+// TestACopyMadeBetweenTwoTapsIsNotSent has a frame that is in the second capture once more. With the same
+// identification a device in between copied it; with another one the host retransmitted it, and the first tap missed
+// that.
 func TestACopyMadeBetweenTwoTapsIsNotSent(t *testing.T) {
 	const frames, repeated, ids = 40, 20, 100
 	numbered := func(psn int, id uint16) written {

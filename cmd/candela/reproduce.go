@@ -174,8 +174,8 @@ func newReproduceTrimming() *cobra.Command {
 		Long: `Run the tests of configs/trimming on the virtual testbed and compare every value
 of the paper with what taps and counters measure on the models of trimming
 switches. docs/internals/adr/0008-reproduction.md lists the assumptions where
-the paper gives no value. The paper is Popa et al., "Implementing packet trimming
-support in hardware" (arXiv:2207.04967):
+the paper gives no value. The paper is Popa et al., "Implementing packet
+trimming support in hardware" (arXiv:2207.04967):
 
   T1, T2, T3    arrival of trimmed headers     figures 5a, 5c, 5b
   T4            number of senders              figure 6

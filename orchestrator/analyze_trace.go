@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -244,10 +245,31 @@ func loadConnections(path string) (*trace.Connections, error) {
 	defer file.Close()
 	c, err := trace.ReadConnections(file)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, wrongConnections{path, err}
 	}
 	return c, nil
 }
+
+// wrongConnections is the error of a file that is not a connections document.
+type wrongConnections struct {
+	path  string
+	cause error
+}
+
+// placeInLine matches a problem that begins with its line and column.
+var placeInLine = regexp.MustCompile(`(?m)^[0-9]+:[0-9]+: `)
+
+// Error begins each problem with file, line and column.
+func (e wrongConnections) Error() string {
+	text := placeInLine.ReplaceAllString(e.cause.Error(), strings.ReplaceAll(e.path, "$", "$$")+":$0")
+	if !strings.HasPrefix(text, e.path) {
+		text = e.path + ": " + text
+	}
+	return text + "\n  A connections document is JSON of the schema candela.connections/v1, as the connections.json of a " +
+		"run directory; without --connections the connections are inferred from the packets."
+}
+
+func (e wrongConnections) Unwrap() error { return e.cause }
 
 // traceOptions says how to read the captures.
 func (o *AnalyzeOptions) traceOptions() (trace.Options, error) {
@@ -293,6 +315,9 @@ func analyzeCapture(ctx context.Context, o AnalyzeOptions, src, second trace.Sou
 	outcome, err := judgeCapture(ctx, o, checked, rep)
 	if err == nil && outcome.Analysis != nil {
 		outcome.Analysis.Taps, outcome.Analysis.Notes = pair, outcome.Report.Notes
+	}
+	if err == nil && checked.Meta().Connections.Inferred {
+		outcome.Report.Notes = append(slices.Clone(outcome.Report.Notes), "the connections were inferred from the packets")
 	}
 	return outcome, err
 }

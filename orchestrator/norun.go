@@ -10,6 +10,27 @@ import (
 	"strings"
 )
 
+// notARun is the error of a path that is not the directory of a run.
+type notARun struct {
+	dir   string
+	cause error
+}
+
+// Error says what is missing. A call of the operating system, which the cause names, is of no use to a reader.
+func (e notARun) Error() string {
+	text := e.dir + " is not a run directory"
+	var path *fs.PathError
+	switch {
+	case !errors.As(e.cause, &path):
+		return fmt.Sprintf("%s: %v", text, e.cause)
+	case errors.Is(e.cause, fs.ErrNotExist) && path.Path != e.dir:
+		return fmt.Sprintf("%s: it has no %s", text, path.Path)
+	}
+	return fmt.Sprintf("%s: %v", text, path.Err)
+}
+
+func (e notARun) Unwrap() error { return e.cause }
+
 // NoRun says why dir, at which cause was met, is not the directory of a run, and which runs are in it if there are
 // some: of a sweep, or of whatever else was run there.
 func NoRun(dir string, cause error) error {
@@ -18,7 +39,7 @@ func NoRun(dir string, cause error) error {
 	}
 	runs := runsBelow(dir)
 	if !errors.Is(cause, fs.ErrNotExist) || len(runs) == 0 {
-		return inputError{fmt.Errorf("%s is no run directory: %w", dir, cause)}
+		return inputError{notARun{dir, cause}}
 	}
 	what := "a directory of runs"
 	if exists(filepath.Join(dir, sweepFile)) {

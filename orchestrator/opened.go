@@ -30,7 +30,7 @@ type OpenedRun struct {
 func OpenRun(dir string) (*OpenedRun, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil, inputError{fmt.Errorf("%s is no run directory: %w", dir, err)}
+		return nil, inputError{notARun{dir, err}}
 	}
 	o := &OpenedRun{root: root}
 	if err := o.open(); err != nil {

@@ -92,7 +92,7 @@ func TestBundleAndReplayRefuseWhatTheyCannotUse(t *testing.T) {
 		want string
 	}{
 		{"no output", []string{"bundle", "x"}, "-o FILE is missing"},
-		{"no run", []string{"bundle", t.TempDir(), "-o", junk + "2"}, "is no run directory"},
+		{"no run", []string{"bundle", t.TempDir(), "-o", junk + "2"}, "is not a run directory"},
 		{"no bundle", []string{"replay", junk}, "invalid bundle"},
 		{"no file", []string{"replay", junk + "3"}, "no such file"},
 	} {

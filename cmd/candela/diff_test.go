@@ -79,8 +79,8 @@ func TestDiffRefusesWhatIsNoRun(t *testing.T) {
 		dir    string
 		want   string
 	}{
-		{"an empty directory", func() error { return nil }, empty, "is no run directory"},
-		{"a file", func() error { return nil }, filepath.Join(good, "run.json"), "is no run directory"},
+		{"an empty directory", func() error { return nil }, empty, "is not a run directory"},
+		{"a file", func() error { return nil }, filepath.Join(good, "run.json"), "is not a run directory"},
 		{"broken JSON", func() error { return os.WriteFile(filepath.Join(bad, "counters.json"), []byte("{"), 0o600) }, bad,
 			"counters.json"},
 		{"a missing document", func() error {

@@ -254,7 +254,7 @@ func TestBadInputIsRefusedWithTheRightStatus(t *testing.T) {
 		{"an empty trace", []string{"analyze", write("e.pcap", "")}, 2, "e.pcap"},
 		{"a trace that ends in the middle of a packet", []string{"analyze", write("t.pcap", string(pcap[:len(pcap)-7]))}, 2,
 			"t.pcap"},
-		{"a directory that is no run", []string{"analyze", dir}, 2, "no run directory"},
+		{"a directory that is no run", []string{"analyze", dir}, 2, "is not a run directory"},
 		{"a missing shard", []string{"trace", "merge", shards[0], filepath.Join(dir, "gone.pcap"), "--out",
 			filepath.Join(dir, "m.pcap")}, 2, "gone.pcap"},
 		{"one shard of two", []string{"analyze", shards[0]}, 3, "sequence"},

@@ -100,7 +100,7 @@ func TestMinimizeRefusesRunsThatDoNotFail(t *testing.T) {
 		{"a run that passed", []string{good}, "did not fail, its verdict is pass"},
 		{"a violation that was expected", []string{expected}, "which --rule gbn."},
 		{"a rule that did not fire", []string{good, "--rule", "gbn.nak-psn"}, "no finding of rule gbn.nak-psn"},
-		{"no run", []string{t.TempDir()}, "is no run directory"},
+		{"no run", []string{t.TempDir()}, "is not a run directory"},
 		{"no runs", []string{good, "--runs", "0"}, "want at least one run"},
 	} {
 		if status, _, stderr := candela(t, append([]string{"minimize"}, tt.args...)...); status != orchestrator.ExitUsage ||

@@ -26,13 +26,6 @@ traffic:
   data-pkt-events: [{qpn: 1, psn: 5, type: drop}]
 `
 
-const soundNIC = `name: sound
-traffic:
-  message-size: 10240
-  min-retransmit-timeout: 8
-  data-pkt-events: [{qpn: 1, psn: 5, type: drop}]
-`
-
 // workplace makes an empty working directory with the tests of this file.
 func workplace(t *testing.T) {
 	t.Helper()

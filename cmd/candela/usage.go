@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"candela.dev/candela/orchestrator"
+	"candela.dev/candela/orchestrator/config"
 )
 
 // explainUsage makes every command below c explain its arguments when they are wrong. A command with subcommands only
@@ -71,7 +73,28 @@ func flagError(cmd *cobra.Command, err error) error {
 		flag := invalid.GetFlag()
 		return fmt.Errorf("--%s %q: want %s", flag.Name, invalid.GetValue(), wanted(flag.Value.Type()))
 	}
-	return fmt.Errorf("%w\n  %s --help lists the flags", err, cmd.CommandPath())
+	guess := ""
+	var missing *pflag.NotExistError
+	if errors.As(err, &missing) {
+		guess = flagMeant(cmd, missing.GetSpecifiedName())
+	}
+	return fmt.Errorf("%w%s\n  %s --help lists the flags", err, guess, cmd.CommandPath())
+}
+
+// flagMeant asks for the flag that a name which is none may mean: qpn is the number of a connection in all that is
+// printed, and out is what other programs call output.
+func flagMeant(cmd *cobra.Command, name string) string {
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	for typed, meant := range map[string]string{"qpn": "connection", "output": "out", "out": "output"} {
+		if typed == name && slices.Contains(names, meant) {
+			return " (did you mean --" + meant + "?)"
+		}
+	}
+	if guess := config.Closest(name, names); guess != "" {
+		return " (did you mean --" + guess + "?)"
+	}
+	return ""
 }
 
 // wanted describes the values that a flag of a type takes.

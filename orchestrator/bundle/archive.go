@@ -168,19 +168,27 @@ func unpackBundle(r io.Reader, root *os.Root) (b *Bundle, err error) {
 	return b, writeMember(root, manifestName, bytes.NewReader(manifest))
 }
 
+// unjudgeable is why a bundle cannot be judged although nothing is wrong with it.
+type unjudgeable string
+
+func (u unjudgeable) Error() string { return string(u) }
+
+// Is makes it an error about the content of a bundle.
+func (unjudgeable) Is(target error) bool { return target == ErrInvalid }
+
 // Judgeable says why a bundle cannot be judged from what it holds, or returns nil.
 func (b *Bundle) Judgeable() error {
 	if b.Manifest.names(flowsName) {
-		return invalid(
-			"a test of a switch is judged by its captures, which bundles do not hold: run it again with candela replay")
+		return unjudgeable("the bundle has no captures, by which a test of a switch is judged: " +
+			"run it again with candela replay")
 	}
 	for _, f := range b.Manifest.Files {
 		if f.Name == traceName && f.Stored {
 			return nil
 		}
 	}
-	return invalid(
-		"it holds the hash of the trace only: run it again with candela replay, or make it with candela bundle --with-trace")
+	return unjudgeable("the bundle has no trace to judge: " +
+		"run it again with candela replay, or make it with candela bundle --with-trace")
 }
 
 // unpackRun unpacks the directory of a run and returns its path in the archive.

@@ -134,6 +134,10 @@ func (k choice) decode(d *decoder, n *yaml.Node, path string, dst any) {
 			return
 		}
 	}
+	if text := meant(n); text != "" {
+		d.problem(n, path, "is "+show(n), "write it as "+text+"; it takes "+k.allowed())
+		return
+	}
 	if n.Kind == yaml.ScalarNode && n.Tag == "!!int" {
 		d.problem(n, path, printable(n.Value)+" is not one of "+k.allowed(), k.why)
 		return
@@ -143,7 +147,13 @@ func (k choice) decode(d *decoder, n *yaml.Node, path string, dst any) {
 
 func (k choice) encode(src any) *yaml.Node { return integer{}.encode(src) }
 
-func (k choice) jsonSchema() map[string]any { return map[string]any{"enum": k.values} }
+func (k choice) jsonSchema() map[string]any {
+	numbers := map[string]any{"enum": k.values}
+	if unitOf(k.unit).of == noDimension {
+		return numbers
+	}
+	return map[string]any{"oneOf": []any{numbers, map[string]any{"type": "string", "pattern": unitPattern}}}
+}
 
 // quantity is a decimal number of some unit, kept as a whole number of a smaller one: 0.5 us as 500000 ps.
 type quantity struct {

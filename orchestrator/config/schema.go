@@ -124,8 +124,11 @@ func (o *object) unknown(d *decoder, key *yaml.Node, path string) (guess string)
 		place = "the top level"
 	}
 	if guess = o.alias[normalise(key.Value)]; guess == "" {
-		if home := o.homeOf(key.Value); home != "" {
-			d.problem(key, at, "unknown key: it belongs in "+join(path, home), "")
+		if homes := o.homesOf(key.Value); len(homes) > 0 {
+			for i, home := range homes {
+				homes[i] = join(path, home)
+			}
+			d.problem(key, at, "unknown key: it belongs in "+oneOf(homes), "")
 			return ""
 		}
 		guess = closest(key.Value, o.keys())
@@ -138,19 +141,22 @@ func (o *object) unknown(d *decoder, key *yaml.Node, path string) (guess string)
 	return guess
 }
 
-// homeOf returns the key of o whose mapping takes a key; empty: none, or more than one.
-func (o *object) homeOf(key string) (home string) {
+// maxHomes is how many places of a key an error names.
+const maxHomes = 5
+
+// homesOf returns the keys of mappings in o, or in the items of its lists, that have key; none if there are too many.
+func (o *object) homesOf(key string) (homes []string) {
 	for i := range o.fields {
 		child := mapping(o.fields[i].kind)
-		if child == nil || child.field(normalise(key)) == nil {
-			continue
+		model, _ := o.fields[i].kind.(*modelled)
+		if child != nil && child.field(normalise(key)) != nil || model != nil && model.takes(normalise(key)) {
+			homes = append(homes, o.fields[i].key)
 		}
-		if home != "" {
-			return ""
-		}
-		home = o.fields[i].key
 	}
-	return home
+	if len(homes) > maxHomes {
+		return nil
+	}
+	return homes
 }
 
 func (o *object) decodeField(d *decoder, parent *yaml.Node, f *field, value *yaml.Node, path string, dst any) {

@@ -36,6 +36,12 @@ func (k *modelled) model(name string) *parameter.Model {
 	return nil
 }
 
+// takes reports whether key belongs in the mapping: it names the model, or a model has it.
+func (k *modelled) takes(key string) bool {
+	return key == k.selector || slices.ContainsFunc(k.more, func(f field) bool { return f.key == key }) ||
+		slices.ContainsFunc(k.models, func(m parameter.Model) bool { return m.Parameters.Find(key) >= 0 })
+}
+
 func (k *modelled) allowed() string {
 	return "a mapping with " + k.selector + " (" + oneOf(k.names()) + ") and the parameters of the " + k.what
 }

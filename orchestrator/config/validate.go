@@ -82,6 +82,9 @@ func noSuch(what, name string, names []string) (message, why string) {
 	return fmt.Sprintf("there is no %s %q%s", what, name, guess), why
 }
 
+// Closest returns the name that one which is none of names may be meant to be; empty if there is none.
+func Closest(name string, names []string) string { return closest(name, names) }
+
 // NoSuch is the error of a name on the command line that is none of names: as for one in a file, with the name that may
 // be meant, or with all that there are on lines of their own.
 func NoSuch(what, name string, names []string) error {

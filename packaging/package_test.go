@@ -135,6 +135,11 @@ func TestThePackageIsWhatDebianExpects(t *testing.T) {
 		`-rw-r--r-- root/root .* \./etc/candela/agent\.env\n`,
 		`-rw-r--r-- root/root .* \./usr/share/doc/candela/copyright\n`,
 		`-rw-r--r-- root/root .* \./usr/share/doc/candela/live\.md\n`,
+		`-rw-r--r-- root/root .* \./usr/share/doc/candela/changelog\.gz\n`,
+		`-rw-r--r-- root/root .* \./usr/share/man/man1/candela-run\.1\.gz\n`,
+		`-rw-r--r-- root/root .* \./usr/share/bash-completion/completions/candela\n`,
+		`-rw-r--r-- root/root .* \./usr/share/zsh/vendor-completions/_candela\n`,
+		`-rw-r--r-- root/root .* \./usr/share/fish/vendor_completions\.d/candela\.fish\n`,
 	} {
 		if !regexp.MustCompile(want).MatchString(contents) {
 			t.Errorf("its contents don't match %s:\n%s", want, contents)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -189,4 +190,39 @@ func interfaceNames() []string {
 		names = append(names, e.Name())
 	}
 	return names
+}
+
+// wordsOfLine is what the script of cobra needs of the package bash-completion, for shells without it: the words as
+// bash itself divides the line.
+const wordsOfLine = `if ! declare -F _get_comp_words_by_ref >/dev/null; then
+    _get_comp_words_by_ref() {
+        cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} words=("${COMP_WORDS[@]}") cword=$COMP_CWORD
+    }
+fi
+
+`
+
+// completeWithoutPackage makes the script for bash work in a shell that has not loaded bash-completion.
+func completeWithoutPackage(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	bash, _, err := root.Find([]string{"completion", "bash"})
+	if err != nil || bash.RunE == nil {
+		return
+	}
+	bash.Long = `Print the autocompletion script for bash. It needs no other package.
+
+To load completions in the current shell session:
+
+	source <(candela completion bash)
+
+To load them in every new session, as root:
+
+	candela completion bash > /etc/bash_completion.d/candela`
+	write := bash.RunE
+	bash.RunE = func(cmd *cobra.Command, args []string) error {
+		if _, err := io.WriteString(cmd.OutOrStdout(), wordsOfLine); err != nil {
+			return err
+		}
+		return write(cmd, args)
+	}
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -56,6 +58,47 @@ func TestValuesCompleteInShells(t *testing.T) {
 	if _, err := os.Stat("/sys/class/net/lo"); err == nil {
 		if got, _ := completed(t, "switchd", "--ports", ""); !slices.Contains(got, "lo") {
 			t.Errorf("switchd --ports offers %q, without lo", got)
+		}
+	}
+}
+
+// TestBashInsertsValues runs the script for bash as a shell does that has not loaded the package bash-completion.
+func TestBashInsertsValues(t *testing.T) {
+	bash, err := exec.LookPath("bash")
+	if err != nil {
+		t.Skip("SKIP-bash: bash is not installed")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	if err := os.Symlink(self, filepath.Join(dir, "candela")); err != nil { // TestMain makes it the command
+		t.Fatal(err)
+	}
+	const script = `compopt() { :; }
+source <(candela completion bash)
+COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMP_LINE="$*" COMP_TYPE=9
+COMP_POINT=${#COMP_LINE}
+__start_candela
+printf '%s\n' "${COMPREPLY[@]}"
+`
+	for _, tt := range []struct {
+		words []string
+		want  string
+	}{
+		{[]string{"conform", "--profile", "cx6"}, "cx6-dx"},
+		{[]string{"conform", "--bugs", "nack-psn-p"}, "nack-psn-plus-one"},
+		{[]string{"minimize", "--rule", "gbn.nak-ps"}, "gbn.nak-psn"},
+		{[]string{"run", "--testbed", "vi"}, "virtual"},
+		{[]string{"reproduce", "trimming", "T16"}, "T16"},
+		{[]string{"vers"}, "version"},
+	} {
+		cmd := exec.CommandContext(t.Context(), bash, append([]string{"--norc", "-c", script, "bash", "candela"}, tt.words...)...)
+		cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"))
+		out, err := cmd.CombinedOutput()
+		if err != nil || !slices.Contains(strings.Fields(string(out)), tt.want) || strings.Contains(string(out), "not found") {
+			t.Errorf("%q: %v, want %s\n%s", tt.words, err, tt.want, out)
 		}
 	}
 }

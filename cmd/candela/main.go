@@ -140,6 +140,7 @@ Exit status:
 		newVersion(), newMan())
 	explainUsage(root)
 	completeValues(root)
+	completeWithoutPackage(root)
 	// Texts are written for 80 columns; without this cobra does not wrap the flags.
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "FlagUsages", "FlagUsagesWrapped 80"))
 	return root

@@ -47,6 +47,10 @@ func TestACopyMadeBetweenTwoTapsIsNotSent(t *testing.T) {
 		"sent twice, seen by both": {
 			again(ids + repeated), later(again(ids + repeated)), counts{frames + 1, frames + 1, 0, 0}, true, "",
 		},
+		"copied before the first starts": {
+			once[repeated+1:], later(again(ids + repeated)), counts{frames - repeated - 1, frames + 1, repeated + 1, 1},
+			true, asGiven,
+		},
 		"retransmitted, missed by the first": {
 			once, later(again(7)), counts{frames, frames + 1, 1, 0}, true, asGiven,
 		},

@@ -248,6 +248,9 @@ func (m *matcher) readPassed() error {
 		m.passed.at(index).copy = true
 		return nil
 	}
+	if m.identified {
+		m.copied.add(&p.observation) // the upstream tap missed it, and may miss the frame of which there is a copy
+	}
 	rec := p.rec
 	if rec.ID = p.rec.ID; p.second {
 		rec.ID += PairSecond

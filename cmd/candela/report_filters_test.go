@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -26,8 +27,10 @@ func TestDisplayFiltersSelectThePacketsOfTheList(t *testing.T) {
 	page := finding(t, nic)
 	var want []string
 	for _, m := range regexp.MustCompile(`<tr id="f1-p(\d+)"`).FindAllStringSubmatch(page, -1) {
-		var id int
-		fmt.Sscan(m[1], &id)
+		id, err := strconv.Atoi(m[1])
+		if err != nil {
+			t.Fatal(err)
+		}
 		want = append(want, fmt.Sprintf("00:00:00:00:00:%02x", id))
 	}
 	selects(t, filepath.Join(nic, "trace.pcap"), filterOf(t, page, "these packets"), "eth.src", want)

@@ -265,8 +265,8 @@ func (e wrongConnections) Error() string {
 	if !strings.HasPrefix(text, e.path) {
 		text = e.path + ": " + text
 	}
-	return text + "\n  A connections document is JSON of the schema candela.connections/v1, as the connections.json of a " +
-		"run directory; without --connections the connections are inferred from the packets."
+	return text + "\n  A connections document is JSON of the schema candela.connections/v1, as the connections.json of " +
+		"a run directory; without --connections the connections are inferred from the packets."
 }
 
 func (e wrongConnections) Unwrap() error { return e.cause }

@@ -66,8 +66,8 @@ The meaning of an id never changes; new rules get new ids.
 The severity is that of a finding which the packets prove. Where they only suggest it (a capture that may have missed
 packets, connections that were inferred), the same rule is reported with a lower severity, the finding says why, and
 its headline begins with "As far as the trace shows". Only violations fail a run; `+"`--strict`"+` adds warnings.
-Clauses are those of the InfiniBand Architecture Specification, volume 1, unless they name another document; where only the
-section is known, the section is given.
+Clauses are those of the InfiniBand Architecture Specification, volume 1, unless they name another document; where only
+the section is known, the section is given.
 
 A finding says what happened. Each rule has a sentence for each cause, with the code that the key `+"`cause`"+` of
 findings in JSON has. The examples are what tests of the analyzers make them report; what depends on the trace is in

@@ -75,14 +75,12 @@ func softenUnfinished(ctx context.Context, checked *trace.Checked, a *analyzers.
 			}
 		}
 		if needs := neededNS(f.Rule, timeoutOf(&meta, f.Connection, given)); needs == 0 {
-			f.Severity = analyzers.Warning
-			f.Message += " Or it came after the captures ended: the timeout of the requester is not known (--timeout)."
+			f.Doubt(analyzers.Warning,
+				" Or it came after the captures ended: the timeout of the requester is not known (--timeout).")
 		} else if since < needs {
-			f.Severity = analyzers.Warning
 			later, certain := clock.TextApartNS(since, needs)
-			f.Message += fmt.Sprintf(
-				" Or it came after the captures ended, %s later: a violation is certain after %s.",
-				later, certain)
+			f.Doubt(analyzers.Warning, fmt.Sprintf(
+				" Or it came after the captures ended, %s later: a violation is certain after %s.", later, certain))
 		}
 	}
 	a.Reconsider()

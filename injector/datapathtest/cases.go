@@ -189,8 +189,8 @@ func controlCases(v version) []Case {
 		{Name: name("the second ACK"), Entries: with(ordinal(packet.ClassAck, 2, drop)), In: []Frame{ack(1), ack(2), ack(3)}},
 		{Name: name("every NAK"), Entries: with(everyNak), In: append(all, all...)},
 		{Name: name("every ACK of a PSN"), Entries: with(ofPSN...), In: []Frame{ack(4), ack(5), ack(5), ack(6)}},
-		{Name: name("a READ request is not a data packet"), Entries: with(event(1, 1, drop), Entry{Table: p4.TableControlEvent,
-			Key: p4.KeyOf(flow, uint64(packet.ClassReadRequest), 2), Action: drop}),
+		{Name: name("a READ request is not a data packet"), Entries: with(event(1, 1, drop), Entry{
+			Table: p4.TableControlEvent, Key: p4.KeyOf(flow, uint64(packet.ClassReadRequest), 2), Action: drop}),
 			In: []Frame{read(v, 1), read(v, 2), data(v, packet.WriteOnly, 1, 32)}},
 	}
 }

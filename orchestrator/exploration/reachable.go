@@ -30,9 +30,8 @@ func Obstacles() []Obstacle {
 		{
 			Transitions: `responder: rnr \+ read-first ->`,
 			Reason: "after an RNR NAK every request is discarded until the refused one passes again, which makes the " +
-				"responder ready; where it " +
-				"may have been retransmitted before the RNR NAK, it is unknown what was accepted, and first responses do not differ from " +
-				"later ones",
+				"responder ready; where it may have been retransmitted before the RNR NAK, it is unknown what was " +
+				"accepted, and first responses do not differ from later ones",
 		},
 		{
 			Transitions: `requester: idle \+ (ack|ack-all|nack|rnr|implied-nak|fatal-nak) ->`,

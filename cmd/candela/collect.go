@@ -4,6 +4,8 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"sync"
+	"sync/atomic"
 )
 
 // collectAt makes garbage collection rare: runs keep little, and the heap stays at tens of megabytes.
@@ -18,14 +20,22 @@ const (
 // collectRarely makes garbage collection rare while the heap is small, until the returned function is called.
 func collectRarely() (restore func()) {
 	usual := debug.SetGCPercent(collectSmallAt)
+	reset := sync.OnceFunc(func() { debug.SetGCPercent(usual) })
+	var ended atomic.Bool
 	afterCollection(func() (repeat bool) {
+		if ended.Load() {
+			return false
+		}
 		if heldBytes() <= smallHeap {
 			return true
 		}
-		debug.SetGCPercent(usual)
+		reset()
 		return false
 	})
-	return func() { debug.SetGCPercent(usual) }
+	return func() {
+		ended.Store(true)
+		reset()
+	}
 }
 
 // afterCollection calls fn after the next garbage collection, and after each one that follows as long as it returns

@@ -33,3 +33,20 @@ func TestGarbageIsCollectedRarelyOnlyWhileLittleIsHeld(t *testing.T) {
 		t.Errorf("%d percent at the end, want %d", got, usual)
 	}
 }
+
+// What collects rarely leaves the setting alone once it has ended, however much is held later.
+func TestAnEndedAnalysisSetsNoPercentage(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(90))
+	collectRarely()()
+	const later = 77
+	debug.SetGCPercent(later)
+	held := make([]byte, 2*smallHeap)
+	for range 5 {
+		runtime.GC()
+		time.Sleep(10 * time.Millisecond) // cleanups have a goroutine of their own
+		if got := debug.SetGCPercent(later); got != later {
+			t.Fatalf("%d percent, want %d", got, later)
+		}
+	}
+	runtime.KeepAlive(held)
+}

@@ -24,10 +24,10 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// analyzerNames lists the analyzers in the order in which they are reported.
+// analyzerNames lists the analyzers in report order.
 var analyzerNames = []string{gbn.Name, retrans.Name, cnp.Name, rp.Name, trim.Name, fields.Name, counters.Name}
 
-// check finds out whether the trace in src is complete. A trace that is not is an outcome and no error.
+// check checks the trace in src for completeness. An incomplete trace is an outcome, not an error.
 func (f *facts) check(ctx context.Context, src trace.Source) (err error) {
 	cables := trace.Condition{}
 	if len(f.cables) > 0 {
@@ -61,12 +61,12 @@ func (f *facts) check(ctx context.Context, src trace.Source) (err error) {
 	return nil
 }
 
-// conditionEvents is an integrity condition beyond those of the trace: the copies show the events that the switch
+// conditionEvents is an integrity condition beyond those of the trace: the trace shows the events that the switch
 // counted.
 const conditionEvents = "events"
 
 // eventCondition compares the events of the trace with the hits of the injector's entries. An event that does not fit
-// its packet hits, and does nothing: of types that may not fit there may be fewer.
+// its packet counts a hit and has no effect; such event types may occur less often than they hit.
 func (f *facts) eventCondition() trace.Condition {
 	cond := trace.Condition{Name: conditionEvents, Status: trace.StatusOK,
 		Message: "the trace shows the events that the switch counted"}
@@ -87,7 +87,7 @@ func (f *facts) eventCondition() trace.Condition {
 	return cond
 }
 
-// analyse feeds the trace, if it is complete, to every analyzer.
+// analyse feeds the trace to every analyzer if it is complete.
 func (f *facts) analyse(ctx context.Context) (err error) {
 	if f.checked == nil {
 		return nil
@@ -101,7 +101,7 @@ func (f *facts) analyse(ctx context.Context) (err error) {
 	return f.examine(ctx, trimmed)
 }
 
-// examine feeds the trace, which says what became of its packets, to every analyzer.
+// examine feeds the trace, annotated with losses and trims, to every analyzer.
 func (f *facts) examine(ctx context.Context, trimmed []trace.Cut) (err error) {
 	f.summary = newSummary(f.known)
 	for i := range f.plan.Intents {
@@ -125,14 +125,14 @@ func (f *facts) examine(ctx context.Context, trimmed []trace.Cut) (err error) {
 	return err
 }
 
-// packetOf returns the absolute name of the packet that an intent names by PSN.
+// packetOf returns the key of the packet that an intent gives by relative PSN.
 func (f *facts) packetOf(in *injector.Intent) packetKey {
 	first := f.known.InitialPSN(in.Flow, in.Space)
 	return packetKey{in.Flow, in.Space, first.Add(int(in.RelPSN - 1))}
 }
 
-// analyzersOf returns every analyzer, told what the test and the counters say about the endpoints. All are nil for a
-// bare trace.
+// analyzersOf returns every analyzer, configured from the test and the counters. t, c and half are nil for a bare
+// trace.
 func analyzersOf(meta trace.Meta, t *config.Test, c *Counters, half *Calibration) []analyzers.Analyzer {
 	set := []analyzers.Analyzer{
 		gbn.New(meta, gbnConfig(meta.Connections.Len(), t, c)),
@@ -157,8 +157,8 @@ func cnpConfig(t *config.Test, c *Counters) cnp.Config {
 	}
 }
 
-// cnpJitter bounds how much later than another CNP one may pass the switch because a host or the switch waited for a
-// CPU; 0: the hosts have the times of hardware. A run in which either waits for a quarter of the timeout has ended.
+// cnpJitter bounds the extra delay between two CNPs at the switch if a host or the switch waited for a CPU; 0: hardware
+// hosts. A run in which either waits for a quarter of the timeout has ended.
 func cnpJitter(t *config.Test, c *Counters) clock.Duration {
 	switch timeout := plan.AckTimeout(t.Traffic.AckTimeout); {
 	case t.Testbed.HardwareTimes():
@@ -168,26 +168,26 @@ func cnpJitter(t *config.Test, c *Counters) clock.Duration {
 	case c.hostDelayNS() > 0:
 		return clock.Duration(c.hostDelayNS()) * clock.Nanosecond
 	}
-	return config.LongestBetweenCNPs // nobody has measured it
+	return config.LongestBetweenCNPs // waits were not measured
 }
 
-// notificationPoint is what the test sets and the device has: one that declares to have none owes no CNP, and may send
-// none.
+// notificationPoint returns the notification point of a side as set by the test and declared by the device. A device
+// that declares none owes no CNP and may send none.
 func notificationPoint(t *config.Test, side config.Side, c *Counters) cnp.NotificationPoint {
 	h := t.Host(side)
 	if absent, _ := c.lacks(side); absent {
 		return cnp.NotificationPoint{Known: true, Absent: true}
 	}
 	r := &h.RoCE
-	mode, _ := cnp.ParseMode(strings.TrimPrefix(r.Pacing.String(), "per-")) // a test holds the two vocabularies together
+	mode, _ := cnp.ParseMode(strings.TrimPrefix(r.Pacing.String(), "per-")) // a test keeps the mode names equal
 	return cnp.NotificationPoint{
 		Known: true, Enabled: r.DCQCNNP, MinTimeNS: r.MinTimeBetween.Nanoseconds(), Mode: mode, WithNack: r.SlowRestart &&
 			!h.NIC.IgnoresSlowRestart,
 	}
 }
 
-// hostDelay is what a NIC and its queues may add to the way to and from the switch before a CNP shows. Generous: more
-// than the slowest reaction of the known NICs to anything (Lumina, figure 5-9).
+// hostDelay bounds the delay that a NIC and its queues add before the switch sees a CNP. It exceeds the slowest
+// reaction of any known NIC (Lumina, figure 5-9).
 const hostDelay = 200 * clock.Microsecond
 
 func rpConfig(t *config.Test, c *Counters) rp.Config {
@@ -224,12 +224,12 @@ func retransConfig(t *config.Test, half *Calibration, c *Counters) retrans.Confi
 		}}
 }
 
-// linkDelayNS returns the longest propagation, one way, between a host and the switch.
+// linkDelayNS returns the longest one-way propagation delay between a host and the switch, in ns.
 func linkDelayNS(t *config.Test) int64 {
 	return max(t.Testbed.Link(config.Requester).Propagation, t.Testbed.Link(config.Responder).Propagation).Nanoseconds()
 }
 
-// fieldsConfig says what the packets of both hosts carry.
+// fieldsConfig returns the header fields that the test sets on both hosts.
 func fieldsConfig(t *config.Test) fields.Config {
 	if t == nil {
 		return fields.Config{}
@@ -255,7 +255,7 @@ func gbnConfig(connections int, t *config.Test, c *Counters) gbn.Config {
 		RNRRetry: gbn.AtMost(t.Traffic.RNRRetry), MinRNRTimerNS: packet.RNRTimer(uint8(t.Traffic.MinRNRTimer)),
 	}
 	if !t.Requester.RoCE.AdaptiveRetrans && !t.Responder.RoCE.AdaptiveRetrans {
-		// An adaptive NIC chooses timeouts and retries itself; retrans notes what it chose.
+		// An adaptive NIC chooses timeouts and retries itself; retrans notes its choice.
 		limits.TimeoutNS = plan.AckTimeout(t.Traffic.AckTimeout).Nanoseconds()
 		limits.Retry = gbn.AtMost(t.Traffic.RetryCount)
 	}
@@ -274,7 +274,7 @@ func gbnConfig(connections int, t *config.Test, c *Counters) gbn.Config {
 	return cfg
 }
 
-// failureExpected reports whether the test wants the requests of a connection to complete in error.
+// failureExpected reports whether the test expects the requests of a connection to complete in error.
 func failureExpected(t *config.Test, connection int) bool {
 	for _, side := range []config.Side{config.Requester, config.Responder} {
 		if e := t.Expect.CompletionOf(connection, side); e != nil && e.Status != generator.Success {

@@ -23,47 +23,47 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// AnalyzeOptions say what to analyse.
+// AnalyzeOptions configure an analysis.
 type AnalyzeOptions struct {
 	Trace       string   // a run directory, a capture, or "-" for Stdin
-	Archive     string   // that the run directory was unpacked from; empty: none
+	Archive     string   // archive that the run directory was unpacked from; empty: none
 	Inner       string   // the run's directory in that archive
 	More        []string // files that continue the capture, in any order
 	Second      string   // another capture of the same traffic, taken elsewhere; empty: none
 	SecondMore  []string // files that continue it
-	Taps        []Tap    // several captures, instead of Trace and Second: two of them are compared
-	Notes       []string // what the caller has to say about the captures
+	Taps        []Tap    // several captures, instead of Trace and Second; two of them are compared
+	Notes       []string // notes of the caller about the captures
 	Stdin       io.Reader
 	Connections string // connections document; empty: inferred from the packets
 	Format      trace.Format
 	Placement   trace.Placement
 	Place       trace.Place // of a single capture
-	Ordered     bool        // Second is downstream of Trace, or it is an error
+	Ordered     bool        // Second must be downstream of Trace
 	SameClock   bool        // one clock stamped both captures
 	Complete    bool        // the captures hold every frame that was sent, or that passed a tap whose place is given
-	MTU         int         // path MTU of inferred connections; 0: what packets and connection managers show
-	// Settings are those of connections of which neither a document nor the connection manager says them.
+	MTU         int         // path MTU of inferred connections; 0: inferred from packets and connection managers
+	// Settings apply to connections that neither a document nor a connection manager describes.
 	Settings    trace.Settings
 	KeepPartial bool     // a partial last record of a plain capture is a note
 	Waivers     *Waivers // of known violations, for run directories; nil: none
 	Strict      bool
-	Workers     int  // that analyse at a time, each some of the connections; the result does not depend on it. 0: one
-	Plots       bool // Report gets what only the HTML page shows
+	Workers     int  // connections analysed in parallel; the result does not depend on it; 0: one
+	Plots       bool // Report gets the data of the HTML page, too
 	Version     string
-	Command     string         // how the tool was called, for the commands that a report suggests
-	Config      config.Options // which models exist, to read a run directory's configuration
+	Command     string         // command line, for the commands that a report suggests
+	Config      config.Options // known models, to read a run directory's configuration
 }
 
-// ErrInput is what errors about the files named on the command line answer to, as opposed to failures of ours.
+// ErrInput matches errors in the files named on the command line, as opposed to internal failures.
 var ErrInput = errors.New("input")
 
-// inputError marks err as one about the user's files.
+// inputError marks err as an error in the user's files.
 type inputError struct{ error }
 
 func (e inputError) Is(target error) bool { return target == ErrInput }
 func (e inputError) Unwrap() error        { return e.error }
 
-// Analyze judges a trace that is there already: a run directory with all its knowledge, or a bare capture.
+// Analyze judges a recorded trace: a run directory with its documents, or a bare capture.
 func Analyze(ctx context.Context, o AnalyzeOptions) (*Outcome, error) {
 	if len(o.Taps) > 0 {
 		return analyzeTaps(ctx, o)
@@ -131,7 +131,8 @@ func analyzeRun(ctx context.Context, o AnalyzeOptions) (*Outcome, error) {
 	return out, nil
 }
 
-// traceError tells damage of a file from failures to read it.
+// traceError marks err as an input error if the file is damaged, missing or empty. Other errors are failures to read
+// it.
 func traceError(err error) error {
 	var damaged *trace.FileError
 	if errors.As(err, &damaged) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, trace.ErrNothingToAnalyse) {
@@ -140,7 +141,7 @@ func traceError(err error) error {
 	return err
 }
 
-// loadFacts reads what a run left in its directory.
+// loadFacts reads the documents of a run directory.
 func loadFacts(o AnalyzeOptions) (*facts, error) {
 	dir := o.Trace
 	if err := checkRunDir(dir); err != nil {
@@ -195,8 +196,8 @@ func loadFacts(o AnalyzeOptions) (*facts, error) {
 	return f, err
 }
 
-// entryHits is what a judgement needs of [injector.Entries]: keys and parameters are the larger part of a long
-// document.
+// entryHits is the part of [injector.Entries] that the verdict needs. Keys and parameters, the larger part, are
+// skipped.
 type entryHits struct {
 	Events []struct {
 		Index  int    `json:"index"`
@@ -205,7 +206,7 @@ type entryHits struct {
 	} `json:"events"`
 }
 
-// hitsByIntent puts the hits of entries.json in the order of the plan: data events first, then control events.
+// hitsByIntent returns the hits of entries.json in the order of the plan: data events first, then control events.
 func hitsByIntent(intents []injector.Intent, doc entryHits) ([]uint64, error) {
 	type key struct {
 		control bool
@@ -271,7 +272,7 @@ func (e wrongConnections) Error() string {
 
 func (e wrongConnections) Unwrap() error { return e.cause }
 
-// traceOptions says how to read the captures.
+// traceOptions returns the options for reading the captures.
 func (o *AnalyzeOptions) traceOptions() (trace.Options, error) {
 	options := trace.Options{
 		Format: o.Format, KeepTruncated: o.KeepPartial, Placement: o.Placement, Ordered: o.Ordered, SameClock: o.SameClock,
@@ -288,7 +289,7 @@ func (o *AnalyzeOptions) traceOptions() (trace.Options, error) {
 	return options, nil
 }
 
-// analyzeCapture analyses one capture, or a pair around the injector.
+// analyzeCapture analyses one capture, or two captures around the injector.
 func analyzeCapture(ctx context.Context, o AnalyzeOptions, src, second trace.Source) (*Outcome, error) {
 	options, err := o.traceOptions()
 	if err != nil {
@@ -336,7 +337,7 @@ func checkCapture(ctx context.Context, src, second trace.Source, options trace.O
 	return checked, nil, integrity, err
 }
 
-// pairNotes says what two captures show to have happened in between.
+// pairNotes summarises the differences between two captures.
 func pairNotes(p *trace.PairReport) []string {
 	if p == nil {
 		return nil
@@ -391,7 +392,7 @@ func judgeCapture(ctx context.Context, o AnalyzeOptions, checked *trace.Checked,
 	return &Outcome{Verdict: verdict, Report: rep, Analysis: analysis}, nil
 }
 
-// describe says what a capture holds, whether it could be judged or not.
+// describe fills rep with the contents of a capture, judged or not.
 func describe(rep *report.Report, o *AnalyzeOptions, meta trace.Meta, summary *Summary, analysis *analyzers.Analysis) {
 	rep.Packets, rep.SpanNS, rep.PacketIDs = summary.Packets, meta.EndNS-meta.StartNS, meta.PacketIDs
 	rep.OriginNS = meta.StartNS
@@ -423,11 +424,11 @@ func captureConnection(s *Summary, a *analyzers.Analysis, c *trace.Connection) r
 	return r
 }
 
-// integrityAnalyzer names the findings of a trace that may not be analysed.
+// integrityAnalyzer is the analyzer name in the findings of a trace without integrity.
 const integrityAnalyzer = "integrity"
 
-// incompleteAnalysis is the analysis document of a trace without integrity: nothing is analysed, and each condition
-// that does not hold is a finding.
+// incompleteAnalysis returns the analysis document of a trace without integrity. Nothing is analysed; each violated
+// condition is a finding.
 func incompleteAnalysis(r *trace.IntegrityReport, ids string) *analyzers.Analysis {
 	doc := &analyzers.Analysis{
 		Schema: analyzers.Schema, Verdict: analyzers.Invalid, PacketIDs: ids,
@@ -448,18 +449,18 @@ func incompleteAnalysis(r *trace.IntegrityReport, ids string) *analyzers.Analysi
 	return doc
 }
 
-// causeIncomplete is that a condition of a complete trace does not hold, in the words of the condition.
+// causeIncomplete is the cause for a violated integrity condition; message is the condition's text.
 func causeIncomplete(rule, message string) cause.Cause {
 	return cause.Of(rule, "not-held", "The trace is not complete: %v.", cause.Name(strings.TrimSuffix(message, ".")))
 }
 
-// causeUnjudged is that no rule is about a capture.
+// causeUnjudged is the cause for a capture that no rule applies to.
 func causeUnjudged(reason string) cause.Cause {
 	return cause.Of(unjudgedRule, "nothing-judged", "No rule is about this capture: %v.",
 		cause.Name(strings.TrimPrefix(reason, "nothing was judged: ")))
 }
 
-// integrityPackets returns the numbers that a condition names: missing copies first.
+// integrityPackets returns the packet numbers of a condition: missing copies first.
 func integrityPackets(c trace.Condition) []uint64 {
 	ids := []uint64{}
 	for _, m := range c.Missing {

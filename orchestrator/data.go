@@ -10,7 +10,7 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// wrongData reports connections over which other bytes arrived than were sent, but where a rewritten packet may have
+// wrongData reports connections whose received bytes differ from the sent ones, unless a rewritten packet may have
 // changed them.
 func wrongData(g *generator.Report, changed []inbox) []string {
 	var wrong []string
@@ -23,14 +23,14 @@ func wrongData(g *generator.Report, changed []inbox) []string {
 	return wrong
 }
 
-// An inbox is the memory that one side of a connection receives into.
+// An inbox identifies the memory that one side of a connection receives into.
 type inbox struct {
 	connection int
 	side       string
 }
 
-// rewritten lists the memory that rewrites which hit a packet may have changed: a rewritten packet has a valid iCRC, so
-// that its receiver has to believe what it says.
+// rewritten lists the memory that rewrites may have changed. A rewritten packet has a valid iCRC, so its receiver must
+// accept its fields.
 func rewritten(intents []injector.Intent, hits []uint64, known *trace.Connections) []inbox {
 	var list []inbox
 	for i := range intents {
@@ -39,9 +39,9 @@ func rewritten(intents []injector.Intent, hits []uint64, known *trace.Connection
 			continue
 		}
 		for _, connection := range receivers(in, known) {
-			// A request with data acknowledges nothing: it reaches its receiver's memory only, unless it is an atomic, the
-			// answers of which tell what is there. What else may be misunderstood, such as a response that acknowledges what has
-			// not arrived, leaves either memory wrong.
+			// A data request carries no acknowledgement, so it can change only its receiver's memory. Atomics are an exception:
+			// their answers return the memory's contents. Any other misleading packet, such as a response that acknowledges lost
+			// data, can make either memory wrong.
 			to := []generator.Side{generator.Requester, generator.Responder}
 			if in.Class == packet.ClassData && in.Space == packet.Requests && !hasAtomics(connection, known) {
 				to = []generator.Side{receiverOf(in.Flow)}
@@ -54,7 +54,7 @@ func rewritten(intents []injector.Intent, hits []uint64, known *trace.Connection
 	return list
 }
 
-// hasAtomics reports whether a connection is one of atomics, or may be.
+// hasAtomics reports whether a connection uses atomics or is unknown.
 func hasAtomics(connection int, known *trace.Connections) bool {
 	c, ok := known.Get(trace.NewFlowID(connection, false))
 	return !ok || slices.ContainsFunc(append([]string{c.Verb}, c.Verbs...), func(verb string) bool {
@@ -70,8 +70,8 @@ func receiverOf(flow trace.FlowID) generator.Side {
 	return generator.Responder
 }
 
-// misleads reports whether a rewrite changes what a sound receiver does to memory. Of another partition key it makes a
-// loss, and what remains are marks and counts of hops.
+// misleads reports whether a rewrite changes what a compliant receiver writes to memory. A rewritten partition key only
+// causes a loss; marks and hop limits do not affect memory.
 func misleads(in *injector.Intent) bool {
 	if in.Class == packet.ClassCNP {
 		return false
@@ -88,8 +88,8 @@ func misleads(in *injector.Intent) bool {
 	}
 }
 
-// receivers lists the connections whose queue pairs get the packets of an event. One whose packet goes to another queue
-// pair has lost it, which it can repair.
+// receivers lists the connections whose queue pairs get the packets of an event. A queue pair whose packet was
+// redirected sees a loss, which it can repair.
 func receivers(in *injector.Intent, known *trace.Connections) []int {
 	field, value := in.Action.Rewritten()
 	if field != packet.RewriteDestQP {

@@ -11,7 +11,7 @@ import (
 	"candela.dev/candela/orchestrator/config"
 )
 
-// judgements pairs each analyzer with what the test expects of it.
+// judgements maps each analyzer to the test's expectation.
 func judgements(e *config.Expect) map[string]config.Judgement {
 	return map[string]config.Judgement{
 		"gbn":      e.GBN,
@@ -24,9 +24,8 @@ func judgements(e *config.Expect) map[string]config.Judgement {
 	}
 }
 
-// expectedFindings compares the violations of a with what the test expects: it returns how many count against the
-// device, and the expectations that failed. A violation that the test asked for does not count. A waived one doesn't
-// either.
+// expectedFindings compares the violations in a with the expectations. It returns the number of violations that count
+// against the device, and the expectations that failed. Expected and waived violations do not count.
 func expectedFindings(e *config.Expect, a *analyzers.Analysis, waived func(rule string) bool) (violations int,
 	unmet []string) {
 	fired := map[string]map[string]int{} // analyzer → rule → violations
@@ -54,7 +53,7 @@ func expectedFindings(e *config.Expect, a *analyzers.Analysis, waived func(rule 
 	return violations, unmet
 }
 
-// allows reports whether a violation of rule is what j asks for or puts up with.
+// allows reports whether j expects or tolerates a violation of rule.
 func allows(j config.Judgement, rule string) bool {
 	return j.Outcome == config.OutcomeFail || slices.Contains(j.Violations, rule) || slices.Contains(j.Tolerated, rule)
 }
@@ -90,7 +89,7 @@ func firedRules(fired map[string]int) string {
 	return "fired: " + strings.Join(rules, ", ")
 }
 
-// latencyBounds checks the bounds on retransmission latencies against the metrics over all connections.
+// latencyBounds checks retransmission latencies against the metrics over all connections.
 func (u *unmet) latencyBounds(e *config.RetransExpect, a *analyzers.Analysis) {
 	for _, b := range []struct {
 		key, metric string
@@ -105,21 +104,20 @@ func (u *unmet) latencyBounds(e *config.RetransExpect, a *analyzers.Analysis) {
 	}
 }
 
-// unmet are expectations that a run did not meet.
+// unmet collects the expectations that a run did not meet.
 type unmet struct {
-	// software says that the hosts have the times of a machine that runs them, and not those of the hardware that they
-	// stand for.
+	// software is set if the hosts are software: their times are those of a host CPU, not of NIC hardware.
 	software bool
-	// timeout is the shortest one of a run that would have ended if a host had waited for a quarter of it; 0: nobody has
-	// measured that.
+	// timeout is the shortest ACK timeout of a run that would have ended if a host had waited for a quarter of it; 0:
+	// waits were not measured.
 	timeout  clock.Duration
-	decide   []string // the verdict
-	reported []string // about times of software hosts
+	decide   []string // expectations that decide the verdict
+	reported []string // expectations about times of software hosts
 }
 
-// bound checks the values of a metric. How many there are counts on every testbed. Where hosts are software a value
-// decides if it is further out of bounds than waits explain: a wait at the start of a span makes it shorter, waits at
-// four places of a round trip longer.
+// bound checks the values of a metric. Their number is judged on every testbed. On software hosts a value is judged
+// only if it is further out of bounds than scheduling waits explain. A wait at the start of a span shortens it; waits
+// at four places of a round trip lengthen it.
 func (u *unmet) bound(name string, b *config.Bound, m analyzers.Metric) {
 	if b == nil {
 		return
@@ -128,7 +126,7 @@ func (u *unmet) bound(name string, b *config.Bound, m analyzers.Metric) {
 		u.decide = append(u.decide, fmt.Sprintf("%s: %d values measured, want %d", name, m.Count, *b.Count))
 	}
 	if m.Count == 0 {
-		if b.Count == nil && b.LimitsTime() { // a bound on nothing proves nothing
+		if b.Count == nil && b.LimitsTime() { // a bound must be tested by at least one value
 			u.decide = append(u.decide, name+": nothing was measured")
 		}
 		return
@@ -138,7 +136,7 @@ func (u *unmet) bound(name string, b *config.Bound, m analyzers.Metric) {
 	}
 }
 
-// limit checks one limit of a bound. What waits do to single values bounds what they do to mean and percentiles.
+// limit checks one limit of a bound. Waits shift mean and percentiles by no more than they shift a single value.
 func (u *unmet) limit(name string, l config.BoundLimit, m analyzers.Metric, firm bool) {
 	low, high := m.Min, m.Max
 	small, large := "smallest", "largest"
@@ -165,7 +163,7 @@ func (u *unmet) limit(name string, l config.BoundLimit, m analyzers.Metric, firm
 	}
 }
 
-// timed adds an expectation about times, which decides if the times are the device's own or if firm.
+// timed adds an expectation about times. It decides the verdict on hardware hosts or if firm.
 func (u *unmet) timed(text string, firm bool) {
 	if u.software && !firm {
 		u.reported = append(u.reported, text+" (reported, not judged: the hosts are software)")
@@ -174,7 +172,7 @@ func (u *unmet) timed(text string, firm bool) {
 	u.decide = append(u.decide, text)
 }
 
-// findMetric returns the metric of that name and connection, empty if nothing was measured.
+// findMetric returns the metric of that name and connection; empty if nothing was measured.
 func findMetric(a *analyzers.Analysis, name string, connection int) analyzers.Metric {
 	for _, m := range a.Metrics {
 		if m.Name == name && m.Connection == connection {
@@ -184,12 +182,12 @@ func findMetric(a *analyzers.Analysis, name string, connection int) analyzers.Me
 	return analyzers.Metric{Name: name, Connection: connection}
 }
 
-// cnpCounts checks how many CNPs each connection drew. With a minimum time between CNPs that depends on when marked
-// packets come.
+// cnpCounts checks the number of CNPs of each connection. With a minimum time between CNPs that number depends on the
+// arrival times of marked packets.
 func (u *unmet) cnpCounts(t *config.Test, s *Summary) {
 	for i, n := range t.Expect.CNP.PerConnection {
 		if 2*i+1 >= len(s.Flows) {
-			break // the configuration's check has refused more entries than connections
+			break // the configuration check has refused more entries than connections
 		}
 		if got := s.Flows[2*i].CNPs + s.Flows[2*i+1].CNPs; got != int64(n) {
 			u.timed(fmt.Sprintf("expect.cnp.per-connection[%d]: qpn %d has %d CNPs, want %d", i, i+1, got, n), !t.WaitsForCNPs())
@@ -197,8 +195,8 @@ func (u *unmet) cnpCounts(t *config.Test, s *Summary) {
 	}
 }
 
-// cnpModes checks that every pacing mode of want explains the CNPs of both sides. The analyzer notes which do, where
-// there was anything to pace.
+// cnpModes checks that every pacing mode of want explains the CNPs of both sides. The analyzer notes the matching modes
+// where CNPs were paced.
 func cnpModes(want []config.CNPPacing, a *analyzers.Analysis) []string {
 	if len(want) == 0 {
 		return nil

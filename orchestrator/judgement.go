@@ -5,18 +5,18 @@ import (
 	"candela.dev/candela/orchestrator/config"
 )
 
-// Evidence is everything that the verdict of a run without an injector depends on.
+// Evidence holds the inputs of the verdict of a run without an injector.
 type Evidence struct {
 	Infrastructure error    // a component failed
 	Integrity      []string // conditions that don't hold
 	Unmet          []string // expectations that failed
 	Strict         bool     // warnings fail too
-	// Waived says whether a violation of a rule is excused; nil: none is.
+	// Waived reports whether a violation of a rule is waived; nil: none is.
 	Waived func(rule string) bool
 }
 
-// Judge applies the precedence of the design to e and to what the analyzers found, of which expected says what the test
-// expects.
+// Judge applies the precedence of the design to e and to the findings in a. expected returns the test's expectation of
+// an analyzer.
 func Judge(e Evidence, a *analyzers.Analysis, expected func(analyzer string) config.Judgement, names []string) Verdict {
 	all := evidence{infrastructure: e.Infrastructure, integrity: e.Integrity, strict: e.Strict}
 	if a != nil {
@@ -44,5 +44,5 @@ func Judge(e Evidence, a *analyzers.Analysis, expected func(analyzer string) con
 	return judge(all)
 }
 
-// Allows reports whether a violation of rule is what j asks for or puts up with.
+// Allows reports whether j expects or tolerates a violation of rule.
 func Allows(j config.Judgement, rule string) bool { return allows(j, rule) }

@@ -13,18 +13,19 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// tickNS is by how much the timer of a kernel may be short of what was asked for: it counts in ticks of 4 ms, rounds
-// down, and starts in the middle of one.
+// tickNS bounds how early a kernel timer may fire, in ns. It counts ticks of 4 ms, rounds down, and starts within a
+// tick.
 const tickNS = 10_000_000
 
-// earlyRules are the rules that a retransmission broke whose timer cannot have run for T.
+// earlyRules are the rules against a timeout that fires before T.
 var earlyRules = []string{"gbn.timeout-early", "retrans.timeout-early"}
 
-// proveTimes returns which findings of software hosts about an early timeout the order of packets proves, with the
-// proof, by the number of the retransmission. A span between two packets of such a host proves nothing: either may have
-// been held up. But a test that keeps one message outstanding posts the next one when the answer to the last one has
-// come, so not before that answer passed the switch. The timer of the new message started later than that, however long
-// packets took.
+// proveTimes returns the findings of early timeouts on software hosts that the packet order proves: the proof by the
+// number of the retransmission.
+//
+// A span between two packets of a software host proves nothing, because either packet may have been delayed. With one
+// outstanding message (tx-depth 1) the next message is posted only after the answer to the previous one has passed the
+// switch. The timer of the new message therefore started after that answer, whatever the delays.
 func proveTimes(ctx context.Context, checked *trace.Checked, t *config.Test, a *analyzers.Analysis) (map[uint64]string,
 	error) {
 	early := func(f analyzers.Finding) bool {
@@ -49,7 +50,7 @@ func proveTimes(ctx context.Context, checked *trace.Checked, t *config.Test, a *
 	return p.proofs, nil
 }
 
-// postings follows when messages can have been posted at the earliest.
+// postings tracks the earliest time at which each message can have been posted.
 type postings struct {
 	timeoutNS int64
 	flows     []posting // by the FlowID of the requests
@@ -57,15 +58,15 @@ type postings struct {
 	proofs    map[uint64]string
 }
 
-// posting is what is known of the requests of one flow.
+// posting is the state of the requests of one flow.
 type posting struct {
 	started  bool
 	highest  packet.PSN // of requests
 	first    packet.PSN // of the latest message
-	known    bool       // sinceNS is
-	sinceNS  int64      // the answer that completes the message before it passed the switch
+	known    bool       // sinceNS is valid
+	sinceNS  int64      // when the answer that completes the previous message passed the switch
 	answered bool
-	through  packet.PSN // what was answered
+	through  packet.PSN // last PSN answered
 	answerNS int64      // when that answer passed
 }
 
@@ -86,13 +87,13 @@ func (p *postings) packet(r *trace.Record) error {
 	return nil
 }
 
-// answer notes that everything through a PSN is answered.
+// answer records that everything up to a PSN is answered.
 func (f *posting) answer(r *trace.Record) {
 	switch {
 	case r.Event.Loses():
-		return // the requester learns nothing
+		return // the requester does not receive it
 	case r.Event.Edits():
-		f.answered = false // it may have learnt anything
+		f.answered = false // the requester may have received any value
 		return
 	}
 	through := r.PSN
@@ -106,20 +107,20 @@ func (f *posting) answer(r *trace.Record) {
 	}
 }
 
-// request notes the first packet of a message that was not seen before.
+// request records a new message. Retransmissions are ignored.
 func (f *posting) request(r *trace.Record) {
 	if f.started && !f.highest.Before(r.PSN) {
 		return
 	}
 	if r.Opcode.Starts() {
 		f.first = r.PSN
-		// A READ names its responses by PSN, too: what is asked for again in the middle of one is no new message.
+		// A READ request in the middle of a READ's response PSNs is a retry, not a new message.
 		f.known, f.sinceNS = f.answered && f.through == r.PSN.Add(-1) && r.Opcode != packet.ReadRequest, f.answerNS
 	}
 	f.started, f.highest = true, r.PSN
 }
 
-// prove says why the timer behind a retransmission cannot have run for T, if the order of packets shows that.
+// prove records a proof if the packet order shows that the timer of a retransmission ran for less than T.
 func (p *postings) prove(f *posting, r *trace.Record) {
 	passed := r.TimeNS - f.sinceNS
 	if !f.known || r.PSN.Before(f.first) || passed >= p.timeoutNS-tickNS {

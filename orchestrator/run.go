@@ -22,14 +22,14 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// A Testbed is where a test runs. Its methods are called in the order in which they stand here, by one goroutine; each
-// returns when ctx ends. An error of any of them is an infrastructure failure.
+// A Testbed is where a test runs. One goroutine calls its methods in the order listed here. Each method returns when
+// ctx ends. An error of any of them is an infrastructure failure.
 type Testbed interface {
-	// Prepare makes the hosts and their queue pairs ready and returns the numbers that they drew.
+	// Prepare makes the hosts and their queue pairs ready and returns the QPNs and initial PSNs that they chose.
 	Prepare(ctx context.Context) ([]injector.Connection, error)
-	// Injector says how to reach the injector.
+	// Injector returns the access to the injector.
 	Injector(ctx context.Context) (testbeds.Access, error)
-	// Environment describes what stands there, as read back.
+	// Environment describes the testbed as read back from its components.
 	Environment(ctx context.Context) (testbeds.Environment, error)
 	// StartDumpers makes every dumper ready to write its shards into dir.
 	StartDumpers(ctx context.Context, dir string) error
@@ -39,20 +39,20 @@ type Testbed interface {
 	Run(ctx context.Context) (generator.Report, error)
 	// StopDumpers ends the recording and returns the shards' names in dir.
 	StopDumpers(ctx context.Context) (testbeds.Dump, error)
-	// Close tears everything down; it is called once, whatever happened before.
+	// Close tears everything down. It is called once, even after a failed step.
 	Close() error
 }
 
-// A MemoryTestbed is a testbed whose dumpers can write their shards to other places than files, too.
+// A MemoryTestbed is a testbed whose dumpers can also write their shards to memory.
 type MemoryTestbed interface {
 	Testbed
-	// RecordTo is StartDumpers with shards that create makes.
+	// RecordTo is StartDumpers with shards that create opens.
 	RecordTo(ctx context.Context, create func(name string) (io.WriteCloser, error)) error
 }
 
-// A Blamer is a testbed that knows more of the cause of a failed step than the call that failed.
+// A Blamer is a testbed that may know the root cause of a failed step.
 type Blamer interface {
-	// Blame returns the cause of an error of any step; err itself if there is no better one.
+	// Blame returns the root cause of err, the error of a step, or err itself.
 	Blame(err error) error
 }
 
@@ -72,42 +72,42 @@ const (
 	stepAnalyse     = "analyse"
 )
 
-// Options say how to run.
+// Options configure a run.
 type Options struct {
 	Out      string // parent of run directories
 	ID       string // of the run; empty: the test's name
 	Strict   bool   // warnings fail
 	Version  string // of the tool, for run.json
 	Command  string // how the tool was called, for the commands that a report suggests
-	File     string // that the test came from
-	Testbed  string // that replaces the file's, as given; empty: the file's
+	File     string // the test's file name
+	Testbed  string // overrides the testbed of the file, as given; empty: the file's
 	Repeat   int    // 1-based repetition; 0: not repeated
 	Wall     func() time.Time
-	Progress func(step string) // told before each step; nil: nobody listens
+	Progress func(step string) // called before each step; nil: never
 	// Waivers excuse known violations; nil: none.
 	Waivers *Waivers
-	// Calibration corrects latencies; nil: they are reported as seen at the switch only.
+	// Calibration corrects latencies; nil: they are reported only as seen at the switch.
 	Calibration *Calibration
-	// NoReports leaves out junit.xml, report.html and what illustrates findings: nobody reads them of thousands of runs.
+	// NoReports leaves out junit.xml, report.html and the illustrations of findings.
 	NoReports bool
 
-	// memory takes what later steps need instead of a run directory on disk, and session is the injector's client to go on
-	// with; both serve a [Scratch], whose outcomes have no report.
+	// Both serve a [Scratch], whose outcomes have no report: memory replaces the run directory on disk, and session reuses
+	// the injector's client.
 	memory  *memory
 	session *session
 
-	// follow is the event whose packets analyzer trim follows instead of trims, in a run that a test with trims is
-	// compared with.
+	// follow is the event whose packets analyzer trim follows instead of trims. It is set in a run that is compared with a
+	// run with trims.
 	follow trace.EventType
 }
 
-// Outcome is what a run came to.
+// Outcome is the result of a run.
 type Outcome struct {
 	Verdict  Verdict
 	Report   *report.Report      // nil of a [Scratch]
 	Analysis *analyzers.Analysis // nil if nothing was analysed
-	Dir      string              // the run directory, complete or given up
-	// Generator is what the generators told; zero if the traffic never ran.
+	Dir      string              // the run directory, complete or abandoned
+	// Generator is the report of the generators; zero if the traffic never ran.
 	Generator generator.Report
 
 	// EventsFired is how many events of the test hit a packet.
@@ -117,7 +117,7 @@ type Outcome struct {
 	facts  *facts        // of a [Scratch]'s run that failed
 }
 
-// facts are what a run leaves behind: everything that the verdict and the reports are made of.
+// facts are the inputs of the verdict and the reports.
 type facts struct {
 	plan        *plan.Plan
 	connections []injector.Connection
@@ -129,28 +129,28 @@ type facts struct {
 	checked     *trace.Checked // nil without integrity
 	summary     *Summary
 	analysis    *analyzers.Analysis
-	workers     int                  // that analyse at a time; 0: one
-	follow      trace.EventType      // that analyzer trim follows; none stands for trims
-	losses      func() []trim.Packet // what it followed; nil before the analysis
+	workers     int                  // analyzers at a time; 0: one
+	follow      trace.EventType      // that analyzer trim follows; EventNone: trims
+	losses      func() []trim.Packet // packets that trim followed; nil before the analysis
 	comparison  *Comparison          // with a paired run; nil: none
 
-	miscabled     []string         // what differs from the description's cabling; the run ended there
-	cables        []testbeds.Cable // by side; none: the testbed records no frames
-	trustedCables []string         // cables that could not be checked, and why
-	soundCables   bool             // the testbed is in this process: nothing damages a frame but the injector
+	miscabled     []string         // differences from the described cabling; the run ended there
+	cables        []testbeds.Cable // by side; none: the testbed counts no frames
+	trustedCables []string         // unverified cables, each with the reason
+	soundCables   bool             // the testbed is in this process: only the injector damages frames
 
 	calibration *Calibration // nil: none
 	waivers     *Waivers     // nil: none
 
-	file    string // that the test came from
-	testbed string // that replaces the file's; empty: none does
+	file    string // the test's file name
+	testbed string // overrides the testbed of the file; empty: not overridden
 	strict  bool
 	version string
 	command string // how the tool was called
 	repeat  int
 }
 
-// run is a test of NICs in progress: what each step leaves for the next.
+// run is a NIC test in progress. Each step stores what the next steps need.
 type run struct {
 	facts
 	*Cycle
@@ -197,7 +197,7 @@ func (r *run) Collect() []Step {
 
 func (r *run) Judge() []Step { return []Step{{stepCheck, r.check}, {stepAnalyse, r.analyse}} }
 
-// buildTestbed writes what the test is and makes its testbed.
+// buildTestbed writes config.yml and testbed.yml and builds the testbed.
 func (r *run) buildTestbed(context.Context) (err error) {
 	t := r.plan.Test
 	if err := errors.Join(
@@ -229,7 +229,7 @@ func (r *run) CleanUp(failed bool) error {
 	return nil
 }
 
-// Blame asks the testbed for the cause of a failed step.
+// Blame asks the testbed for the root cause of a failed step.
 func (r *run) Blame(err error) error {
 	if b, ok := r.bed.(Blamer); ok {
 		return b.Blame(err)
@@ -305,7 +305,7 @@ func (r *run) startDumpers(ctx context.Context) error {
 
 func shardFile(name string) string { return filepath.Join("shards", name) }
 
-// traffic brackets the run: baseline, gate open, traffic until quiet, gate closed, counters.
+// traffic runs the traffic: read counters, open the gate, wait until quiet, close the gate, read counters.
 func (r *run) traffic(ctx context.Context) error {
 	base, err := r.client.Counters(ctx)
 	if err != nil {
@@ -338,7 +338,7 @@ func (r *run) traffic(ctx context.Context) error {
 	if err := r.collectFrames(ctx); err != nil {
 		return err
 	}
-	// A second controller may have come and gone: every answer above looks right then.
+	// A second controller may have taken over and left in between; the answers above do not show that.
 	if err := r.client.Primary(); err != nil {
 		return err
 	}

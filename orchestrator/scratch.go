@@ -11,10 +11,10 @@ import (
 	"candela.dev/candela/testbeds"
 )
 
-// Scratch runs tests of which only verdict and analysis are wanted. The steps are those of every run; but captures live
-// in memory, documents are not made, and where a testbed keeps its injector from one run to the next, so does its
-// P4Runtime session. What a run comes to does not depend on those before it. A Scratch is used by one goroutine; the
-// caller closes it.
+// Scratch runs tests of which only the verdict and the analysis are needed. The steps are those of every run, with
+// three differences: captures are kept in memory, documents are not written, and the P4Runtime session is reused if the
+// testbed keeps its injector. Runs do not influence each other. A Scratch is used by one goroutine; the caller closes
+// it.
 type Scratch struct {
 	Strict bool // warnings fail
 
@@ -23,13 +23,13 @@ type Scratch struct {
 	session session
 }
 
-// NewScratch returns a Scratch for testbeds that build makes. They must be [MemoryTestbed]s.
+// NewScratch returns a Scratch for testbeds from build, which must be [MemoryTestbed]s.
 func NewScratch(build Builder) *Scratch { return &Scratch{build: build} }
 
 // Close ends the session.
 func (s *Scratch) Close() { s.session.close() }
 
-// Run runs t once. An infrastructure failure is an error here; outcomes have neither report nor directory.
+// Run runs t once. An infrastructure failure is returned as an error. Outcomes have neither report nor directory.
 func (s *Scratch) Run(ctx context.Context, t *config.Test) (*Outcome, error) {
 	p, err := plan.New(t)
 	if err != nil {
@@ -45,8 +45,8 @@ func (s *Scratch) Run(ctx context.Context, t *config.Test) (*Outcome, error) {
 	return o, nil
 }
 
-// Expecting judges the same run anew by t, which differs from its test in what it expects alone: what happened would be
-// the same. It is for failed runs of a [Scratch]; ok is false for others, which have forgotten what happened.
+// Expecting judges the same run against t, which may differ from the run's test only in its expectations. It works for
+// failed runs of a [Scratch]; for other runs ok is false, because their facts are not kept.
 func (o *Outcome) Expecting(ctx context.Context, t *config.Test) (rejudged *Outcome, ok bool, err error) {
 	if o.facts == nil {
 		return nil, false, nil
@@ -61,7 +61,7 @@ func (o *Outcome) Expecting(ctx context.Context, t *config.Test) (rejudged *Outc
 	return rejudged, true, nil
 }
 
-// noWall is the time of runs that write no times.
+// noWall is the wall clock of runs that record no times.
 func noWall() time.Time { return time.Unix(0, 0) }
 
 // session is an injector's client that outlives runs.
@@ -77,7 +77,8 @@ func (s *session) close() {
 	}
 }
 
-// connect returns a client of the injector: that of the run before, if the testbed still has the same injector.
+// connect returns a client of the injector. It reuses the client of the previous run if the testbed still has the same
+// injector.
 func (r *run) connect(ctx context.Context, a testbeds.Access) (*injector.Client, error) {
 	s := r.session
 	if s != nil && s.client != nil {
@@ -97,7 +98,7 @@ func (r *run) connect(ctx context.Context, a testbeds.Access) (*injector.Client,
 	return c, err
 }
 
-// endSession closes the client unless it serves the next run, too. A run that failed may have left it in any state.
+// endSession closes the client unless the next run reuses it. A failed run may have left it in any state.
 func (r *run) endSession(failed bool) {
 	switch s := r.session; {
 	case s != nil && failed:

@@ -9,7 +9,7 @@ import (
 // FlowSummary counts what one direction of a connection carried, as seen at the injector.
 type FlowSummary struct {
 	Data     int64     `json:"data"`      // data packets seen, retransmissions included
-	Resent   int64     `json:"resent"`    // of those, PSNs at or before the highest seen
+	Resent   int64     `json:"resent"`    // of those, retransmitted: PSN at or before the highest seen
 	Rounds   int       `json:"rounds"`    // ITER of the last data packet, in connection scope
 	Acks     int64     `json:"acks"`      // positive ACKs and atomic ACKs
 	Naks     int64     `json:"naks"`      // NAKs other than RNR
@@ -17,17 +17,17 @@ type FlowSummary struct {
 	Reads    int64     `json:"reads"`     // READ requests
 	CNPs     int64     `json:"cnps"`      //
 	Events   int64     `json:"events"`    // packets that an event touched
-	Marked   int64     `json:"marked"`    // packets with CE behind the injector
+	Marked   int64     `json:"marked"`    // packets with CE after the injector
 	Classes  [16]int64 `json:"-"`         // packets by class
 	LastPSN  int64     `json:"last-psn"`  // highest relative PSN of a data packet; 0: none
 	LastSeen int64     `json:"last-t-ns"` // of any packet
-	// Retries counts how often the packet that was transmitted again last had been transmitted again: of a connection that
-	// failed, the retries of the fatal packet.
+	// Retries counts the retransmissions in a row of the most recently retransmitted packet. For a failed connection these
+	// are the retries of the fatal packet.
 	Retries int `json:"retries"`
 }
 
-// Summary is what a reader wants to know of a trace before any finding: what each connection did. It is an analyzer
-// without opinions, fed in the same pass.
+// Summary counts what each connection did. It implements analyzers.Analyzer, is fed in the same pass and has no
+// findings.
 type Summary struct {
 	Flows   []FlowSummary // by FlowID
 	Packets int64
@@ -35,34 +35,34 @@ type Summary struct {
 
 	stories stories
 	iters   *trace.IterTracker
-	repeats []repeats // by FlowID of the requests or responses that are repeated
+	repeats []repeats // by FlowID of the repeated requests or responses
 	watched map[packetKey]*passages
-	hints   [256]uint64 // bits of watched packets: spares most of the others a look-up
+	hints   [256]uint64 // Bloom filter of watched packets; avoids most map look-ups
 }
 
-// packetKey names a data packet, first transmission and repeats alike.
+// packetKey identifies a data packet; a retransmission has the key of the original.
 type packetKey struct {
 	flow  trace.FlowID
 	space packet.Space
 	psn   packet.PSN
 }
 
-// hint returns the place of k in Summary.hints.
+// hint returns the bit of k in Summary.hints.
 func (k packetKey) hint() (word int, bit uint64) {
 	h := (uint64(k.flow)<<24 ^ uint64(k.psn)) * 0x9e3779b97f4a7c15 >> 50
 	return int(h / 64), 1 << (h % 64)
 }
 
-// passages says when a watched packet passed: the ITER of each time, in connection scope.
+// passages records each time that a watched packet passed, by ITER in connection scope.
 type passages struct {
 	count int64
 	iters []int // the first maxPassages
 }
 
-// maxPassages bounds what is kept of one watched packet; more would not make an explanation clearer.
+// maxPassages bounds what is kept of a watched packet; a longer list would not help the reader.
 const maxPassages = 8
 
-// repeats counts how often transmission has gone back to the same packet.
+// repeats counts the go-backs in a row to one PSN.
 type repeats struct {
 	restart packet.PSN // where the latest round started
 	count   int        // rounds in a row that started there
@@ -78,7 +78,7 @@ func newSummary(c *trace.Connections) *Summary {
 	}
 }
 
-// watch makes s note when the data packet k passes.
+// watch records the passages of data packet k.
 func (s *Summary) watch(k packetKey) {
 	if s.watched[k] == nil {
 		s.watched[k] = &passages{}
@@ -141,7 +141,7 @@ func (s *Summary) Packet(r *trace.Record) {
 	}
 }
 
-// data follows a data packet of the given round and place.
+// data counts a data packet of round iter at relative PSN place.
 func (s *Summary) data(f *FlowSummary, r *trace.Record, iter, place int64) {
 	f.Data++
 	rep := &s.repeats[r.Flow]
@@ -173,7 +173,7 @@ func (s *Summary) passed(k packetKey, iter int64) {
 	}
 }
 
-// from notes that transmission went back to psn, and returns how many times in a row it has.
+// from records a go-back to psn and returns the number in a row.
 func (rep *repeats) from(psn packet.PSN) int {
 	if rep.count > 0 && rep.restart == psn {
 		rep.count++
@@ -183,7 +183,7 @@ func (rep *repeats) from(psn packet.PSN) int {
 	return rep.count
 }
 
-// read follows READ requests, which are control packets to ITER but are retried like any request.
+// read counts the retries of READ requests. The ITER tracker treats them as control packets.
 func (s *Summary) read(f *FlowSummary, r *trace.Record) {
 	rep := &s.repeats[r.Flow]
 	if f.Reads > 1 && !rep.read.Before(r.PSN) {

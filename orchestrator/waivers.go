@@ -9,30 +9,30 @@ import (
 	"candela.dev/candela/orchestrator/config"
 )
 
-// Waivers excuse known violations of known devices. One value serves all runs of a command, several of which may be
-// under way at once, so that it knows in the end which waivers excused nothing. The zero value and nil excuse nothing.
+// Waivers excuse known violations of known devices. One value serves all runs of a command, including concurrent ones,
+// and records which waivers were used. The zero value and nil excuse nothing.
 type Waivers struct {
 	list []config.Waiver
 	day  string // today, YYYY-MM-DD
 	used []atomic.Bool
 }
 
-// NewWaivers returns the waivers of list as they hold at the instant now.
+// NewWaivers returns the waivers of list, valid at now.
 func NewWaivers(list []config.Waiver, now time.Time) *Waivers {
 	return &Waivers{list: list, day: now.Format(time.DateOnly), used: make([]atomic.Bool, len(list))}
 }
 
-// expired reports whether the i-th waiver held no longer; its last day is still good.
-func (w *Waivers) expired(i int) bool { return w.list[i].Expires < w.day } // dates of this form sort like text
+// expired reports whether the i-th waiver has expired; it is still valid on its last day.
+func (w *Waivers) expired(i int) bool { return w.list[i].Expires < w.day } // dates of this form sort lexically
 
-// excuse returns the waiver of a violation of rule in test t, nil if there is none. Which of the two hosts is to blame
-// is not known, so the waiver of either counts.
+// excuse returns the waiver of a violation of rule in test t; nil: none. The violation is not attributed to a host, so
+// a waiver of either host applies.
 func (w *Waivers) excuse(t *config.Test, rule string) *config.Waiver {
 	return w.Excuse(rule, t.Requester.NIC.Profile, t.Responder.NIC.Profile)
 }
 
-// Excuse returns the waiver of a violation of rule by one of some simulated devices, nil if there is none. Models have
-// no firmware: a waiver that names one is for another device.
+// Excuse returns the waiver of a violation of rule by one of the simulated models; nil: none. Models have no firmware,
+// so a waiver with a firmware never matches.
 func (w *Waivers) Excuse(rule string, models ...string) *config.Waiver {
 	if w == nil {
 		return nil
@@ -50,7 +50,7 @@ func (w *Waivers) Excuse(rule string, models ...string) *config.Waiver {
 	return nil
 }
 
-// Warnings says which waivers expired and which excused nothing, in the order of the file.
+// Warnings lists the expired and the unused waivers in file order.
 func (w *Waivers) Warnings() []string {
 	if w == nil {
 		return nil

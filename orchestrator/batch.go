@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 )
 
-// Batch calls do for 0 to n−1 on so many workers, numbered from 0, and returns when all calls have ended: with their
-// errors in that order, and that of ctx, after whose end no call begins.
+// Batch calls do for 0 to n−1 on the given number of workers, numbered from 0. No call starts after ctx ends. Batch
+// returns when all calls have ended, with their errors in order of i and that of ctx.
 func Batch(ctx context.Context, workers, n int, do func(worker, i int) error) error {
 	errs := make([]error, n)
 	var next atomic.Int64

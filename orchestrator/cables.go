@@ -16,22 +16,22 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// A CabledTestbed has cables that other people plug. A verdict on a device needs them as the description says, and
-// sound.
+// A CabledTestbed has cables that are plugged by hand. A verdict on a device requires that they match the description
+// and lose no frames.
 type CabledTestbed interface {
 	Testbed
-	// CheckCabling probes every cable before any traffic, and says what differs from the description. received reads how
-	// many RoCE packets each port of the injector has received.
+	// CheckCabling probes every cable before any traffic and returns the differences from the description. received
+	// returns the number of RoCE packets received by each port of the injector.
 	CheckCabling(ctx context.Context, received func(context.Context) (map[uint16]uint64, error)) (problems []string,
 		err error)
-	// CheckDelivery says which host does not get what the other sends it. The injector is programmed.
+	// CheckDelivery names each host that does not receive the other's packets. The injector must be programmed.
 	CheckDelivery(ctx context.Context) (problems []string, err error)
-	// Cables returns what each host has recorded of its frames, after the traffic.
+	// Cables returns the frames that each host recorded, after the traffic.
 	Cables(ctx context.Context) ([]testbeds.Cable, error)
 }
 
-// checkCabling ends the run if machines are not at the ports that the description names. The injector may refuse a port
-// that it does not have, so this comes before it is programmed, if it can list its ports.
+// checkCabling ends the run if machines are not at the described ports. It runs before the injector is programmed if
+// the injector can list its ports, because programming a missing port may fail.
 func (r *run) checkCabling(ctx context.Context) (err error) {
 	if r.access, err = r.bed.Injector(ctx); err != nil {
 		return err
@@ -50,7 +50,7 @@ func (r *run) checkCabling(ctx context.Context) (err error) {
 	return r.stopIfMiscabled(bed.CheckCabling(ctx, r.client.Received))
 }
 
-// checkDelivery is what is left of that once the injector is programmed.
+// checkDelivery completes the cabling check once the injector is programmed.
 func (r *run) checkDelivery(ctx context.Context) error {
 	bed, ok := r.bed.(CabledTestbed)
 	if !ok {
@@ -64,7 +64,7 @@ func (r *run) checkDelivery(ctx context.Context) error {
 	return r.stopIfMiscabled(bed.CheckDelivery(ctx))
 }
 
-// stopIfMiscabled ends the run if cables are not as the description says.
+// stopIfMiscabled ends the run if there are cabling problems.
 func (r *run) stopIfMiscabled(problems []string, err error) error {
 	if r.miscabled = problems; err == nil && len(problems) > 0 {
 		return errStop
@@ -72,7 +72,7 @@ func (r *run) stopIfMiscabled(problems []string, err error) error {
 	return err
 }
 
-// collectFrames fetches what hosts have recorded and keeps it beside the trace.
+// collectFrames fetches the frames that hosts recorded and stores them with the trace.
 func (r *run) collectFrames(ctx context.Context) (err error) {
 	bed, ok := r.bed.(CabledTestbed)
 	if r.soundCables = !ok; !ok {
@@ -107,7 +107,8 @@ const (
 func sentFile(host string) string     { return filepath.Join(framesDir, host+"-sent.bin") }
 func receivedFile(host string) string { return filepath.Join(framesDir, host+"-received.bin") }
 
-// CableFiles lists what a run may have kept of its hosts' frames: without it a trace is not compared with them again.
+// CableFiles lists the files that may hold the hosts' frames. Without them rejudging skips the comparison with the
+// trace.
 func CableFiles() []string {
 	files := []string{cablesFile}
 	for _, side := range []config.Side{config.Requester, config.Responder} {
@@ -116,7 +117,7 @@ func CableFiles() []string {
 	return files
 }
 
-// cablesDocument is cables.json: whose frames the files below frames/ record.
+// cablesDocument is cables.json: the hosts of the files in frames/.
 type cablesDocument struct {
 	Schema string          `json:"schema"`
 	Cables []cableDocument `json:"cables"`
@@ -129,7 +130,7 @@ type cableDocument struct {
 	Trusted string `json:"trusted,omitempty"`
 }
 
-// loadCables reads what a run kept of its hosts' frames; nothing if its testbed records none.
+// loadCables reads the recorded frames of a run; nil if its testbed records none.
 func loadCables(dir string) (list []testbeds.Cable, err error) {
 	var doc cablesDocument
 	err = readJSON(filepath.Join(dir, cablesFile), &doc)
@@ -159,11 +160,11 @@ func loadCables(dir string) (list []testbeds.Cable, err error) {
 	return list, nil
 }
 
-// conditionCables is an integrity condition beyond those of the trace: what hosts sent reached the switch, and what the
-// switch sent reached the hosts.
+// conditionCables is an integrity condition beyond those of the trace: no frame was lost between host and switch, in
+// either direction.
 const conditionCables = "cables"
 
-// cableCondition compares what hosts have recorded with the trace in src.
+// cableCondition compares the frames that hosts recorded with the trace in src.
 func (f *facts) cableCondition(ctx context.Context, src trace.Source) (cond trace.Condition, err error) {
 	cond = trace.Condition{Name: conditionCables, Status: trace.StatusOK}
 	hosts := f.hostsOf()
@@ -203,7 +204,7 @@ func (f *facts) hostsOf() (hosts [2]framelog.Host) {
 	return hosts
 }
 
-// cableNotes says which cables were not checked. A simulated cable is sound by construction.
+// cableNotes lists the unverified cables. Simulated cables lose nothing by construction.
 func (f *facts) cableNotes() []string {
 	if bed := f.plan.Test.Testbed; bed.Kind == config.KindVM && len(f.cables) == 0 {
 		return []string{"the cables of the guests are trusted: they are sockets of one machine, and guests record no frames"}

@@ -16,11 +16,11 @@ import (
 // CalibrationSchema names the format of calibration.json.
 const CalibrationSchema = "candela.calibration/v1"
 
-// calibrationFile is where a run directory keeps the calibration that its latencies were corrected with.
+// calibrationFile holds, in a run directory, the calibration that corrected its latencies.
 const calibrationFile = "calibration.json"
 
-// Calibration is the shortest way from the switch to each host and back that a run without events has shown. Latencies
-// at the switch are too long by it; the host's own shortest answer is part of it (retrans.Calibration).
+// Calibration is the shortest RTT between the switch and each host in a run without events. It is subtracted from
+// latencies seen at the switch and includes the host's own shortest response time (retrans.Calibration).
 type Calibration struct {
 	Schema      string `json:"schema"`
 	Run         string `json:"run"` // the calibration run
@@ -35,11 +35,11 @@ func (c *Calibration) sides() retrans.Sides {
 	return retrans.Sides{Requester: c.RequesterNS, Responder: c.ResponderNS}
 }
 
-// calibrationMessages are enough for a minimum: what varies on a wire without loss is queueing.
+// calibrationMessages are enough for a minimum: on a wire without loss only queueing varies.
 const calibrationMessages = 16
 
-// Calibrate runs p's traffic without its events, one message at a time, and measures the round trips. The run's
-// directory stays beside that of the test.
+// Calibrate runs p's traffic without its events, one message at a time, and measures the RTTs. The run directory is
+// kept next to that of the test.
 func Calibrate(ctx context.Context, p *plan.Plan, build Builder, o Options) (*Calibration, error) {
 	quiet := *p.Test
 	quiet.Name += "-calibration"
@@ -72,7 +72,7 @@ func Calibrate(ctx context.Context, p *plan.Plan, build Builder, o Options) (*Ca
 	return &Calibration{CalibrationSchema, filepath.Base(outcome.Dir), half.Requester, half.Responder}, nil
 }
 
-// loadCalibration reads the calibration of a run directory; there may be none.
+// loadCalibration reads the calibration of a run directory; nil if there is none.
 func loadCalibration(dir string) (*Calibration, error) {
 	var c Calibration
 	err := readJSON(filepath.Join(dir, calibrationFile), &c)

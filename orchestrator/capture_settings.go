@@ -14,8 +14,8 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// captureAnalyzers returns the analyzers of a capture, told what is known of its connections: by a document or by the
-// connection manager, else by given.
+// captureAnalyzers returns the analyzers of a capture. Settings of a connection come from a document or the connection
+// manager, else from given.
 func captureAnalyzers(meta trace.Meta, given *trace.Settings) []analyzers.Analyzer {
 	limits, params, carried := map[int]gbn.Limits{}, map[int]retrans.Params{}, map[int]fields.Settings{}
 	for _, c := range meta.Connections.All() {
@@ -47,7 +47,7 @@ func captureAnalyzers(meta trace.Meta, given *trace.Settings) []analyzers.Analyz
 	}
 }
 
-// fieldSettings says what the packets of a connection carry.
+// fieldSettings returns the header fields of a connection's packets.
 func fieldSettings(s *trace.Settings) fields.Settings {
 	octet := func(n *int) *uint8 {
 		if n == nil {

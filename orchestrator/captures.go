@@ -10,11 +10,11 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// StandardInput is the path that stands for standard input.
+// StandardInput is the path that means standard input.
 const StandardInput = "-"
 
 // OpenCaptures returns the capture in the files at paths: one file, the files of a ring buffer, or "-" for in. A trace
-// is read more than once, so that standard input is copied to a temporary file, which release removes.
+// is read more than once, so standard input is copied to a temporary file, which release removes.
 func OpenCaptures(ctx context.Context, paths []string, in io.Reader) (src trace.Source, release func() error,
 	err error) {
 	release = func() error { return nil }
@@ -49,7 +49,7 @@ func OneCapture(ctx context.Context, paths []string) (bool, error) {
 	parts := make([]trace.Source, 0, len(paths))
 	for _, p := range paths {
 		if info, err := os.Stat(p); p == StandardInput || err != nil || info.IsDir() {
-			return true, nil // OpenCaptures says what is wrong
+			return true, nil // OpenCaptures returns the error
 		}
 		parts = append(parts, trace.FileSource(p))
 	}
@@ -76,7 +76,7 @@ func spool(ctx context.Context, in io.Reader) (src trace.Source, release func() 
 	return src, release, nil
 }
 
-// contextReader ends reading when a context does.
+// contextReader stops reading when ctx ends.
 type contextReader struct {
 	ctx context.Context
 	in  io.Reader

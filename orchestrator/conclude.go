@@ -8,7 +8,7 @@ import (
 	"candela.dev/candela/orchestrator/report"
 )
 
-// Progress says in numbers what a step has come to.
+// Progress returns the results of a step as key-value pairs.
 func (r *run) Progress(step string) []any {
 	switch step {
 	case stepPrepare:
@@ -45,10 +45,10 @@ func (r *facts) fired() (n int) {
 	return n
 }
 
-// Verdict judges by what the run left behind.
+// Verdict judges the run.
 func (r *run) Verdict(failure error) Verdict { return judge(r.evidence(failure)) }
 
-// Outcome keeps of a failed run in memory what [Outcome.Expecting] needs.
+// Outcome keeps the facts of a failed in-memory run, for [Outcome.Expecting].
 func (r *run) Outcome(v Verdict) *Outcome {
 	o := r.outcome(v)
 	if r.memory != nil && v.Exit == ExitFail {
@@ -62,7 +62,7 @@ func (r *facts) outcome(v Verdict) *Outcome {
 	return &Outcome{Verdict: v, Analysis: r.analysis, Generator: r.generator, EventsFired: r.fired(), losses: r.followed()}
 }
 
-// Report gathers what people read of the run.
+// Report builds the report of the run in dir.
 func (r *run) Report(v Verdict, dir string) *report.Report {
 	rep := r.report(v)
 	rep.Dir, rep.Next = dir, r.next(dir)

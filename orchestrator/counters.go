@@ -15,21 +15,21 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// Counters is the document counters.json: what everything that counts has counted during a run.
+// Counters is the document counters.json: all counters of a run.
 type Counters struct {
 	Schema string `json:"schema"`
 	counters.Input
 	Switch  injector.Counters         `json:"switch"` // since the baseline
 	Dumpers []testbeds.DumperCounters `json:"dumpers"`
-	// Discards are frames that the switch lost for lack of buffer, by port.
+	// Discards are frames that the switch dropped for lack of buffer, by port.
 	Discards []testbeds.PortDiscards `json:"discards"`
-	// TimeDisorderNS is how far the switch's stamps may be out of order; 0: not at all.
+	// TimeDisorderNS bounds the disorder of the switch's timestamps; 0: in order.
 	TimeDisorderNS int64 `json:"time_disorder_ns,omitempty"`
-	// HostDelays bound how long hosts held frames, where that was measured.
+	// HostDelays bound how long hosts held frames, if measured.
 	HostDelays []testbeds.HostDelay `json:"host_delays,omitempty"`
 }
 
-// hostDelayNS bounds how long any host held frames; 0: not measured for both.
+// hostDelayNS returns the longest time that any host held frames, in ns; 0: not measured for both hosts.
 func (c *Counters) hostDelayNS() (bound int64) {
 	if c == nil || len(c.HostDelays) < 2 {
 		return 0
@@ -40,8 +40,8 @@ func (c *Counters) hostDelayNS() (bound int64) {
 	return bound
 }
 
-// check refuses a document of another schema, and counters that can't be held against a trace: judging without them
-// would acquit a NIC whose counters are wrong.
+// check refuses a document of another schema and incomplete counters. Judging without counters would pass a NIC whose
+// counters are wrong.
 func (c *Counters) check() error {
 	if c.Schema != counters.Schema {
 		return fmt.Errorf("schema %q, want %q", c.Schema, counters.Schema)
@@ -64,7 +64,7 @@ func newCounters(p *plan.Plan, before, after []testbeds.HostCounters, sw injecto
 	return doc
 }
 
-// lacks reports whether the device of a side declares to have no notification point, and no reaction point.
+// lacks reports whether the device of a side declares to have no notification point or no reaction point.
 func (c *Counters) lacks(side config.Side) (noNP, noRP bool) {
 	if c == nil || int(side) >= len(c.Hosts) {
 		return false, false
@@ -72,7 +72,7 @@ func (c *Counters) lacks(side config.Side) (noNP, noRP bool) {
 	return c.Hosts[side].NPAbsent, c.Hosts[side].RPAbsent
 }
 
-// hostDelayNote says how long hosts held packets, on a testbed whose hosts are software; else it is empty.
+// hostDelayNote returns how long software hosts held packets; "" for hardware hosts.
 func (c *Counters) hostDelayNote(software bool) string {
 	switch {
 	case !software:
@@ -98,7 +98,7 @@ func values(list []testbeds.Counter) map[string]int64 {
 	return m
 }
 
-// integrity returns the switch counters that the trace's length must equal.
+// integrity returns the switch counters that the trace must match.
 func (c *Counters) integrity() trace.Counters {
 	var t trace.Counters
 	for _, m := range c.Switch.Mirrors {
@@ -112,11 +112,11 @@ func (c *Counters) integrity() trace.Counters {
 	return t
 }
 
-// conditionDiscards is an integrity condition beyond those of the trace: the switch lost no frame on its own account.
+// conditionDiscards is an integrity condition beyond those of the trace: the switch dropped no frame without an event.
 const conditionDiscards = "switch-discards"
 
-// discardCondition says whether the switch dropped frames that no event named. The trace shows them as delivered, so a
-// device that reacts to the loss would be blamed.
+// discardCondition reports whether the switch dropped frames without an event. The trace shows such frames as
+// delivered, so a device that reacts to the loss would be blamed.
 func (c *Counters) discardCondition() trace.Condition {
 	cond := trace.Condition{Name: conditionDiscards, Status: trace.StatusOK,
 		Message: "the switch dropped nothing on its own account"}
@@ -134,7 +134,7 @@ func (c *Counters) discardCondition() trace.Condition {
 	return cond
 }
 
-// unmetCounters checks the bounds that a test puts on single counters.
+// unmetCounters checks the test's bounds on single counters.
 func unmetCounters(e *config.CountersExpect, doc *Counters) []string {
 	var unmet []string
 	for i, wants := range [][]config.CounterExpect{e.Requester, e.Responder} {

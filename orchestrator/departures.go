@@ -6,8 +6,8 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// departures says of every event that fired and changed when, how often or how its packet left the injector what it
-// did: the mirror shows only that it did.
+// departures lists the effect of each fired event that changed when, how often or how its packet left the injector. The
+// mirror copy shows only that the event fired.
 func departures(p *plan.Plan, known *trace.Connections, hits []uint64) []trace.Departure {
 	var list []trace.Departure
 	for i := range p.Intents {

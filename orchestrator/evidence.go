@@ -13,7 +13,7 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// evidence gathers what speaks for and against the device. failure is an infrastructure failure or nil.
+// evidence collects the inputs of the verdict. failure is an infrastructure failure or nil.
 func (r *facts) evidence(failure error) evidence {
 	e := evidence{infrastructure: failure, strict: r.strict, integrity: r.miscabled}
 	if r.integrity != nil && r.checked == nil {
@@ -40,7 +40,7 @@ func (r *facts) evidence(failure error) evidence {
 	return e
 }
 
-// timed checks the expectations about times, and about what depends on them.
+// timed checks the expectations about times, and those that depend on them.
 func (r *facts) timed() *unmet {
 	t := r.plan.Test
 	u := &unmet{software: !t.Testbed.HardwareTimes()}
@@ -53,7 +53,7 @@ func (r *facts) timed() *unmet {
 	return u
 }
 
-// warnings counts the warnings that a strict run fails over. Times of software hosts are reported and judge nothing.
+// warnings counts the warnings that fail a strict run. On software hosts warnings about times do not count.
 func warnings(a *analyzers.Analysis, software bool) (n int) {
 	for i := range a.Findings {
 		if f := &a.Findings[i]; f.Severity == analyzers.Warning && !(software && slices.Contains(TimeRules(), f.Rule)) {
@@ -63,7 +63,7 @@ func warnings(a *analyzers.Analysis, software bool) (n int) {
 	return n
 }
 
-// lossReport says which dumper or switch port lost mirror copies, if they noticed.
+// lossReport names the dumpers and switch ports that counted lost mirror copies.
 func (r *facts) lossReport() []string {
 	var lines []string
 	for _, d := range r.counters.Dumpers {
@@ -79,7 +79,7 @@ func (r *facts) lossReport() []string {
 	return lines
 }
 
-// eventName names an event by its place in the configuration and what it was to do.
+// eventName returns the place of an event in the configuration and its action.
 func (r *facts) eventName(i int) string {
 	in := &r.plan.Intents[i]
 	return fmt.Sprintf("%s (%s %s)", eventPath(in), in.Action.Type, in)
@@ -90,11 +90,11 @@ func eventPath(in *injector.Intent) string {
 	if !ok {
 		return in.Where
 	}
-	path, _, _ = strings.Cut(path, " (") // which event of a pattern it is stands beside it anyway
+	path, _, _ = strings.Cut(path, " (") // the caller prints which event of a pattern it is
 	return path
 }
 
-// whyUnfired explains from what was seen why an event found no packet.
+// whyUnfired explains from the traffic why an event hit no packet.
 func (r *facts) whyUnfired(in *injector.Intent) string {
 	f := r.summary.Flows[in.Flow]
 	seen := fmt.Sprintf("last psn seen on that flow %d, iter %d", f.LastPSN, f.Rounds)
@@ -143,8 +143,8 @@ func (r *facts) failedStatus(connection int) string {
 	return ""
 }
 
-// unmetCompletions checks how the work requests of every stream ended. Unless the test says otherwise, all must
-// succeed, or run out of retries where the requester had to give up.
+// unmetCompletions checks the completion status of every stream. By default all must succeed, or exceed their retries
+// where the requester had to give up.
 func unmetCompletions(t *config.Test, g *generator.Report, sum *Summary, a *analyzers.Analysis) []string {
 	var unmet []string
 	for i := range g.Streams {
@@ -177,8 +177,8 @@ func unmetCompletions(t *config.Test, g *generator.Report, sum *Summary, a *anal
 	return unmet
 }
 
-// gaveUp reports whether s failed because its requester ran out of retries and package gbn found that it had to give
-// up. Of a connection with requests in both directions the other side's may have been flushed.
+// gaveUp reports whether s failed because its requester exceeded its retries and package gbn found that it had to. If
+// requests go in both directions, those of the other side may be flushed.
 func gaveUp(a *analyzers.Analysis, s *generator.StreamReport) bool {
 	switch s.Failure {
 	case generator.RetryExceeded, generator.ReceiverNotReadyExceed, generator.WorkRequestFlushed:

@@ -8,13 +8,13 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// A Directory takes what a run writes: a [RunDir] on disk, or a [memory] for runs of which only the outcome is wanted.
+// A Directory takes the files of a run: a [RunDir] on disk, or a [memory] if only the outcome is needed.
 type Directory interface {
 	// WriteFile writes a document.
 	WriteFile(name string, write func(io.Writer) error) error
 	WriteJSON(name string, v any) error
 	Mkdir(name string) error
-	// Create makes a file that grows during the run; Source reads a capture that was written so.
+	// Create makes a file that grows during the run; Source reads a capture written this way.
 	Create(name string) (io.WriteCloser, error)
 	Source(name string) trace.Source
 
@@ -24,13 +24,13 @@ type Directory interface {
 	Abandon() string
 }
 
-// memory is a run directory that holds what later steps of the run read, its captures, and nothing else: documents are
-// not even made. Its buffers serve one run after the other.
+// memory is a run directory that keeps only captures, which later steps read; documents are not written. Its buffers
+// are reused by the next run.
 type memory struct {
 	files map[string]*capture
 }
 
-// capture is one file of a memory. Closing it changes nothing.
+// capture is one file of a memory. Close has no effect.
 type capture struct{ bytes.Buffer }
 
 func (*capture) Close() error { return nil }
@@ -56,13 +56,13 @@ func (m *memory) Create(name string) (io.WriteCloser, error) {
 func (m *memory) Source(name string) trace.Source {
 	f := m.files[name]
 	if f == nil {
-		f = &capture{} // what was never created reads as an empty file: the codecs say what is wrong with that
+		f = &capture{} // a missing file reads as an empty one; the codecs report the error
 	}
 	return trace.Source{Name: name,
 		Open: func() (io.ReadCloser, error) { return contents{bytes.NewReader(f.Bytes()), f}, nil }}
 }
 
-// part takes a capture out of the memory, which makes another in its place: whoever reads it may go on.
+// part hands a capture over to its readers; the memory continues with a new buffer.
 func (m *memory) part(name string) {
 	next := &capture{}
 	next.Grow(m.files[name].Len())
@@ -77,7 +77,7 @@ type contents struct {
 
 func (contents) Close() error { return nil }
 
-// Contents spares readers in package trace a copy.
+// Contents lets readers in package trace avoid a copy.
 func (c contents) Contents() []byte { return c.f.Bytes() }
 
 func (m *memory) Path() string              { return "memory" }

@@ -5,7 +5,7 @@ import (
 	"candela.dev/candela/orchestrator/config"
 )
 
-// Models is what a test may name: NIC models, their seeded bugs, and the rules of analyzers.
+// Models lists the names that a test may use: NIC models, their seeded bugs, and the rules of analyzers.
 func Models() config.Options {
 	var o config.Options
 	for _, p := range append(rdma.Profiles(), rdma.Variants()...) {
@@ -20,7 +20,7 @@ func Models() config.Options {
 	return o
 }
 
-// ModelOf is a NIC model as tests name it, with its defaults.
+// ModelOf returns a NIC model with its defaults, as tests name it.
 func ModelOf(p rdma.Profile) config.Profile {
 	pacing := config.PerPort
 	switch p.CNPMode {

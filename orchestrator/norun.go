@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// notARun is the error of a path that is not the directory of a run.
+// notARun is the error for a path that is not a run directory.
 type notARun struct {
 	dir   string
 	cause error
 }
 
-// Error says what is missing. A call of the operating system, which the cause names, is of no use to a reader.
+// Error names the missing file and omits the system call of the cause.
 func (e notARun) Error() string {
 	text := e.dir + " is not a run directory"
 	var path *fs.PathError
@@ -31,11 +31,11 @@ func (e notARun) Error() string {
 
 func (e notARun) Unwrap() error { return e.cause }
 
-// NoRun says why dir, at which cause was met, is not the directory of a run, and which runs are in it if there are
-// some: of a sweep, or of whatever else was run there.
+// NoRun returns the error that dir is not a run directory because of cause. It lists the runs in dir if there are any,
+// for example those of a sweep.
 func NoRun(dir string, cause error) error {
 	if errors.Is(cause, fs.ErrNotExist) && exists(filepath.Join(dir, "run.json")) {
-		return inputError{fmt.Errorf("%s: %w", dir, cause)} // the run lacks something else
+		return inputError{fmt.Errorf("%s: %w", dir, cause)} // another file of the run is missing
 	}
 	runs := runsBelow(dir)
 	if !errors.Is(cause, fs.ErrNotExist) || len(runs) == 0 {
@@ -49,15 +49,15 @@ func NoRun(dir string, cause error) error {
 		dir, what, shortList(runs), filepath.Join(dir, runs[0]))}
 }
 
-// runsBelow lists the run directories directly in dir, in order of their names.
+// runsBelow lists the run directories directly in dir, sorted by name.
 func runsBelow(dir string) []string {
 	const most = 100_000 // entries looked at
 	d, err := os.Open(dir)
 	if err != nil {
 		return nil
 	}
-	entries, _ := d.ReadDir(most) // what cannot be listed is not there for a hint
-	_ = d.Close()                 // nothing was written
+	entries, _ := d.ReadDir(most) // the hint may be incomplete
+	_ = d.Close()                 // read only
 	var runs []string
 	for _, e := range entries {
 		if e.IsDir() && exists(filepath.Join(dir, e.Name(), "run.json")) {
@@ -68,7 +68,7 @@ func runsBelow(dir string) []string {
 	return runs
 }
 
-// shortList names the first and the last of many.
+// shortList shortens a long list to its first three names and the last.
 func shortList(names []string) string {
 	const few = 6
 	if len(names) <= few {

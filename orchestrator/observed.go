@@ -8,8 +8,7 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// observe says how captures were read: where each was taken, how their clocks relate, and what the packets show of
-// that.
+// observe describes how captures were read: their places, how their clocks relate, and the evidence for both.
 func observe(o *AnalyzeOptions, pair *trace.PairReport) *report.Observation {
 	out := &report.Observation{Observer: "tap"}
 	var places [2]string
@@ -46,7 +45,7 @@ func observe(o *AnalyzeOptions, pair *trace.PairReport) *report.Observation {
 	return out
 }
 
-// observeMirror corrects that of a mirror trace, whose observer is the injector.
+// observeMirror replaces the description for a mirror trace, whose observer is the injector.
 func observeMirror(out *report.Observation) {
 	out.Observer, out.What = "",
 		"The trace of an injector's mirror copies. Its sequence numbers show that none is missing."
@@ -89,9 +88,9 @@ func betweenFacts(p *trace.PairReport) []report.Fact {
 		Value: report.Span(p.MinTransitNS) + " to " + report.Span(p.MaxTransitNS)})
 }
 
-// addInterfaces says of which interfaces the (first) capture was recorded, and what they missed.
+// addInterfaces lists the interfaces that recorded the (first) capture and the frames that they missed.
 func addInterfaces(out *report.Observation, list []trace.Interface) {
-	const most = 8 // of a ring buffer, one a file
+	const most = 8 // a ring buffer has one per file
 	for _, i := range list[:min(len(list), most)] {
 		name := i.Name
 		if name == "" {

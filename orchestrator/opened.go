@@ -13,20 +13,20 @@ import (
 	"candela.dev/candela/orchestrator/config"
 )
 
-// documentLimit bounds the documents of a run directory, in bytes. Run directories come from other people, too.
+// documentLimit bounds the documents of a run directory, in bytes. Run directories are untrusted input.
 const documentLimit = 64 << 20
 
-// AnalyzerNames lists the analyzers in the order in which they are reported; analysis/<name>.json has what each said.
+// AnalyzerNames lists the analyzers in report order; analysis/<name>.json holds the result of each.
 func AnalyzerNames() []string { return append([]string(nil), analyzerNames...) }
 
-// OpenedRun is the directory of a run that has ended, opened for reading. It never reads anything outside that
-// directory, wherever symbolic links in it lead, and nothing but regular files. The caller closes it.
+// OpenedRun is the directory of a finished run, opened for reading. It reads only regular files inside that directory
+// and follows no symbolic link out of it. The caller closes it.
 type OpenedRun struct {
 	root     *os.Root
 	Document RunDocument
 }
 
-// OpenRun opens a run directory. Errors are about the user's files: they answer to [ErrInput].
+// OpenRun opens a run directory. Its errors match [ErrInput].
 func OpenRun(dir string) (*OpenedRun, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -34,7 +34,7 @@ func OpenRun(dir string) (*OpenedRun, error) {
 	}
 	o := &OpenedRun{root: root}
 	if err := o.open(); err != nil {
-		_ = root.Close() // nothing was written
+		_ = root.Close() // read only
 		return nil, NoRun(dir, err)
 	}
 	return o, nil
@@ -57,10 +57,10 @@ func (o *OpenedRun) open() error {
 // BundleSchema names the format of a bundle's manifest.
 const BundleSchema = "candela.bundle/v1"
 
-// BundleManifest is the manifest in a bundle. A directory that a bundle was unpacked into has it instead of run.json.
+// BundleManifest is the manifest of a bundle. The directory of an unpacked bundle has it instead of run.json.
 const BundleManifest = "manifest.json"
 
-// checkRunDir says why dir is neither a run directory nor what a bundle was unpacked into.
+// checkRunDir returns an error if dir is neither a run directory nor an unpacked bundle.
 func checkRunDir(dir string) error {
 	opened, err := OpenRun(dir)
 	if err == nil {
@@ -76,10 +76,10 @@ func checkRunDir(dir string) error {
 // Close closes the directory.
 func (o *OpenedRun) Close() error { return o.root.Close() }
 
-// Dir returns the directory as it was named.
+// Dir returns the directory as given to OpenRun.
 func (o *OpenedRun) Dir() string { return o.root.Name() }
 
-// Open opens a file of the run, of any size.
+// Open opens a regular file of the run, of any size.
 func (o *OpenedRun) Open(name string) (*os.File, error) {
 	info, err := o.root.Lstat(name)
 	if err != nil {
@@ -95,7 +95,7 @@ func (o *OpenedRun) Open(name string) (*os.File, error) {
 	return f, nil
 }
 
-// ReadFile returns a document of the run. It refuses what is larger than any document can be.
+// ReadFile returns a document of the run. It refuses files larger than documentLimit.
 func (o *OpenedRun) ReadFile(name string) (data []byte, err error) {
 	f, err := o.Open(name)
 	if err != nil {
@@ -109,7 +109,7 @@ func (o *OpenedRun) ReadFile(name string) (data []byte, err error) {
 	return data, err
 }
 
-// Test returns the test that was run, checked again.
+// Test returns the test of the run, parsed and validated again.
 func (o *OpenedRun) Test(options config.Options) (*config.Test, error) {
 	t, err := ParseRecorded(filepath.Join(o.Dir(), "config.yml"), o.ReadFile, options)
 	if err != nil {
@@ -118,8 +118,8 @@ func (o *OpenedRun) Test(options config.Options) (*config.Test, error) {
 	return t, nil
 }
 
-// ParseRecorded reads the test of a recorded run: its config.yml with the testbed.yml beside it, and no other file.
-// file is the test's name in messages; read returns both documents.
+// ParseRecorded reads the test of a recorded run from config.yml and testbed.yml, and no other file. file is the test's
+// name in messages; read returns either document.
 func ParseRecorded(file string, read func(name string) ([]byte, error), options config.Options) (*config.Test, error) {
 	data, err := read("config.yml")
 	if err != nil {
@@ -130,7 +130,7 @@ func ParseRecorded(file string, read func(name string) ([]byte, error), options 
 	return config.Parse(file, data, options)
 }
 
-// Calibration returns the calibration that the run's latencies were corrected with; nil if there was none.
+// Calibration returns the calibration that corrected the run's latencies; nil if there was none.
 func (o *OpenedRun) Calibration() (*Calibration, error) {
 	data, err := o.ReadFile(calibrationFile)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -145,13 +145,13 @@ func (o *OpenedRun) Calibration() (*Calibration, error) {
 	return &c, nil
 }
 
-// MergeAnalysis puts the parts of an analysis together again; read returns analysis/<name>.json. It is nil if there is
-// no part: nothing was analysed.
+// MergeAnalysis merges the parts of an analysis; read returns analysis/<name>.json. It returns nil if there is no part,
+// because nothing was analysed.
 func MergeAnalysis(read func(name string) ([]byte, error)) (*analyzers.Analysis, error) {
 	return MergeParts(analyzerNames, read)
 }
 
-// MergeParts is [MergeAnalysis] of the analyzers that names lists.
+// MergeParts is [MergeAnalysis] for the analyzers in names.
 func MergeParts(names []string, read func(name string) ([]byte, error)) (*analyzers.Analysis, error) {
 	var all *analyzers.Analysis
 	for _, name := range names {

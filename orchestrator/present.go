@@ -15,7 +15,7 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// report gathers what people read of the run.
+// report builds the report of the run.
 func (r *facts) report(v Verdict) *report.Report {
 	t := r.plan.Test
 	rep := &report.Report{
@@ -105,7 +105,7 @@ func (r *facts) connectionReport(i int) report.Connection {
 	return c
 }
 
-// summarise adds up both directions of a 1-based connection.
+// summarise adds up both directions of a connection; connection counts from 1.
 func summarise(s *Summary, a *analyzers.Analysis, connection int) report.Connection {
 	c := report.Connection{Index: connection}
 	for _, reverse := range []bool{false, true} {
@@ -143,7 +143,7 @@ func oneWay(t generator.Traffic) string {
 	return fmt.Sprintf("%s %d × %d B, mtu %d", strings.Join(verbs, "/"), t.Messages, t.MessageSize, t.MTU)
 }
 
-// next lists the commands that look closer at the run in dir or repeat it.
+// next lists commands that inspect the run in dir or repeat it.
 func (r *facts) next(dir string) []string {
 	show := r.command + " trace show " + report.ShellWord(dir) + around(r.analysis)
 	var list []string
@@ -162,7 +162,7 @@ func (r *facts) next(dir string) []string {
 	return list
 }
 
-// around is the option that shows the packets of the first violation, or of the first warning if there is none.
+// around returns the option that shows the packets of the first violation, or else of the first warning.
 func around(a *analyzers.Analysis) string {
 	if a == nil {
 		return ""
@@ -177,7 +177,7 @@ func around(a *analyzers.Analysis) string {
 	return ""
 }
 
-// nextOfArchive lists the commands that look closer at a run that was unpacked for its analysis only, or repeat it.
+// nextOfArchive lists commands that inspect a run unpacked only for analysis, or repeat it.
 func (r *facts) nextOfArchive(o AnalyzeOptions) []string {
 	file := report.ShellWord(path.Join(o.Inner, traceFile))
 	list := []string{fmt.Sprintf("tar -xf %s %s && %s trace show %s%s", report.ShellWord(o.Archive), file, r.command, file,

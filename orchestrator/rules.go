@@ -23,8 +23,8 @@ import (
 	"candela.dev/candela/analyzers/trim"
 )
 
-// Rules lists every rule that an analyzer of NIC tests checks, by analyzer in the order of reports, each with a sorted
-// list. Those of switch tests are the business of package switchtest.
+// Rules lists every rule that an analyzer of NIC tests checks: analyzers in report order, the rules of each sorted by
+// id. [SwitchRules] lists those of switch tests.
 func Rules() []analyzers.Rule {
 	return sorted(gbn.Rules(), retrans.Rules(), cnp.Rules(), rp.Rules(), trim.Rules(), fields.Rules(), counters.Rules())
 }
@@ -44,7 +44,7 @@ func SwitchRules() []analyzers.Rule {
 	return sorted(decision.Rules(), forwarding.Rules(), ndp.Rules(), sai.Rules(), tcp.Rules())
 }
 
-// Causes lists an example of what each analyzer may report.
+// Causes lists an example of each cause that an analyzer may report.
 func Causes() []cause.Cause {
 	return slices.Concat(gbn.Causes(), retrans.Causes(), cnp.Causes(), rp.Causes(), trim.Causes(), fields.Causes(),
 		counters.Causes(), decision.Causes(), forwarding.Causes(), ndp.Causes(), sai.Causes(), tcp.Causes())
@@ -86,7 +86,7 @@ italics. Findings that a report leaves out are counted by a note whose cause is 
 	return b.Flush()
 }
 
-// writeRules writes the rules of an analyzer and what it reports.
+// writeRules writes the rules of an analyzer and its causes.
 func writeRules(b *bufio.Writer, analyzer string, rules []analyzers.Rule) {
 	fmt.Fprintf(b, "\n## %s\n\n| rule | severity | clause | a conforming implementation |\n|---|---|---|---|\n", analyzer)
 	for _, r := range rules {
@@ -104,7 +104,7 @@ func writeRules(b *bufio.Writer, analyzer string, rules []analyzers.Rule) {
 	}
 }
 
-// cell makes text fit into one cell of a Markdown table.
+// cell escapes text for a cell of a Markdown table.
 func cell(text string) string {
 	return strings.NewReplacer("|", "\\|", "\n", " ").Replace(text)
 }

@@ -13,20 +13,20 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// partialSuffix marks a run directory that is being written, or was when its run was aborted.
+// partialSuffix marks the directory of a run in progress or of an aborted run.
 const partialSuffix = ".partial"
 
 var runID = regexp.MustCompile(`^[a-z0-9-]{1,64}$`)
 
-// RunDir is the directory of one run. It is written under a temporary name and gets its own when the run is complete,
-// so that whoever finds it under that name finds all of it.
+// RunDir is the directory of one run. It is written under a temporary name and renamed when the run is complete, so a
+// directory with the final name is complete.
 type RunDir struct {
 	parent, id string
 	root       *os.Root
 }
 
-// CreateRunDir makes parent if needed and an empty directory for a run in it. If a run of that id exists, the id gets
-// the first free suffix -2, -3 …
+// CreateRunDir creates parent if needed and an empty run directory in it. If a run with that id exists, the id gets the
+// first free suffix -2, -3 …
 func CreateRunDir(parent, id string) (*RunDir, error) {
 	if !runID.MatchString(id) {
 		return nil, fmt.Errorf("run id %q: want 1 to 64 of a-z, 0-9 and -", id)
@@ -49,7 +49,7 @@ func CreateRunDir(parent, id string) (*RunDir, error) {
 		} else if err != nil {
 			return nil, fmt.Errorf("create run directory: %w", err)
 		}
-		// Another run may have held the temporary name at the first look and have completed before it was taken here.
+		// Another run with this temporary name may have completed between the first check and Mkdir.
 		if exists(filepath.Join(parent, name)) {
 			if err := os.Remove(partial); err != nil {
 				return nil, fmt.Errorf("create run directory: %w", err)
@@ -73,21 +73,21 @@ func exists(path string) bool {
 // ID returns the run's id: the directory's final name.
 func (d *RunDir) ID() string { return d.id }
 
-// Path returns where the directory is now.
+// Path returns the current path of the directory.
 func (d *RunDir) Path() string { return d.root.Name() }
 
-// Final returns where the directory will be once it is complete.
+// Final returns the path of the directory once it is complete.
 func (d *RunDir) Final() string { return filepath.Join(d.parent, d.id) }
 
-// Join returns the path of a file inside, for programs that need one.
+// Join returns the path of a file in the directory, for external programs.
 func (d *RunDir) Join(elem ...string) string {
 	return filepath.Join(append([]string{d.root.Name()}, elem...)...)
 }
 
-// Mkdir makes a directory inside.
+// Mkdir makes a subdirectory.
 func (d *RunDir) Mkdir(name string) error { return d.root.MkdirAll(name, 0o777) }
 
-// Create makes the file name for a writer that keeps it open.
+// Create creates the file name; the caller keeps it open and closes it.
 func (d *RunDir) Create(name string) (io.WriteCloser, error) {
 	f, err := d.root.Create(name)
 	if err != nil {
@@ -96,10 +96,10 @@ func (d *RunDir) Create(name string) (io.WriteCloser, error) {
 	return f, nil
 }
 
-// Source is the capture in the file name.
+// Source returns the capture in the file name.
 func (d *RunDir) Source(name string) trace.Source { return trace.FileSource(d.Join(name)) }
 
-// WriteFile creates the file name and lets write fill it through a buffer.
+// WriteFile creates the file name; write fills it through a buffer.
 func (d *RunDir) WriteFile(name string, write func(io.Writer) error) (err error) {
 	f, err := d.root.Create(name)
 	if err != nil {
@@ -132,7 +132,7 @@ func writeJSON(w io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
-// Complete gives the directory its final name and returns its path. The RunDir must not be used afterwards.
+// Complete renames the directory to its final name and returns its path. The RunDir must not be used afterwards.
 func (d *RunDir) Complete() (string, error) {
 	partial := d.root.Name()
 	if err := d.root.Close(); err != nil {
@@ -145,10 +145,10 @@ func (d *RunDir) Complete() (string, error) {
 	return final, nil
 }
 
-// Abandon leaves the directory under its temporary name with what it holds and returns its path.
+// Abandon closes the directory, keeps its temporary name and contents, and returns its path.
 func (d *RunDir) Abandon() string {
 	partial := d.root.Name()
-	// Nothing can be done about a failing close of a directory that is given up.
+	// A failed close is ignored: the directory is abandoned.
 	_ = d.root.Close()
 	return partial
 }

@@ -9,7 +9,7 @@ import (
 	"candela.dev/candela/testbeds"
 )
 
-// specOf says what p wants to stand on a testbed, in the testbeds' own words.
+// specOf translates p to a testbed specification.
 func specOf(p *plan.Plan) testbeds.Spec {
 	t, bed := p.Test, p.Test.Testbed
 	spec := testbeds.Spec{

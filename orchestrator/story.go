@@ -9,27 +9,27 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// maxStories bounds how many touched packets are followed; a test with more is not read packet by packet.
+// maxStories bounds the number of touched packets that are followed, so that the report stays readable.
 const maxStories = 64
 
-// story follows one packet that the injector touched: what it was, and how the endpoints answered.
+// story follows one packet that the injector touched and the endpoints' answers to it.
 type story struct {
 	touched trace.Record
 	iter    int64
 	place   int64 // relative PSN
-	arrived bool  // what the injector let go later, elsewhere or changed was accepted by the receiver's first checks
+	arrived bool  // the receiver got the packet although the injector held, moved or changed it
 
-	answer    string // the packet that told the sender: "nak psn 5 #16"
+	answer    string // the packet that reported the loss to the sender: "nak psn 5 #16"
 	answerNS  int64
 	resentID  uint64
 	resentNS  int64
-	resentHit trace.EventType // what the injector did to the repeat
+	resentHit trace.EventType // event that hit the retransmission
 }
 
 // lost reports whether the touched packet must be retransmitted.
 func (s *story) lost() bool { return !s.arrived && !s.touched.Delivered() }
 
-// open reports whether the story still waits for its end.
+// open reports whether the story has not ended.
 func (s *story) open() bool {
 	if s.lost() {
 		return s.resentID == 0 && s.touched.Opcode.IsData()
@@ -37,7 +37,7 @@ func (s *story) open() bool {
 	return s.answer == "" && s.touched.Marked() && s.touched.Opcode.IsData()
 }
 
-// stories follows the first packets that the injector touched, in trace order.
+// stories follows the first packets that the injector touched, in trace order. open are those that have not ended.
 type stories struct {
 	list []*story
 	open []*story
@@ -62,9 +62,8 @@ func (s *stories) observe(r *trace.Record, iter, place int64) {
 	}
 }
 
-// left notes what went past the injector after it was touched: held, copied or changed. Only what can be told by its
-// place in the queue pair's order counts as arrived: a packet with another PSN, or for another queue pair, is not the
-// one that was sent.
+// left records that a touched packet left the injector after it was held, copied or changed. It counts as arrived only
+// with its own PSN, opcode and flow.
 func (s *stories) left(r *trace.Record) {
 	for _, st := range s.list {
 		if t := &st.touched; t.ID == r.ID && r.Delivered() && r.Flow == t.Flow && r.PSN == t.PSN && r.Opcode == t.Opcode {
@@ -74,7 +73,7 @@ func (s *stories) left(r *trace.Record) {
 	s.open = slices.DeleteFunc(s.open, func(st *story) bool { return !st.open() })
 }
 
-// advance looks whether r answers the touched packet or repeats it.
+// advance checks whether r answers or retransmits the touched packet.
 func (st *story) advance(r *trace.Record, place int64) {
 	t := &st.touched
 	switch {
@@ -98,7 +97,7 @@ func (st *story) answered(r *trace.Record, what string) {
 	st.answer, st.answerNS = fmt.Sprintf("%s #%d", what, r.ID), r.TimeNS
 }
 
-// String tells the story in one line.
+// String returns the story in one line.
 func (st *story) String() string {
 	t := &st.touched
 	line := fmt.Sprintf("#%d qpn %d %s psn %d", t.ID, t.Flow.Connection(), t.Class(), st.place)
@@ -129,7 +128,6 @@ func (st *story) String() string {
 	return line
 }
 
-// lines tells all stories.
 func (s *stories) lines() []string {
 	list := make([]string, len(s.list))
 	for i, st := range s.list {

@@ -15,22 +15,22 @@ import (
 	"candela.dev/candela/orchestrator/report"
 )
 
-// sweepFile is what a sweep came to, in its directory.
+// sweepFile is the result of a sweep, in its directory.
 const sweepFile = "sweep.json"
 
 // SweepSchema names the format of sweep.json.
 const SweepSchema = "candela.sweep/v1"
 
-// Sweep is what a sweep came to: sweep.json.
+// Sweep is the result of a sweep: sweep.json.
 type Sweep struct {
 	Schema      string       `json:"schema"`
 	Name        string       `json:"name"`
 	File        string       `json:"file,omitempty"`
 	ToolVersion string       `json:"tool_version"`
-	Seed        uint64       `json:"seed"` // from which the points derive theirs
+	Seed        uint64       `json:"seed"` // base of the points' seeds
 	Points      int          `json:"points"`
 	Runs        []SweepPoint `json:"runs"` // in the order of the points
-	// NotRun are the points, once for each repetition, that the command did not come to.
+	// NotRun lists the points that the command did not reach, once for each repetition.
 	NotRun []int `json:"not_run,omitempty"`
 
 	dir   string
@@ -43,16 +43,16 @@ type SweepPoint struct {
 	Point  int          `json:"point"` // from 1
 	Repeat int          `json:"repeat,omitempty"`
 	Seed   uint64       `json:"seed"`
-	Dir    string       `json:"dir"` // below that of the sweep
+	Dir    string       `json:"dir"` // relative to the sweep's directory
 	Values []SweepValue `json:"values"`
 	Verdict
-	Rules   []string     `json:"rules"` // violated ones, those that the test asks for included
+	Rules   []string     `json:"rules"` // violated rules, expected ones included
 	Metrics SweepMetrics `json:"metrics"`
-	// Numbers are the key numbers of a test of a switch, by name with unit.
+	// Numbers are the key numbers of a switch test, by name with unit.
 	Numbers map[string]float64 `json:"numbers,omitempty"`
 }
 
-// SweepValue is what a sweep gives to a path. Numbers are written as such.
+// SweepValue is the value that a sweep sets at a path of the test. Numbers are JSON numbers.
 type SweepValue struct {
 	Path  string `json:"path"`
 	Value any    `json:"value"`
@@ -79,8 +79,8 @@ type Distribution struct {
 	Max   int64 `json:"max_ns"`
 }
 
-// NewSweep starts the record of the sweep of a test, of which p is a point, and makes the directory of its runs below
-// parent. If there is one of that name it gets the first free suffix -2, -3 …
+// NewSweep starts the record of the sweep that p is a point of, and makes its directory in parent. If the name is
+// taken, the directory gets the first free suffix -2, -3 …
 func NewSweep(parent, file, version, name string, p *config.Point) (*Sweep, error) {
 	dir, err := freeDir(parent, name)
 	if err != nil {
@@ -109,10 +109,10 @@ func freeDir(parent, name string) (string, error) {
 	return "", fmt.Errorf("%s and %d numbered ones after it exist in %s", name, attempts-1, parent)
 }
 
-// Dir returns the directory of the sweep, in which its runs have theirs.
+// Dir returns the directory of the sweep, the parent of its run directories.
 func (s *Sweep) Dir() string { return s.dir }
 
-// RunID returns the id of a point's run; it sorts by point.
+// RunID returns the id of a point's run. Ids sort in point order.
 func (s *Sweep) RunID(p *config.Point) string {
 	return fmt.Sprintf("p%0*d", len(fmt.Sprint(p.Of)), p.Index)
 }
@@ -145,7 +145,7 @@ func (s *Sweep) Add(p *config.Point, o *Outcome) {
 	s.Runs, s.rows = append(s.Runs, run), append(s.rows, row)
 }
 
-// AddUnrun records that point p has no run. rep says why.
+// AddUnrun records a point p without a run. rep gives the reason.
 func (s *Sweep) AddUnrun(p *config.Point, rep *report.Report) {
 	row := report.SweepRow{Point: p.Index, Report: rep, NackGenerationNS: -1, NackReactionNS: -1, RetransmissionNS: -1,
 		CompletionNS: -1}
@@ -164,7 +164,7 @@ func median(d *Distribution) int64 {
 
 var plainNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?$`)
 
-// typed returns a value of a sweep as JSON holds it.
+// typed returns a value of a sweep as a JSON number, boolean or string.
 func typed(text string) any {
 	switch {
 	case plainNumber.MatchString(text):
@@ -216,10 +216,10 @@ func distribution(a *analyzers.Analysis, name string) *Distribution {
 	return &Distribution{Count: m.Count, Min: m.Min, Mean: m.Sum / m.Count, P50: m.P50, P99: m.P99, Max: m.Max}
 }
 
-// Write writes the document.
+// Write writes the document as indented JSON.
 func (s *Sweep) Write(w io.Writer) error { return writeJSON(w, s) }
 
-// Save writes sweep.json into the directory of the sweep. A sweep without it was not finished.
+// Save writes sweep.json into the directory of the sweep. An unfinished sweep has no such file.
 func (s *Sweep) Save() (err error) {
 	file, err := os.Create(filepath.Join(s.dir, sweepFile))
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// A Tap is one capture of several, by the name that the user gave it.
+// A Tap is one of several captures, with the name that the user gave it.
 type Tap struct {
 	Name  string
 	Files []string
@@ -21,7 +21,7 @@ type Tap struct {
 // String returns "name (first file)".
 func (t *Tap) String() string { return fmt.Sprintf("%s (%s)", t.Name, t.Files[0]) }
 
-// analyzeTaps compares those two of several captures that show most of what happened between the hosts, and says which.
+// analyzeTaps compares the two captures that bound most of the path between the hosts, and notes which they are.
 func analyzeTaps(ctx context.Context, o AnalyzeOptions) (_ *Outcome, err error) {
 	var sources []trace.Source
 	var releases []func() error
@@ -68,7 +68,7 @@ func analyzeTaps(ctx context.Context, o AnalyzeOptions) (_ *Outcome, err error) 
 	return analyzeCapture(ctx, o, sources[best.first], sources[best.second])
 }
 
-// comparedTaps is what a pair of several captures shows.
+// comparedTaps summarises the comparison of a pair of captures.
 type comparedTaps struct {
 	first, second           int
 	agreed                  bool
@@ -88,8 +88,8 @@ func newComparedTaps(first, second int, checked *trace.Checked, pair *trace.Pair
 	return c
 }
 
-// compare orders pairs by how much they prove: captures that missed nothing, whose places the packets show, and that
-// are far apart, so that most of what happened to packets happened in between.
+// compare orders pairs by evidence: first captures that missed nothing and whose places the packets show, then those
+// with the longest transit, because they bound most of the path.
 func (c *comparedTaps) compare(other *comparedTaps) int {
 	rank := func(agreed bool) int {
 		if agreed {
@@ -102,7 +102,7 @@ func (c *comparedTaps) compare(other *comparedTaps) int {
 		-cmp.Compare(c.events, other.events), -cmp.Compare(c.transit, other.transit))
 }
 
-// note says which captures are compared, and why.
+// note names the compared captures with the reason.
 func (c *comparedTaps) note(taps []Tap) string {
 	var rest []string
 	for i := range taps {
@@ -117,7 +117,7 @@ func (c *comparedTaps) note(taps []Tap) string {
 		clock.TextNS(c.transit), strings.Join(rest, ", "))
 }
 
-// OnlyTaps keeps two taps of several and notes which are not used.
+// OnlyTaps keeps two of several taps and notes the unused ones.
 func (o *AnalyzeOptions) OnlyTaps(taps []Tap, first, second int, why string) {
 	a, b := taps[first], taps[second]
 	o.Trace, o.More, o.Second, o.SecondMore = a.Files[0], a.Files[1:], b.Files[0], b.Files[1:]

@@ -6,15 +6,15 @@ import (
 	"candela.dev/candela/analyzers"
 )
 
-// TimeRules are the analyzers' rules that compare a span between packets at the injector with what a timer promises.
+// TimeRules lists the rules that compare a span between packets at the injector with a timer.
 func TimeRules() []string {
 	return []string{"gbn.timeout-early", "gbn.rnr-early", "retrans.timeout-early", "retrans.timeout-late",
 		"retrans.rnr-early"}
 }
 
-// reportTimes makes violations of such rules warnings, but for those that the order of packets proves (see
-// [proveTimes]). A machine that emulates its guests, or has other things to do, holds packets up on their way to the
-// injector for as long as a timer runs: what is asked of times then is what the test expects.
+// reportTimes downgrades violations of TimeRules to warnings, except those that the packet order proves (see
+// [proveTimes]). A loaded or emulating machine delays packets on their way to the injector by as much as a timer runs,
+// so only the test's own expectations judge times.
 func reportTimes(a *analyzers.Analysis, proofs map[uint64]string) {
 	rules := TimeRules()
 	for i := range a.Findings {
@@ -31,5 +31,5 @@ func reportTimes(a *analyzers.Analysis, proofs map[uint64]string) {
 		f.Severity = analyzers.Warning
 		f.Message += " (reported, not judged: the hosts are software)"
 	}
-	a.Add("", analyzers.Result{}) // brings the verdict up to date
+	a.Add("", analyzers.Result{}) // updates the verdict
 }

@@ -15,7 +15,7 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// trimReactions says how the hosts of a test take trimmed packets that carry the mark that they look for.
+// trimReactions returns how the hosts of a test react to trimmed packets that carry the expected DSCP.
 func trimReactions(t *config.Test) trace.TrimReactions {
 	of := func(s config.Side) trace.TrimReaction {
 		if t.Host(s).RoCE.TrimReaction {
@@ -26,7 +26,7 @@ func trimReactions(t *config.Test) trace.TrimReactions {
 	return trace.TrimReactions{Requester: of(config.Requester), Responder: of(config.Responder)}
 }
 
-// cuts lists the trims of a run that happened, as its entries say.
+// cuts lists the trims of a run that hit a packet, according to the hits of their entries.
 func cuts(p *plan.Plan, known *trace.Connections, hits []uint64) []trace.Cut {
 	var list []trace.Cut
 	for i := range p.Intents {
@@ -48,7 +48,7 @@ func cuts(p *plan.Plan, known *trace.Connections, hits []uint64) []trace.Cut {
 	return list
 }
 
-// trimConfig tells analyzer trim what a test says, and the entries of its run about its trims.
+// trimConfig configures analyzer trim from the test and the trims that happened.
 func trimConfig(p *plan.Plan, happened []trace.Cut) trim.Config {
 	cfg := trim.Config{TimeoutNS: p.AckTimeout.Nanoseconds(), Cuts: happened}
 	for c := 1; c <= len(p.Connections); c++ {
@@ -81,35 +81,33 @@ func (u *unmet) trimBounds(e *config.TrimExpect, a *analyzers.Analysis, c *Compa
 	}
 }
 
-// ComparisonSchema names the format of comparison.json.
+// ComparisonSchema is the schema of comparison.json.
 const ComparisonSchema = "candela.comparison/v1"
 
-// comparisonFile holds a Comparison in a run directory; pairedDir is the run directory of the paired run in that of the
-// run.
+// comparisonFile holds a Comparison in a run directory; pairedDir is the directory of the paired run in it.
 const (
 	comparisonFile = "comparison.json"
 	pairedDir      = "paired"
 )
 
-// Comparison holds the repair of trimmed packets against that of the same packets in a paired run, which lost them
-// otherwise.
+// Comparison compares the repair of trimmed packets with that of the same packets in a paired run, which loses them in
+// another way.
 type Comparison struct {
 	Schema  string       `json:"schema"`
-	TrimAs  string       `json:"trim_as"` // what happened to them in the paired run
+	TrimAs  string       `json:"trim_as"` // the event in the paired run
 	Packets []ComparedTo `json:"packets"`
 }
 
-// ComparedTo is one trimmed packet and its fate in the paired run. Times are from the loss to the delivery; nil: not
-// delivered, or the packet was not lost in the paired run.
+// ComparedTo is one trimmed packet and the same packet in the paired run. Times are from loss to delivery; nil: not
+// delivered, or not lost in the paired run.
 type ComparedTo struct {
 	trim.Packet
 	TrimNS  *int64 `json:"trim_recovery_ns"`
 	OtherNS *int64 `json:"paired_recovery_ns"`
-	GainNS  *int64 `json:"gain_ns"` // by which the trimmed packet was sooner repaired
+	GainNS  *int64 `json:"gain_ns"` // paired recovery minus trim recovery
 }
 
-// compare runs the test once more with its trims replaced, if it asks for that, and holds the repairs against each
-// other.
+// compare runs the test again with its trims replaced, if the test asks for it, and compares the repairs.
 func (r *run) compare(ctx context.Context) error {
 	as := r.plan.Test.Compare.TrimAs
 	if as == trace.EventNone || r.analysis == nil {
@@ -162,7 +160,7 @@ func newComparison(as trace.EventType, trimmed, other []trim.Packet) *Comparison
 	return c
 }
 
-// repair returns the time from a loss to the delivery, nil if there was none.
+// repair returns the time from loss to delivery; nil if not delivered.
 func repair(p *trim.Packet) *int64 {
 	if p.RecoveredID == 0 {
 		return nil
@@ -171,7 +169,7 @@ func repair(p *trim.Packet) *int64 {
 	return &ns
 }
 
-// loadComparison reads what an earlier run compared; nil: nothing.
+// loadComparison reads comparison.json; nil if there is none.
 func loadComparison(path string) (*Comparison, error) {
 	c := new(Comparison)
 	err := readJSON(path, c)
@@ -184,7 +182,6 @@ func loadComparison(path string) (*Comparison, error) {
 	return c, err
 }
 
-// followed returns the packets that analyzer trim followed.
 func (f *facts) followed() []trim.Packet {
 	if f.losses == nil {
 		return nil
@@ -192,7 +189,7 @@ func (f *facts) followed() []trim.Packet {
 	return f.losses()
 }
 
-// trimReport lists the trimmed packets for people.
+// trimReport returns the trimmed packets for the report.
 func (f *facts) trimReport() (list []report.Trim) {
 	for i, p := range f.followed() {
 		t := report.Trim{ID: p.ID, Connection: p.Connection, PSN: p.PSN, Response: p.Response, Size: p.Size, TimeNS: p.TimeNS,

@@ -11,24 +11,23 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// A run ends after a quiet time. Captures of an unknown application end when somebody stops them, mostly in the middle
-// of traffic: what is missing at the end of two captures is missing for certain only if it was due long before.
+// A run ends after a quiet time, but a user may stop a capture in the middle of traffic. A packet missing at the end of
+// two captures is a violation only if it was due long before.
 
-// unfinishedRules claim at the end of a trace that something did not come. True: the responder owes it.
+// unfinishedRules report a missing packet at the end of a trace. True: the responder owes it.
 var unfinishedRules = map[string]bool{
 	"gbn.ack-missing": true, "gbn.nak-missing": true, "gbn.read-missing": true, "gbn.nak-fatal-missing": true,
 	"gbn.incomplete": false, "gbn.nak-unanswered": false,
 }
 
 const (
-	// answerNS is how long a responder may take for an answer if no timeout is known.
+	// answerNS is the time that a responder may take for an answer if the timeout is unknown.
 	answerNS = 20_000_000
-	// A requester retries after the timeout at the earliest, and after four times the timeout at the latest (IBTA volume
-	// 1, 9.7.6.1.3).
+	// A requester retries between T and 4 T after the request (IBTA volume 1, 9.7.6.1.3).
 	latestTimeout = 4
 )
 
-// softenUnfinished makes warnings of violations that are only about the end of two captures, unless it was due before.
+// softenUnfinished downgrades violations about the end of two captures to warnings, unless the packet was due earlier.
 func softenUnfinished(ctx context.Context, checked *trace.Checked, a *analyzers.Analysis, given *trace.Settings) error {
 	meta := checked.Meta()
 	if meta.Kind != trace.KindPair || a.Verdict != analyzers.Fail {
@@ -55,7 +54,7 @@ func softenUnfinished(ctx context.Context, checked *trace.Checked, a *analyzers.
 			lastNS[r.Flow.Connection()] = r.TimeNS
 		}
 		if _, ok := askedNS[r.ID]; ok {
-			askedNS[r.ID] = r.TimeNS // of the latest record, which is that of its arrival
+			askedNS[r.ID] = r.TimeNS // of the latest record, which is its arrival
 			answers[r.ID] = r.Opcode.IsResponse()
 		}
 		return nil
@@ -65,7 +64,7 @@ func softenUnfinished(ctx context.Context, checked *trace.Checked, a *analyzers.
 	}
 	for _, f := range list {
 		if unfinishedRules[f.Rule] && len(f.Packets) > 0 && answers[f.Packets[0]] {
-			continue // a later response shows that it will not come: a responder keeps the order
+			continue // a later response proves the loss: a responder keeps the order
 		}
 		since := meta.EndNS - lastNS[f.Connection]
 		if unfinishedRules[f.Rule] {
@@ -87,7 +86,7 @@ func softenUnfinished(ctx context.Context, checked *trace.Checked, a *analyzers.
 	return nil
 }
 
-// neededNS is how long a capture must go on before what is missing is missing for certain; 0: not known.
+// neededNS returns how long a capture must continue before a missing packet is certain, in ns; 0: unknown.
 func neededNS(rule string, timeoutNS int64) int64 {
 	switch {
 	case rule == "gbn.nak-missing" && timeoutNS > 0:
@@ -102,7 +101,7 @@ func neededNS(rule string, timeoutNS int64) int64 {
 	return 0
 }
 
-// timeoutOf returns the local ACK timeout of a connection; 0: not known.
+// timeoutOf returns the local ACK timeout of a connection, in ns; 0: unknown.
 func timeoutOf(meta *trace.Meta, connection int, given *trace.Settings) int64 {
 	exponent := given.Timeout
 	for _, c := range meta.Connections.All() {

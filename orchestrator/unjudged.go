@@ -12,9 +12,9 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// nothingJudged says why no rule was about any packet of a capture, or returns nil if some rule was. A capture is
-// judged by the requests in it: responses and CNPs are judged by what they answer. A mirror trace lacks no packet, so
-// that each finding about it counts.
+// nothingJudged returns why no rule applies to any packet of a capture; nil if some rule does. Requests make a capture
+// judgeable: responses and CNPs are judged by the requests that they answer. A mirror trace is complete, so each of its
+// findings counts.
 func nothingJudged(ctx context.Context, checked *trace.Checked, a *analyzers.Analysis,
 	o AnalyzeOptions) (*trace.UnjudgedError, error) {
 	for _, n := range a.Coverage[gbn.Name] {
@@ -32,8 +32,8 @@ func nothingJudged(ctx context.Context, checked *trace.Checked, a *analyzers.Ana
 	return &trace.UnjudgedError{Name: o.Trace, Reason: c.reason(), Advice: c.advice(o)}, nil
 }
 
-// foreign reports whether all violations say that packets belong to no connection of a document, which may be that of
-// another trace.
+// foreign reports whether all violations are packets of connections that the document does not list. The document may
+// then belong to another trace.
 func foreign(a *analyzers.Analysis, o AnalyzeOptions) bool {
 	if o.Connections == "" {
 		return false
@@ -46,7 +46,7 @@ func foreign(a *analyzers.Analysis, o AnalyzeOptions) bool {
 	return true
 }
 
-// A part is a kind of packets that no rule is about without others.
+// A part is a kind of packets that no rule applies to on their own.
 type part int
 
 const (
@@ -64,7 +64,7 @@ const (
 	parts
 )
 
-// partNames are the singular and the plural.
+// partNames are the singular and plural names.
 var partNames = [parts][2]string{
 	partResponse:  {"response", "responses"},
 	partCNP:       {"CNP", "CNPs"},
@@ -90,7 +90,7 @@ func (c *composition) add(r *trace.Record) error {
 }
 
 func partOf(r *trace.Record) part {
-	const service = 5 // bits of the operation below those of the transport service
+	const service = 5 // width of the operation field below the transport service bits
 	const gsi = 1     // queue pairs 0 and 1 carry management datagrams
 	switch {
 	case r.ICRC == packet.ICRCInvalid:
@@ -120,7 +120,7 @@ func partOf(r *trace.Record) part {
 	return partRequest
 }
 
-// reason lists what the capture holds.
+// reason lists the contents of the capture.
 func (c *composition) reason() string {
 	var words []string
 	for i, n := range c {
@@ -138,7 +138,7 @@ func (c *composition) reason() string {
 	return "nothing was judged: the capture holds " + list
 }
 
-// advice says what to capture instead.
+// advice returns what to capture instead.
 func (c *composition) advice(o AnalyzeOptions) string {
 	switch {
 	case c[partStranger] > 0 && o.Connections != "":
@@ -158,10 +158,10 @@ func (c *composition) advice(o AnalyzeOptions) string {
 	return "Candela judges the reliable connection service (RC): capture traffic of RC queue pairs, both directions"
 }
 
-// unjudgedRule is the rule of the one finding of a capture on which no verdict is possible.
+// unjudgedRule is the rule of the only finding of a capture without a verdict.
 const unjudgedRule = integrityAnalyzer + ".unjudged"
 
-// unjudgedCapture is the outcome for such a capture.
+// unjudgedCapture returns the outcome of a capture without a verdict.
 func unjudgedCapture(o AnalyzeOptions, notes []string, why *trace.UnjudgedError) *Outcome {
 	verdict := judge(evidence{integrity: []string{why.Text()}})
 	doc := &analyzers.Analysis{

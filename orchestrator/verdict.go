@@ -15,17 +15,17 @@ const (
 	ExitFail           Exit = 1 // a violation or a failed expectation
 	ExitUsage          Exit = 2 // bad usage or configuration
 	ExitInvalid        Exit = 3 // no integrity, or an event that never fired
-	ExitInfrastructure Exit = 4 // something of ours or of the lab failed
+	ExitInfrastructure Exit = 4 // a component of Candela or of the lab failed
 )
 
-// Verdict is what a run comes to, and why.
+// Verdict is the verdict on a run with its reasons.
 type Verdict struct {
 	Verdict analyzers.Verdict `json:"verdict"`
 	Exit    Exit              `json:"exit"`
 	Reasons []string          `json:"reasons,omitempty"` // most important first; empty for a pass
 }
 
-// evidence is everything that a verdict depends on.
+// evidence holds the inputs of a verdict.
 type evidence struct {
 	infrastructure error    // a component failed
 	integrity      []string // conditions that don't hold
@@ -36,9 +36,9 @@ type evidence struct {
 	strict         bool     // warnings fail too
 }
 
-// judge applies the precedence of the design: infrastructure failure, then integrity, then fail, then an event that
-// never fired, then pass. A trace with integrity is always judged: a NIC that never retransmits leaves events unfired,
-// and must not look like a problem of the lab.
+// judge applies the precedence of the design: infrastructure failure, integrity, fail, unfired event, pass. A trace
+// with integrity is always judged: a NIC that never retransmits leaves events unfired, and that is a failure of the
+// NIC, not of the lab.
 func judge(e evidence) Verdict {
 	if e.infrastructure != nil {
 		return Verdict{analyzers.Invalid, ExitInfrastructure, []string{e.infrastructure.Error()}}

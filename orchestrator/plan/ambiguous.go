@@ -5,12 +5,12 @@ import (
 	"candela.dev/candela/orchestrator/config"
 )
 
-// iterScope is the path of the key that says what iter counts.
+// iterScope is the path of the key that defines the meaning of iter.
 const iterScope = "traffic.iter-scope"
 
-// RefuseAmbiguous returns an error if an event of a plan has an ITER that depends on timing and the test does not say
-// what iter counts. The plans are the points of one file; source is its text, of which the error shows the corrected
-// lines. A test that gives iter-scope has decided: it gets warnings.
+// RefuseAmbiguous returns an error if an event has an ITER that depends on timing and the test does not set iter-scope.
+// The error shows the corrected lines of source, the text of the file whose points are plans. A test that sets
+// iter-scope only gets warnings.
 func RefuseAmbiguous(plans []*Plan, source []byte) error {
 	var problems []config.Problem
 	var first *config.Test
@@ -38,8 +38,8 @@ func RefuseAmbiguous(plans []*Plan, source []byte) error {
 	return config.NewError(append(problems, missing))
 }
 
-// Unambiguous plans the points of one file, whose text is source. It returns an error if one cannot run, or if which
-// transmission an event names is not decided.
+// Unambiguous plans the points of one file, whose text is source. It returns an error if a point cannot run or an event
+// is ambiguous; see [RefuseAmbiguous].
 func Unambiguous(points []*config.Test, source []byte) error {
 	plans := make([]*Plan, len(points))
 	for i, t := range points {

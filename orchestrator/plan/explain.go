@@ -15,11 +15,11 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// explainMessages bounds how many messages of one schedule Explain prints.
+// explainMessages bounds the messages printed of one schedule.
 const explainMessages = 12
 
-// Explain prints for people what the test does: who talks to whom, the schedule of messages, where each event lands,
-// the times that follow, and the warnings. The only errors are those of w.
+// Explain prints the test for the user: connections, schedules of messages, the packet of each event, derived times,
+// and warnings. It returns only errors of w.
 func (p *Plan) Explain(w io.Writer) error {
 	var b strings.Builder
 	t := p.Test
@@ -50,7 +50,7 @@ func table(b *strings.Builder, title string, rows [][]string) {
 	fmt.Fprintf(b, "\n%s\n", title)
 	tw := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
-		fmt.Fprintf(tw, "  %s\n", strings.Join(row, "\t")) // errors can't happen: b takes everything
+		fmt.Fprintf(tw, "  %s\n", strings.Join(row, "\t")) // writes to a strings.Builder do not fail
 	}
 	_ = tw.Flush()
 }
@@ -82,7 +82,7 @@ func psnText(psns [2]*packet.PSN) string {
 	return text(psns[config.Requester])
 }
 
-// explainSchedules prints each different schedule once.
+// explainSchedules prints each distinct schedule once.
 func (p *Plan) explainSchedules(b *strings.Builder) {
 	type group struct {
 		traffic [2]generator.Traffic
@@ -106,7 +106,7 @@ func (p *Plan) explainSchedules(b *strings.Builder) {
 	}
 }
 
-// ranges prints sorted numbers as in "1-3, 7".
+// ranges formats sorted numbers as in "1-3, 7".
 func ranges(numbers []int) string {
 	var parts []string
 	for i := 0; i < len(numbers); {
@@ -174,7 +174,7 @@ func (p *Plan) eventRow(in *injector.Intent) []string {
 	return []string{place, fmt.Sprint(in.Flow.Connection()), psn, when(in), actionText(in.Action), p.packetText(in)}
 }
 
-// when says which transmission or arrival an intent waits for.
+// when describes the transmission or arrival that an intent matches.
 func when(in *injector.Intent) string {
 	what := "iter"
 	switch {

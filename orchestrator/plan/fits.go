@@ -10,8 +10,8 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// fits translates the events for the switch of a live testbed, as a run does once it knows the hosts' numbers. The
-// error is the one that the run would end with.
+// fits translates the events for the switch of a live testbed, as the run will once it knows the QPNs. It returns the
+// error that the run would end with.
 func (p *Plan) fits() error {
 	info := offered(p.Test.Testbed)
 	if info == nil {
@@ -19,7 +19,7 @@ func (p *Plan) fits() error {
 	}
 	conns := make([]injector.Connection, len(p.Connections))
 	for i, c := range p.Connections {
-		number := packet.QPN(i + 2) // of no queue pair in particular; 0 and 1 are not for traffic
+		number := packet.QPN(i + 2) // any QPN from 2; 0 and 1 are reserved
 		conns[i] = injector.Connection{
 			Requester: injector.Endpoint{IP: c.IPs[config.Requester], QPN: number},
 			Responder: injector.Endpoint{IP: c.IPs[config.Responder], QPN: number},
@@ -34,7 +34,7 @@ func (p *Plan) fits() error {
 	return err
 }
 
-// offered is what the switch of a live testbed has; nil: only the switch itself knows.
+// offered returns the features of a live testbed's switch; nil: known only to the switch.
 func offered(bed *config.Testbed) *p4.Info {
 	if !bed.IsLive() || bed.Injector != nil {
 		return nil

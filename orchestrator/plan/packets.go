@@ -8,16 +8,16 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// target is a data packet that an event names.
+// target is the data packet of an event.
 type target struct {
 	generator.Message
 	psn    int64
 	place  int // 1-based place in the message
 	mtu    int
-	sender config.Side // who sends the data packet
+	sender config.Side // sender of the data packet
 }
 
-// target finds the data packet with a PSN among what side s requests on a connection. ok is false past the traffic.
+// target returns the data packet with a PSN among the requests of side s. ok is false after the end of the traffic.
 func (p *Plan) target(connection int, s config.Side, psn int64) (t target, ok bool) {
 	g := p.traffic(connection, s)
 	m, ok := g.Locate(psn)
@@ -28,10 +28,10 @@ func (p *Plan) target(connection int, s config.Side, psn int64) (t target, ok bo
 	return t, ok
 }
 
-// last reports whether the packet ends its message.
+// last reports whether the packet is the last of its message.
 func (t target) last() bool { return t.place == t.PSNs }
 
-// payload returns the payload bytes of the packet.
+// payload returns the payload length, in bytes.
 func (t target) payload() int {
 	switch {
 	case t.Verb.IsAtomic():
@@ -48,7 +48,7 @@ func (t target) ipLength(ipHeader int) int {
 	return ipHeader + packet.UDPLen + packet.BTHLen + t.extensions() + (payload+3)/4*4 + packet.ICRCLen
 }
 
-// extensions returns the length of the extended transport headers (IBTA volume 1, table 38).
+// extensions returns the length of the extended transport headers, in bytes (IBTA volume 1, table 38).
 func (t target) extensions() int {
 	first := t.place == 1
 	n := 0
@@ -69,7 +69,7 @@ func (t target) extensions() int {
 	return n
 }
 
-// name returns the packet's role in its message as the opcode says it.
+// name returns the packet's role in its message, as in the opcode's name.
 func (t target) name() string {
 	base := map[packet.Verb]string{
 		packet.VerbWrite: "RDMA WRITE", packet.VerbSend: "SEND", packet.VerbRead: "RDMA READ RESPONSE",
@@ -96,7 +96,7 @@ func (t target) name() string {
 	return base + " MIDDLE"
 }
 
-// where places the packet for people.
+// where describes the packet's position for messages.
 func (t target) where() string {
 	return fmt.Sprintf("packet %d of %d of message %d (%v)", t.place, t.PSNs, t.Index+1, t.Verb)
 }

@@ -1,7 +1,6 @@
-// Package plan turns a validated test into everything that is decided before a testbed is touched: which addresses each
-// connection uses, its fixed schedule of messages, which packet every event names, and the times that follow. Planning
-// is pure, and the same on every testbed; what the endpoints draw at run time (QPNs, initial PSNs) is added by the
-// injector.
+// Package plan turns a validated test into a Plan before a testbed is touched: the addresses of each connection, its
+// schedule of messages, the packet of each event, and the derived times. Planning is pure and identical on every
+// testbed. The injector adds the values chosen at run time (QPNs, initial PSNs).
 package plan
 
 import (
@@ -17,7 +16,7 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// Plan is a test, worked out. Treat it as immutable.
+// Plan is a planned test. Treat it as immutable.
 type Plan struct {
 	Test        *config.Test
 	Connections []Connection
@@ -25,9 +24,9 @@ type Plan struct {
 	DataPackets int64             // of all connections, transmitted once
 
 	AckTimeout clock.Duration // T = 4.096 us · 2^t; 0: no timer
-	Quiesce    clock.Duration // silence on the wire after which the traffic is over
+	Quiesce    clock.Duration // silence on the wire that ends the traffic
 	Deadline   clock.Duration // of the run
-	Snap       int            // bytes of each mirror copy that are kept; 0: all
+	Snap       int            // bytes kept of each mirror copy; 0: all
 
 	Warnings []Warning
 }
@@ -37,19 +36,19 @@ type Connection struct {
 	Index      int // from 1
 	IPs        [2]netip.Addr
 	Traffic    [2]generator.Traffic // what each side requests; a side with no messages requests nothing
-	InitialPSN [2]*packet.PSN       // nil: drawn at run time
+	InitialPSN [2]*packet.PSN       // nil: chosen at run time
 }
 
-// Warning is something that the author of a test should know and that is no error.
+// Warning is a remark about a legal test that may not do what its author expects.
 type Warning struct {
 	Where     string // "drop.yml:14:9: traffic.data-pkt-events[1]"
 	Path      string // "traffic.data-pkt-events[1]"
 	Message   string
 	Why       string
-	Ambiguous bool // which transmission an event names depends on timing and on iter-scope
+	Ambiguous bool // the transmission that the event names depends on timing and on iter-scope
 }
 
-// String prints w like a problem of the configuration, its reason indented on the next line.
+// String formats w like a problem of the configuration, with Why indented on the next lines.
 func (w Warning) String() string {
 	s := w.Where + ": " + w.Message
 	if w.Why != "" {
@@ -65,8 +64,8 @@ const (
 	longestTimerExp = 31
 )
 
-// New plans t. The error is about the combination of test and testbed or the limits of the injector; everything else
-// was checked when t was parsed.
+// New plans t. An error means that the testbed or the injector cannot run the test; parsing t has checked everything
+// else.
 func New(t *config.Test) (*Plan, error) {
 	p := &Plan{Test: t, AckTimeout: AckTimeout(t.Traffic.AckTimeout), Deadline: t.Deadline, Snap: t.Testbed.Mirror.Snap}
 	if t.Injector.Snap != nil {
@@ -89,7 +88,7 @@ func New(t *config.Test) (*Plan, error) {
 	return p, nil
 }
 
-// AckTimeout returns the local ACK timeout that exponent t stands for, 0 for no timer.
+// AckTimeout returns the local ACK timeout of exponent t (IBTA volume 1, 9.7.6.1.3); 0: no timer.
 func AckTimeout(t int) clock.Duration {
 	if t <= 0 {
 		return 0
@@ -97,8 +96,8 @@ func AckTimeout(t int) clock.Duration {
 	return ackTimeoutUnit << min(t, longestTimerExp)
 }
 
-// longestDelay returns for how long an event holds a packet. The traffic may be over before it is released, and the
-// packet is on its way then: a run that ends earlier shows its host without it.
+// longestDelay returns the longest time that an event holds a packet. The quiet time includes it, so that the run does
+// not end before a held packet is released.
 func longestDelay(t *config.Test) (longest clock.Duration) {
 	for i := range t.Traffic.DataEvents {
 		longest = max(longest, delayOf(t.Traffic.DataEvents[i].Params))
@@ -126,7 +125,7 @@ func newConnection(t *config.Test, index int) Connection {
 	return c
 }
 
-// requestFlow returns the flow of the requests that side s posts.
+// requestFlow returns the flow of side s's requests.
 func requestFlow(connection int, s config.Side) trace.FlowID {
 	return trace.NewFlowID(connection, s == config.Responder)
 }
@@ -169,7 +168,7 @@ func action(e *config.DataEvent) injector.Action {
 	return injector.NewAction(e.Type, uint64(e.Trim.Size), uint64(dscp), uint64(flags))
 }
 
-// withParams returns an event's action: of those with the event's type the one that takes what is given.
+// withParams returns the action of event type t that takes the given parameters.
 func withParams(t trace.EventType, given config.Params) injector.Action {
 	for i := range trace.Actions {
 		row := &trace.Actions[i]
@@ -194,7 +193,7 @@ func (p *Plan) resolveControlEvents() {
 		e := &p.Test.Traffic.ControlEvents[i]
 		in := injector.Intent{
 			Index: i, Where: p.Test.WhereControl(i),
-			Flow:  requestFlow(e.QPN, e.Sender(p.Test)), // packets that side s sends travel like its requests
+			Flow:  requestFlow(e.QPN, e.Sender(p.Test)), // packets sent by side s use the flow of its requests
 			Space: controlSpace(e.Packet), Class: e.Packet, Nth: e.Nth, Action: withParams(e.Type, e.Params),
 		}
 		if e.PSN != nil {
@@ -204,8 +203,7 @@ func (p *Plan) resolveControlEvents() {
 	}
 }
 
-// controlSpace returns the PSN space of control packets of class c. CNPs have none; the injector counts them with
-// requests.
+// controlSpace returns the PSN space of control packets of class c. CNPs have none and are counted with requests.
 func controlSpace(c packet.Class) packet.Space {
 	if c == packet.ClassReadRequest || c == packet.ClassCNP {
 		return packet.Requests
@@ -213,7 +211,7 @@ func controlSpace(c packet.Class) packet.Space {
 	return packet.Responses
 }
 
-// traffic returns what side s requests on a connection.
+// traffic returns the traffic that side s requests on a connection.
 func (p *Plan) traffic(connection int, s config.Side) generator.Traffic {
 	return p.Connections[connection-1].Traffic[s]
 }

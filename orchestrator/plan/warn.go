@@ -11,20 +11,20 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// stream is the PSN sequence that one side's requests span on one connection.
+// stream identifies the PSN sequence of one side's requests on one connection.
 type stream struct {
 	qpn  int
 	from config.Side
 }
 
-// loss is a data event after which something must be retransmitted.
+// loss is a data event that causes a retransmission, or may cause one.
 type loss struct {
 	event   int // index in the list of data events
 	psn     int64
 	message int
 	iter    uint16
 	sender  config.Side // of the data packet: rounds are counted per direction
-	sure    bool        // a retransmission is certain, not just possible
+	sure    bool        // the retransmission is certain
 }
 
 // warner collects warnings about a plan.
@@ -32,12 +32,12 @@ type warner struct {
 	*Plan
 	losses map[stream][]loss
 
-	event  int            // being looked at, in the order of Intents; −1: none
-	first  map[string]int // item of the file → the first of its events with a warning
-	likely map[string]int // item → how many more of its events would have one
+	event  int            // the event being checked, in the order of Intents; −1: none
+	first  map[string]int // path of an item → its first event with a warning
+	likely map[string]int // path → number of its other events that would have a warning
 }
 
-// warn looks for what is legal and yet surprising. Warnings come in the order of the file's lists.
+// warn adds warnings about legal but surprising configurations, in the order of the file's lists.
 func (p *Plan) warn() {
 	w := warner{Plan: p, losses: make(map[stream][]loss), event: -1, first: make(map[string]int),
 		likely: make(map[string]int)}
@@ -60,11 +60,10 @@ func (p *Plan) warn() {
 	w.likewise()
 }
 
-// disturbs reports whether an event of type t may make something be retransmitted: a late packet can look like a lost
-// one.
+// disturbs reports whether an event of type t may cause a retransmission. A late packet can look like a lost one.
 func disturbs(t trace.EventType) bool { return t.Loses() || t.Edits() || t.Late() }
 
-// add adds a warning. Of an item that stands for many events only the first with a warning is heard.
+// add adds a warning. For an item that generates many events only the first event with a warning is reported.
 func (w *warner) add(path, message, why string) {
 	if first, ok := w.first[path]; ok && first != w.event {
 		w.likely[path]++
@@ -74,7 +73,7 @@ func (w *warner) add(path, message, why string) {
 	w.Warnings = append(w.Warnings, Warning{Where: w.Test.Where(path), Path: path, Message: message, Why: why})
 }
 
-// ambiguous adds a warning about an event whose ITER depends on what iter counts.
+// ambiguous adds a warning about an event whose ITER depends on the iter-scope.
 func (w *warner) ambiguous(path, message, why string) {
 	before := len(w.Warnings)
 	w.add(path, message, why)
@@ -83,7 +82,7 @@ func (w *warner) ambiguous(path, message, why string) {
 	}
 }
 
-// likewise counts the warnings that patterns did not repeat.
+// likewise appends the number of unreported warnings of each pattern.
 func (w *warner) likewise() {
 	for path, n := range w.likely {
 		where := w.Test.Where(path)
@@ -105,7 +104,7 @@ func (w *warner) hosts() {
 	}
 }
 
-// timers warns about deadlines that recovery by timeout may not meet.
+// timers warns if recovery by timeout may exceed the deadline.
 func (w *warner) timers() {
 	n := len(w.Test.Traffic.DataEvents) + len(w.Test.Traffic.ControlEvents)
 	if n == 0 {
@@ -116,7 +115,7 @@ func (w *warner) timers() {
 			"a lost tail or a lost retransmission then stalls its connection for good")
 		return
 	}
-	// IBTA lets the timer fire between T and 4 T (volume 1, 9.7.6.1.3).
+	// The timer may fire between T and 4 T (IBTA volume 1, 9.7.6.1.3).
 	if longest := 4*w.AckTimeout + w.Quiesce; longest > w.Deadline {
 		w.add("deadline-ms", fmt.Sprintf("%s may be too short for one timeout", w.Deadline.Text()),
 			fmt.Sprintf("a timeout may take 4 T = %s, and the end of the traffic is noticed after another %s",
@@ -156,7 +155,7 @@ func (w *warner) ipHeader(qpn int) int {
 	return packet.IPv4Len
 }
 
-// iteration warns where the ITER of event i depends on timing or never comes.
+// iteration warns if the ITER of event i depends on timing or never occurs.
 func (w *warner) iteration(path string, i int, t target) {
 	e := &w.Test.Traffic.DataEvents[i]
 	if e.Iter == injector.Any {
@@ -171,7 +170,7 @@ func (w *warner) iteration(path string, i int, t target) {
 	if len(earlier) == 0 {
 		return
 	}
-	// A message is posted only when the one tx-depth before it is complete: what was lost before that was repeated before.
+	// A message is posted only after the message tx-depth before it has completed, including its retransmissions.
 	first, certain := earlier[0], 0
 	for _, l := range earlier {
 		if l.sure && l.message+w.Test.Traffic.TxDepth <= t.Index {
@@ -180,7 +179,7 @@ func (w *warner) iteration(path string, i int, t target) {
 		}
 	}
 	if certain == 1 && len(earlier) == 1 && e.Iter == 2 {
-		return // one round was repeated, whenever that was
+		return // exactly one round was retransmitted, whenever that was
 	}
 	switch {
 	case w.Test.Traffic.IterScope == injector.IterMessage:
@@ -200,8 +199,8 @@ func (w *warner) iteration(path string, i int, t target) {
 	}
 }
 
-// before returns the losses that raise the ITER of packets before event i's packet is first sent, and whether anything
-// makes the packet be retransmitted.
+// before returns the losses that raise the ITER of packets before event i's packet is first sent. repeats reports
+// whether an event may cause that packet to be retransmitted.
 func (w *warner) before(i int, t target) (earlier []loss, repeats bool) {
 	e := &w.Test.Traffic.DataEvents[i]
 	for _, l := range w.losses[stream{e.QPN, e.From}] {
@@ -222,7 +221,7 @@ func (w *warner) before(i int, t target) (earlier []loss, repeats bool) {
 	return earlier, repeats
 }
 
-// exhaustion warns, at the last of them, about losses that no number of retries gets past.
+// exhaustion warns, at the last such loss, if one packet is lost more often than the retry limit allows.
 func (w *warner) exhaustion(path string, i int) {
 	e := &w.Test.Traffic.DataEvents[i]
 	if !e.Type.Loses() || w.Test.Expect.CompletionOf(e.QPN, e.From) != nil {
@@ -248,7 +247,7 @@ func (w *warner) exhaustion(path string, i int) {
 	}
 }
 
-// controlEvent warns about control packets that may not exist.
+// controlEvent warns about events on control packets that may not occur.
 func (w *warner) controlEvent(i int) {
 	e := &w.Test.Traffic.ControlEvents[i]
 	path := e.Path()
@@ -296,7 +295,7 @@ func psnOf(e *config.ControlEvent) int64 {
 	return *e.PSN
 }
 
-// provokesNak reports whether something may open a gap in the requests that e's NAK answers.
+// provokesNak reports whether a loss may open the gap that e's NAK reports.
 func (w *warner) provokesNak(e *config.ControlEvent) bool {
 	inRequests := func(l loss) bool {
 		t, _ := w.target(e.QPN, e.From, l.psn)
@@ -308,15 +307,15 @@ func (w *warner) provokesNak(e *config.ControlEvent) bool {
 		})
 }
 
-// provokesFatal reports whether requests of the connection may be refused: the switch rewrites one, or their key is
-// stale.
+// provokesFatal reports whether a request of the connection may be refused: it is rewritten by the switch, or its key
+// is stale.
 func (w *warner) provokesFatal(e *config.ControlEvent) bool {
 	return w.Test.Traffic.StaleRKey || slices.ContainsFunc(w.Test.Traffic.DataEvents, func(d config.DataEvent) bool {
 		return d.QPN == e.QPN && d.From == e.From && d.Type == trace.EventRewrite
 	})
 }
 
-// noCNP says why the host that e names sends no CNP on the connection, or returns "".
+// noCNP returns why the host of e sends no CNP on the connection; "" if it may.
 func (w *warner) noCNP(e *config.ControlEvent) string {
 	sender := e.Sender(w.Test)
 	roce := &w.Test.Host(sender).RoCE

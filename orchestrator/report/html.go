@@ -24,7 +24,7 @@ var partsTemplate string
 //go:embed page.css
 var pageStyle string
 
-// Bounds of the page: a browser must open it whatever the run was.
+// Bounds of the page, so that a browser can open it for any run.
 const (
 	pageConnections = 500
 	pageEvents      = 500
@@ -37,16 +37,16 @@ const (
 // Style is the style sheet of all pages.
 func Style() string { return pageStyle }
 
-// Links place a page in a site. Addresses are relative to the page.
+// Links connect a page to its site. Addresses are relative to the page.
 type Links struct {
 	Index    string // the site's first page
-	Assets   string // what goes before the names of style sheet and script
+	Assets   string // prefix of the names of style sheet and script
 	Title    string // of the site
 	Up       *Link  // the sweep that the run is a point of
 	Previous *Link
 	Next     *Link
-	Files    string // what goes before the names of the run's files
-	HasFiles bool   // they can be reached
+	Files    string // prefix of the names of the run's files
+	HasFiles bool   // the run's files can be reached
 }
 
 // Link is a link to another page of a site.
@@ -56,14 +56,13 @@ var parsePage = sync.OnceValues(func() (*template.Template, error) {
 	return WithParts(template.New("page").Funcs(template.FuncMap{"clean": oneLine})).Parse(pageTemplate)
 })
 
-// Parts are what other pages show in the way of a report's.
+// Parts are tables and charts for other pages, in the format of a report's.
 type Parts struct {
 	Tables []*tableView
 	Charts []chartView
 }
 
-// NewParts prepares tables and charts for the templates tables and charts of [WithParts]. Pages are the addresses of
-// runs.
+// NewParts prepares tables and charts for the templates of [WithParts]. pages maps run directories to addresses.
 func NewParts(tables []Table, charts []Chart, pages map[string]string) Parts {
 	var p Parts
 	for i := range tables {
@@ -79,14 +78,14 @@ func NewParts(tables []Table, charts []Chart, pages map[string]string) Parts {
 	return p
 }
 
-// WithParts adds the templates tables and charts to t, which has the function clean.
+// WithParts adds the templates tables and charts to t, which must have the function clean.
 func WithParts(t *template.Template) *template.Template { return template.Must(t.Parse(partsTemplate)) }
 
-// HTML writes r as one page that needs nothing else: no network, no script. All that comes from a trace or a bundle
-// passes through html/template and clean.
+// HTML writes r as one self-contained page without scripts. All data from a trace or a bundle passes through
+// html/template and clean.
 func HTML(w io.Writer, r *Report) error { return SitePage(w, r, nil) }
 
-// SitePage writes r as a page of a site; without links it stands alone.
+// SitePage writes r as a page of a site; with nil links the page is self-contained.
 func SitePage(w io.Writer, r *Report, links *Links) error {
 	t, err := parsePage()
 	if err != nil {
@@ -100,7 +99,7 @@ func SitePage(w io.Writer, r *Report, links *Links) error {
 	return nil
 }
 
-// join makes the page one of a site.
+// join adds the links of a site to the page.
 func (p *page) join(links *Links) {
 	if p.Site = links; links == nil {
 		return
@@ -113,11 +112,11 @@ func (p *page) join(links *Links) {
 	}
 }
 
-// page is what the template shows. Texts are raw: the template cleans them.
+// page is the input of the template. Texts are raw: the template cleans them.
 type page struct {
 	*Report
 	Style template.CSS
-	Site  *Links // nil: the page stands alone
+	Site  *Links // nil: the page is not part of a site
 	// Repeated is the command that repeats the run.
 	Repeated string
 	Verdict  string // in capitals
@@ -144,12 +143,12 @@ type page struct {
 	Reasons     [][]string
 	Files       []pageFile
 
-	Observer     string // where packets were seen
-	Outcomes     bool   // of connections are known
+	Observer     string // observation point
+	Outcomes     bool   // outcomes of connections are known
 	StoriesTitle string
 	LadderNote   string
-	Remaining    []string // notes of captures that no table says
-	GeneralNotes []string // notes of anything else
+	Remaining    []string // notes of captures that no table shows
+	GeneralNotes []string // other notes
 }
 
 type pageConnection struct {
@@ -158,7 +157,7 @@ type pageConnection struct {
 	Class   string
 }
 
-// pageNumber is a number of a table; a zero is pale.
+// pageNumber is a number in a table; zeros are dimmed.
 type pageNumber struct {
 	Value string
 	Zero  bool
@@ -167,7 +166,7 @@ type pageNumber struct {
 
 type pageFinding struct {
 	*Finding
-	What    string // happened, to the first of a group
+	What    string // headline of the first finding of a group
 	Others  []pageOther
 	Word    string // FAIL, waived, expected, warning, note
 	Class   string
@@ -181,10 +180,10 @@ type pageFinding struct {
 	Filters []filterView
 }
 
-// pageOther is a finding of a group that is not its first.
+// pageOther is a further finding of a group.
 type pageOther struct{ Anchor, Place, What string }
 
-// pageFile is a file beside the page.
+// pageFile is a file in the page's directory.
 type pageFile struct{ Name, What, Href string }
 
 func newPage(r *Report) *page {
@@ -224,7 +223,7 @@ func newPage(r *Report) *page {
 	return p
 }
 
-// words fills in what depends on who saw the packets.
+// words sets the texts that depend on the observer.
 func (p *page) words() {
 	r := p.Report
 	p.Observer, p.Outcomes, p.StoriesTitle = r.observer(), r.outcomes(), r.storiesTitle()
@@ -334,7 +333,7 @@ func (p *page) findings(t *textReport) {
 	}
 }
 
-// journey returns the drawing of a finding's packets in a test of a switch; nil: there is none.
+// journey returns the drawing of a finding's packets in a switch test; nil: none.
 func (p *page) journey(f *Finding) *journeyView {
 	for i := range p.Journeys {
 		j := &p.Journeys[i]
@@ -345,7 +344,7 @@ func (p *page) journey(f *Finding) *journeyView {
 	return nil
 }
 
-// Anchor is the place of a finding of r on its page.
+// Anchor returns the anchor of a finding of r on its page.
 func (r *Report) Anchor(f *Finding) string {
 	for i := range r.Findings {
 		if f == &r.Findings[i] {
@@ -355,7 +354,7 @@ func (r *Report) Anchor(f *Finding) string {
 	return ""
 }
 
-// placed draws a ladder within its finding, if that is shown.
+// placed draws a ladder within its finding and reports whether the page shows that finding.
 func (p *page) placed(l *Ladder) bool {
 	if l.Finding == 0 {
 		return false
@@ -376,10 +375,10 @@ func severityRank(f *Finding) int {
 	return slices.Index([]analyzers.Severity{analyzers.Violation, analyzers.Warning, analyzers.Note}, f.Severity)
 }
 
-// ShortAround are the packets around the finding, as many as a page bears.
+// ShortAround returns the packets around the finding, at most pageAround.
 func (f pageFinding) ShortAround() []string { return f.Around[:min(len(f.Around), pageAround)] }
 
-// files names what stands beside the page in a run directory.
+// files lists the files in the page's run directory.
 func (p *page) files() {
 	if p.Apart {
 		for _, f := range p.Report.Files {
@@ -412,7 +411,7 @@ func (p *page) files() {
 // machineView is the coverage of one analyzer's state machines.
 type machineView struct {
 	Analyzer  string
-	Taken     []transitionView // most often first
+	Taken     []transitionView // most frequent first
 	Never     []transitionView
 	Share     string // "12 of 40 transitions"
 	Truncated bool

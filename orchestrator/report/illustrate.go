@@ -11,10 +11,10 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// Bounds of what Illustrate collects, whatever the length of the trace.
+// Bounds of what Illustrate collects, independent of the trace's length.
 const (
 	maxIllustrated   = 100  // findings with packets around them
-	maxAroundPackets = 4    // packets of a finding that have their surroundings shown
+	maxAroundPackets = 4    // packets of a finding shown with their surroundings
 	aroundContext    = 3    // packets of the connection before and after each
 	maxLadders       = 4    // windows that are drawn
 	ladderBefore     = 6    // packets before the first of a drawn window
@@ -23,9 +23,8 @@ const (
 	maxPoints        = 2000 // of one plot
 )
 
-// Illustrate fills in what a reader sees of the packets themselves, in one more pass over the trace: the packets around
-// each finding, and if plots are wanted, which only the HTML page shows, Sequences and Ladders. Without findings and
-// plots it reads nothing.
+// Illustrate fills in the packet views of r in one pass over the trace: the packets around each finding and, with
+// plots, Sequences and Ladders, which only the HTML page shows. Without findings and plots it does not read the trace.
 func Illustrate(ctx context.Context, r *Report, c *trace.Checked, plots bool) error {
 	il := newIllustrator(r, c.Meta(), plots)
 	if len(il.wanted) == 0 && !plots {
@@ -38,7 +37,7 @@ func Illustrate(ctx context.Context, r *Report, c *trace.Checked, plots bool) er
 	return nil
 }
 
-// window collects the packets of one connection before and after wanted ones.
+// window collects the packets of one connection before and after the wanted ones.
 type window struct {
 	connection int
 	wanted     map[uint64]bool
@@ -57,15 +56,15 @@ type illustrator struct {
 	wanted  map[uint64][]*window // windows by the ids that open them
 	windows []*window
 	ladders []*window
-	hints   [64]uint64      // bits of wanted ids: spares most packets a look-up
-	opened  [][]*window     // by connection; those that take packets now
+	hints   [64]uint64      // bit set of wanted ids; avoids most map look-ups
+	opened  [][]*window     // by connection: windows that take packets now
 	recent  []recentPackets // by connection
 	highest []int64         // relative PSN by 2·flow + space
 	plots   map[int]*plot   // by connection
 
 	current  Point
 	plotting bool
-	atEvents map[int]*window // by connection: around its first event, if there is no finding to show
+	atEvents map[int]*window // by connection: around its first event, if no finding is shown
 }
 
 // recentPackets is a ring of the last packets of a connection.
@@ -116,7 +115,7 @@ func newIllustrator(r *Report, meta trace.Meta, plots bool) *illustrator {
 	return il
 }
 
-// nameQueuePairs fills in the queue pairs of connections.
+// nameQueuePairs sets the QPNs of connections.
 func (r *Report) nameQueuePairs(known *trace.Connections) {
 	all := known.All()
 	for i := range r.Connections {
@@ -132,7 +131,7 @@ func (r *Report) nameQueuePairs(known *trace.Connections) {
 	}
 }
 
-// draw asks for ladders around the first findings of a kind.
+// draw requests ladders around the first findings of a kind.
 func (il *illustrator) draw(kind func(*Finding) bool) {
 	for i := range il.report.Findings {
 		if f := &il.report.Findings[i]; kind(f) && len(f.Packets) > 0 && len(il.ladders) < maxLadders {
@@ -144,7 +143,7 @@ func (il *illustrator) draw(kind func(*Finding) bool) {
 	}
 }
 
-// want asks for the surroundings of packets of f.
+// want requests the surroundings of packets of f.
 func (il *illustrator) want(f *Finding, ids []uint64, before, after int) *window {
 	w := &window{connection: f.Connection, wanted: map[uint64]bool{}, before: before, after: after, finding: f}
 	for _, id := range ids[:min(len(ids), maxAroundPackets)] {
@@ -157,7 +156,7 @@ func (il *illustrator) want(f *Finding, ids []uint64, before, after int) *window
 	return w
 }
 
-// plotted returns the connections worth a plot: those with findings first, then those with events and losses.
+// plotted returns the connections to plot: those with findings first, then those with events and losses.
 func (r *Report) plotted() []int {
 	score := map[int]int{}
 	for i := range r.Findings {
@@ -178,7 +177,7 @@ func (r *Report) plotted() []int {
 	}
 	slices.SortStableFunc(list, func(a, b int) int { return cmp.Compare(min(score[b], 4), min(score[a], 4)) })
 	list = list[:min(len(list), maxSequences)]
-	if len(list) > 1 { // a quiet connection next to a loud one tells nothing
+	if len(list) > 1 { // a quiet connection is not plotted if another has something to show
 		list = slices.DeleteFunc(list, func(c int) bool { return score[c] == 0 && score[list[0]] > 0 })
 	}
 	slices.Sort(list)
@@ -187,7 +186,7 @@ func (r *Report) plotted() []int {
 
 func (il *illustrator) record(r *trace.Record) error {
 	iter, rel := il.iter.Observe(r)
-	// A field, not a local: the windows take its address, and a packet must not cost an allocation.
+	// A field, not a local: windows take its address, and a local would allocate for each packet.
 	p := &il.current
 	*p = Point{
 		TimeNS: r.TimeNS, PSN: rel, Iter: iter, ID: r.ID, Class: r.Class(), Event: r.Event, Reverse: r.Flow.Reverse(),
@@ -195,7 +194,7 @@ func (il *illustrator) record(r *trace.Record) error {
 	}
 	connection := r.Flow.Connection()
 	if connection >= len(il.recent) || !r.Has(trace.Sent) {
-		return nil // the second sight of a packet between two taps
+		return nil // the second record of a packet seen at two taps
 	}
 	if p.Class == packet.ClassData && connection > 0 {
 		h := &il.highest[2*int(r.Flow)+int(r.Opcode.Space())]
@@ -211,8 +210,8 @@ func (il *illustrator) record(r *trace.Record) error {
 	return nil
 }
 
-// numbering returns whose PSNs r carries: 0 for the requests of the requester and all that answers them, 1 for those of
-// the responder. CNPs carry none and go with the former.
+// numbering returns the PSN space of r: 0 for the requester's requests and their answers, 1 for the responder's. CNPs
+// have no PSN and count as 0.
 func numbering(r *trace.Record) int {
 	if r.Opcode != packet.CNP && r.Flow.Reverse() != (r.Opcode.Space() == packet.Responses) {
 		return 1
@@ -220,7 +219,7 @@ func numbering(r *trace.Record) int {
 	return 0
 }
 
-// surround gives p to the windows that are open on its connection and opens those that wait for it.
+// surround adds p to the open windows of its connection and opens the windows that want it.
 func (il *illustrator) surround(p *Point, connection int) {
 	recent := &il.recent[connection]
 	open := il.opened[connection]
@@ -254,8 +253,7 @@ func (il *illustrator) waiting(id uint64) []*window {
 	return il.wanted[id]
 }
 
-// eventWindow returns a new window if p is the first packet of its connection that an event touched and there are no
-// findings to show.
+// eventWindow returns a new window if p is its connection's first packet hit by an event and no finding is shown.
 func (il *illustrator) eventWindow(p *Point, connection int) *window {
 	if !il.plotting || connection == 0 || p.Event == trace.EventNone || il.plots[connection] == nil ||
 		il.atEvents[connection] != nil {
@@ -271,13 +269,13 @@ func (il *illustrator) eventWindow(p *Point, connection int) *window {
 	return w
 }
 
-// start takes p, a wanted packet, and those before it that the window does not hold yet.
+// start adds p, a wanted packet, and the packets before it that the window does not have yet.
 func (w *window) start(recent *recentPackets, p *Point) {
 	w.open = w.after
 	gap := len(w.points) > 0
 	for _, q := range recent.last(w.before) {
 		if n := len(w.points); n > 0 && w.points[n-1].ID >= q.ID {
-			gap = false // the packets before are there already
+			gap = false // the window already has the packets before
 			continue
 		}
 		q.afterGap, gap = gap, false
@@ -303,7 +301,7 @@ func (il *illustrator) finish() {
 	}
 }
 
-// foldedRun is the number of packets from which an uneventful run of data is drawn as its ends alone.
+// foldedRun is the length from which an uneventful run of data packets is drawn as its first and last packet.
 const foldedRun = 6
 
 // steps folds long uneventful runs of data.
@@ -330,14 +328,14 @@ func (w *window) steps() []Step {
 	return steps
 }
 
-// plot collects the points of one connection, thinning out ordinary ones so that no more than maxPoints stay.
+// plot collects the points of one connection. It thins out ordinary points to keep at most maxPoints.
 type plot struct {
 	connection int
 	streams    [2]thinned // by numbering
 }
 
-// thinned keeps points in bounded memory: of ordinary ones every stride-th, and if the others alone are too many, of
-// those too the first ones.
+// thinned keeps points in bounded memory: every stride-th ordinary point, and the first of the others if those alone
+// are too many.
 type thinned struct {
 	points  []Point
 	stride  int64
@@ -361,7 +359,7 @@ func (t *thinned) add(p Point) {
 	t.points = append(t.points, p)
 }
 
-// halve drops every second ordinary point and reports whether that made room.
+// halve drops every second ordinary point and reports whether any was dropped.
 func (t *thinned) halve() bool {
 	t.stride *= 2
 	kept, n := t.points[:0], 0

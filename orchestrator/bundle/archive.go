@@ -17,12 +17,12 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Limits of what is unpacked from an archive.
+// Limits on unpacking an archive.
 const (
-	// UnpackLimit bounds the bytes that one archive may put on the disk.
+	// UnpackLimit bounds the bytes unpacked from one archive.
 	UnpackLimit = 8 << 30
 	memberLimit = 10_000
-	// longestWindow is that of zstd --long=27.
+	// longestWindow is the window of zstd --long=27.
 	longestWindow = 128 << 20
 )
 
@@ -31,7 +31,7 @@ var (
 	magicZstd = []byte{0x28, 0xb5, 0x2f, 0xfd}
 )
 
-// magicTar stands at magicTarAt of every tar archive since POSIX.1-1988.
+// Every tar archive since POSIX.1-1988 has magicTar at offset magicTarAt.
 const (
 	magicTar   = "ustar"
 	magicTarAt = 257
@@ -52,7 +52,7 @@ func (a *Archive) Close() error {
 	return err
 }
 
-// OpenArchive opens the tar archive in the file at path. It returns nil if the file is something else.
+// OpenArchive opens the tar archive at path. It returns nil if the file is not a tar archive.
 func OpenArchive(path string) (*Archive, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -63,21 +63,21 @@ func OpenArchive(path string) (*Archive, error) {
 	if tarred && err == nil {
 		return a, nil
 	}
-	_ = a.Close() // nothing was read that matters
+	_ = a.Close() // read only
 	return nil, err
 }
 
-// inflate makes a read what file holds, and reports whether that is a tar archive.
+// inflate makes a read the decompressed file, and reports whether that is a tar archive.
 func (a *Archive) inflate(file io.Reader) (bool, error) {
 	b := bufio.NewReader(file)
-	// A shorter file has another magic number, or none.
+	// Peek of a shorter file fails; its bytes match no magic number or a shorter one.
 	start, _ := b.Peek(len(magicZstd))
 	compressed := true
 	switch {
 	case bytes.HasPrefix(start, magicGzip):
 		z, err := gzip.NewReader(b)
 		if err != nil {
-			return false, nil // whoever reads captures says what is wrong
+			return false, nil // the reader of captures reports the error
 		}
 		a.close, b = append(a.close, func() error { _ = z.Close(); return nil }), bufio.NewReader(&inflated{z, "gzip"})
 	case bytes.HasPrefix(start, magicZstd):
@@ -98,7 +98,7 @@ func (a *Archive) inflate(file io.Reader) (bool, error) {
 	return len(head) == magicTarAt+len(magicTar) && string(head[magicTarAt:]) == magicTar, nil
 }
 
-// inflated makes errors of a decompressor those of an invalid archive.
+// inflated turns errors of a decompressor into [ErrInvalid].
 type inflated struct {
 	from io.Reader
 	name string
@@ -112,17 +112,17 @@ func (r *inflated) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Unpacked says what an archive held.
+// Unpacked describes the content of an archive.
 type Unpacked struct {
 	// Bundle is the bundle; nil if the archive holds a run directory.
 	Bundle *Bundle
-	// Inner is the run's directory in the archive; "." if its files have no directory.
+	// Inner is the run's directory in the archive; "." for the top level.
 	Inner string
 }
 
-// Unpack writes the documents and the trace of a bundle, or all files of an archived run directory, below dir, which is
-// empty. Archives come from other people: nothing is written outside dir, whatever names say, only regular files are,
-// and no more than [UnpackLimit] bytes. Errors about the archive answer to [ErrInvalid].
+// Unpack writes the documents and the trace of a bundle, or all files of an archived run directory, into the empty
+// directory dir. Archives are untrusted: it writes only regular files, only inside dir, and at most [UnpackLimit]
+// bytes. Errors in the archive match [ErrInvalid].
 func Unpack(r io.Reader, dir string) (*Unpacked, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -146,7 +146,7 @@ func unpack(r io.Reader, root *os.Root) (*Unpacked, error) {
 	return &Unpacked{Inner: inner}, err
 }
 
-// unpackBundle reads a bundle that must have its trace.
+// unpackBundle reads a bundle and requires its trace.
 func unpackBundle(r io.Reader, root *os.Root) (b *Bundle, err error) {
 	file, err := root.Create(traceName)
 	if err != nil {
@@ -168,15 +168,15 @@ func unpackBundle(r io.Reader, root *os.Root) (b *Bundle, err error) {
 	return b, writeMember(root, manifestName, bytes.NewReader(manifest))
 }
 
-// unjudgeable is why a bundle cannot be judged although nothing is wrong with it.
+// unjudgeable is the reason that a valid bundle cannot be judged.
 type unjudgeable string
 
 func (u unjudgeable) Error() string { return string(u) }
 
-// Is makes it an error about the content of a bundle.
+// Is matches [ErrInvalid].
 func (unjudgeable) Is(target error) bool { return target == ErrInvalid }
 
-// Judgeable says why a bundle cannot be judged from what it holds, or returns nil.
+// Judgeable returns an error if the bundle lacks what a verdict needs.
 func (b *Bundle) Judgeable() error {
 	if b.Manifest.names(flowsName) {
 		return unjudgeable("the bundle has no captures, by which a test of a switch is judged: " +
@@ -200,7 +200,7 @@ func unpackRun(r io.Reader, root *os.Root) (inner string, err error) {
 		case errors.Is(err, io.EOF) && inner == "":
 			return "", invalid("neither %s of a bundle nor run.json of a run directory is in it", manifestName)
 		case errors.Is(err, io.EOF):
-			const padding = 1 << 20 // at the end of an archive; then comes the checksum of a compressed one
+			const padding = 1 << 20 // at the end of an archive, followed by the checksum of a compressed one
 			_, err := io.CopyN(io.Discard, r, padding)
 			if errors.Is(err, io.EOF) {
 				err = nil
@@ -238,8 +238,7 @@ func unpackRun(r io.Reader, root *os.Root) (inner string, err error) {
 	}
 }
 
-// writeMember writes a file and the directories on its way. One that is there already is an archive that names it
-// twice.
+// writeMember writes a file and its parent directories. An existing file is an error: the archive holds the name twice.
 func writeMember(root *os.Root, name string, r io.Reader) error {
 	if err := root.MkdirAll(path.Dir(name), 0o700); err != nil {
 		return fmt.Errorf("%w: %q: %w", ErrInvalid, name, err)
@@ -252,7 +251,7 @@ func writeMember(root *os.Root, name string, r io.Reader) error {
 	return errors.Join(err, file.Close())
 }
 
-// limited is a writer that refuses to write more than so many bytes.
+// limited is a writer with a byte limit.
 type limited struct {
 	to   io.Writer
 	rest int64

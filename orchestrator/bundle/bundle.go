@@ -1,9 +1,10 @@
 // Package bundle packs a run into one file that reproduces it elsewhere, and replays such files. A bundle is a tar
-// archive: first manifest.json, which names every document of the run with its size and SHA-256, then the documents.
-// The trace is always named and hashed but only stored on demand, because whoever runs the test again has it.
+// archive: manifest.json, which lists every document of the run with size and SHA-256, then the documents. The trace is
+// always listed and hashed but stored only on demand, because a replay recreates it.
 //
-// The same run gives the same bundle to the byte: documents with times of day stay outside. Bundles come from other
-// people. The reader accepts regular files of known names only, in bounded sizes, and checks each against the manifest.
+// The same run gives the same bundle, byte for byte: documents with wall-clock times are left out. Bundles are
+// untrusted input. The reader accepts only regular files of known names and bounded sizes, and checks each against the
+// manifest.
 package bundle
 
 import (
@@ -30,7 +31,7 @@ const (
 	manifestName = orchestrator.BundleManifest
 	traceName    = "trace.pcap"
 	configName   = "config.yml"
-	flowsName    = "flows.json" // of a test of a switch
+	flowsName    = "flows.json" // of a switch test
 	entriesName  = "entries.json"
 )
 
@@ -42,7 +43,7 @@ const (
 	traceLimit     = 64 << 30
 )
 
-// ErrInvalid is what errors about the content of a bundle answer to.
+// ErrInvalid matches errors in the content of a bundle.
 var ErrInvalid = errors.New("invalid bundle")
 
 func invalid(format string, args ...any) error {
@@ -67,11 +68,11 @@ type File struct {
 	Name   string `json:"name"`
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"`
-	Stored bool   `json:"stored"` // it is in the archive, not just named
+	Stored bool   `json:"stored"` // in the archive, not only listed
 }
 
-// memberNames lists what a bundle can hold, in order. All of these are functions of the configuration and the version
-// of the tool; run.json, log.jsonl and the reports hold times of day or are made of the others.
+// memberNames lists the possible members of a bundle, in order. All of them depend only on the configuration and the
+// tool version. run.json, log.jsonl and the reports hold wall-clock times or derive from the others.
 func memberNames() []string {
 	names := []string{
 		configName, "testbed.yml", "calibration.json", "comparison.json", "environment.json", "connections.json", entriesName,
@@ -88,7 +89,7 @@ func memberNames() []string {
 	return append(append(names, switchtest.CaptureNames()...), traceName)
 }
 
-// required are the members without which nothing can be run again; of a test of a switch config.yml has all.
+// required lists the members that a replay needs. For a switch test config.yml includes the testbed.
 func required(ofSwitch bool) []string {
 	if ofSwitch {
 		return []string{configName, flowsName}
@@ -96,7 +97,8 @@ func required(ofSwitch bool) []string {
 	return []string{configName, "testbed.yml", traceName}
 }
 
-// isCapture reports whether a member holds packets: those are named and hashed, and stored on demand or not at all.
+// isCapture reports whether a member holds packets. Captures are always listed and hashed, but stored only on demand or
+// never.
 func isCapture(name string) bool {
 	return name == traceName || slices.Contains(switchtest.CaptureNames(), name)
 }
@@ -116,7 +118,7 @@ func (b *Bundle) ReadFile(name string) ([]byte, error) {
 	return data, nil
 }
 
-// describe makes the manifest of a run. Files that the run doesn't have are left out.
+// describe returns the manifest of a run. Missing optional files are left out.
 func describe(run *orchestrator.OpenedRun, withTrace bool) (*Manifest, error) {
 	d := &run.Document
 	m := &Manifest{
@@ -126,7 +128,7 @@ func describe(run *orchestrator.OpenedRun, withTrace bool) (*Manifest, error) {
 	needed := required(switchtest.IsRun(run))
 	for _, name := range memberNames() {
 		if !withTrace && slices.Contains(orchestrator.CableFiles(), name) {
-			continue // they say something about the trace only
+			continue // of use only with the trace
 		}
 		size, sum, err := hashFile(run, name)
 		if errors.Is(err, fs.ErrNotExist) && !slices.Contains(needed, name) {
@@ -143,7 +145,7 @@ func describe(run *orchestrator.OpenedRun, withTrace bool) (*Manifest, error) {
 	return m, nil
 }
 
-// hashFile returns size and hash of what a bundle holds of a file of a run; see [openMember].
+// hashFile returns size and SHA-256 of a member as the bundle stores it; see [openMember].
 func hashFile(run *orchestrator.OpenedRun, name string) (size int64, sum string, err error) {
 	r, err := openMember(run, name)
 	if err != nil {
@@ -154,8 +156,8 @@ func hashFile(run *orchestrator.OpenedRun, name string) (size int64, sum string,
 	return size, hex.EncodeToString(h.Sum(nil)), errors.Join(err, r.Close())
 }
 
-// openMember opens what a bundle holds of a file of a run: the file as it is, but entries.json without the places in
-// the configuration that events come from, because they name a file of whoever ran the test.
+// openMember opens a file of a run as the bundle stores it. entries.json loses the places of its events, because they
+// contain the path of a local file.
 func openMember(run *orchestrator.OpenedRun, name string) (io.ReadCloser, error) {
 	if name != entriesName {
 		return run.Open(name)
@@ -166,7 +168,7 @@ func openMember(run *orchestrator.OpenedRun, name string) (io.ReadCloser, error)
 	}
 	var doc injector.Entries
 	dec := json.NewDecoder(bytes.NewReader(data))
-	dec.UseNumber() // the fields of entries have up to 64 bits
+	dec.UseNumber() // entries have fields of up to 64 bits
 	if err := dec.Decode(&doc); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -178,7 +180,7 @@ func openMember(run *orchestrator.OpenedRun, name string) (io.ReadCloser, error)
 	return io.NopCloser(&b), err
 }
 
-// check says what is wrong with a manifest.
+// check validates a manifest.
 func (m *Manifest) check() error {
 	if m.Schema != Schema {
 		return invalid("manifest has schema %q, want %s", m.Schema, Schema)

@@ -10,8 +10,8 @@ import (
 	"io"
 )
 
-// Read reads and checks a bundle. A stored trace goes to trace, which may be io.Discard. Errors answer to [ErrInvalid]
-// unless reading or writing itself failed.
+// Read reads and checks a bundle. A stored trace is written to trace, which may be io.Discard. Errors match
+// [ErrInvalid] unless reading or writing itself failed.
 func Read(r io.Reader, trace io.Writer) (*Bundle, error) {
 	archive := tar.NewReader(r)
 	b := &Bundle{files: make(map[string][]byte)}
@@ -41,7 +41,7 @@ func Read(r io.Reader, trace io.Writer) (*Bundle, error) {
 	return b, nil
 }
 
-// next returns the header of the next member, which is a regular file; nil at the end.
+// next returns the header of the next member, which must be a regular file; nil at the end.
 func next(archive *tar.Reader) (*tar.Header, error) {
 	h, err := archive.Next()
 	switch {
@@ -55,7 +55,7 @@ func next(archive *tar.Reader) (*tar.Header, error) {
 	return h, nil
 }
 
-// damaged makes what the tar reader says about the format an invalid bundle.
+// damaged turns format errors of the tar reader into [ErrInvalid].
 func damaged(err error) error {
 	if errors.Is(err, tar.ErrHeader) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, tar.ErrInsecurePath) {
 		return invalid("%v", err)
@@ -79,8 +79,8 @@ func (b *Bundle) readManifest(r io.Reader, size int64) error {
 	return b.Manifest.check()
 }
 
-// readMember reads the next member, which the manifest says is f. Nothing is allocated that the manifest didn't
-// announce within the limits, and no more than the archive really holds.
+// readMember reads the next member, which must be f. It allocates no more than the manifest announces within the limits
+// and the archive really holds.
 func (b *Bundle) readMember(archive *tar.Reader, f File, trace io.Writer) error {
 	h, err := next(archive)
 	switch {

@@ -17,28 +17,28 @@ import (
 	"candela.dev/candela/orchestrator/switchtest"
 )
 
-// Replayed is what running a bundle again came to.
+// Replayed is the result of a replay.
 type Replayed struct {
 	Outcome *orchestrator.Outcome
-	// Differences are the documents that are not the same to the byte; none: the run is reproduced.
+	// Differences lists the documents that are not byte-identical; none: the run is reproduced.
 	Differences []Difference
-	// Matched counts the documents that are the same.
+	// Matched counts the byte-identical documents.
 	Matched int
 	// Diff compares the original (a) with the replay (b); nil if the run is reproduced.
 	Diff *diff.Report
-	// VersionNote says that another version of the tool made the bundle; empty if it was the same.
+	// VersionNote names the tool version that made the bundle; empty if it is this one.
 	VersionNote string
 }
 
-// Reproduced reports whether everything that the bundle names came out the same to the byte.
+// Reproduced reports whether every document of the bundle came out byte-identical.
 func (r *Replayed) Reproduced() bool { return len(r.Differences) == 0 }
 
-// Difference is a document that came out differently; Got is empty if the replay has none.
+// Difference is a document with another hash; Got is empty if the replay has no such document.
 type Difference struct {
 	Name, Want, Got string // hashes
 }
 
-// Replay runs the bundle's test again. The options say where; its test, testbed and calibration are the bundle's.
+// Replay runs the bundle's test again with options o. Test, testbed and calibration are the bundle's.
 func (b *Bundle) Replay(ctx context.Context, build orchestrator.Builder, known config.Options,
 	o orchestrator.Options) (*Replayed, error) {
 	outcome, err := b.rerun(ctx, build, known, o)
@@ -55,7 +55,6 @@ func (b *Bundle) Replay(ctx context.Context, build orchestrator.Builder, known c
 	return r, b.compare(r)
 }
 
-// rerun runs the bundle's test.
 func (b *Bundle) rerun(ctx context.Context, build orchestrator.Builder, known config.Options,
 	o orchestrator.Options) (*orchestrator.Outcome, error) {
 	if b.Manifest.names(flowsName) {
@@ -78,7 +77,7 @@ func (b *Bundle) rerun(ctx context.Context, build orchestrator.Builder, known co
 	return orchestrator.Run(ctx, p, build, o)
 }
 
-// rerunSwitch runs a test of a switch, whose configuration says everything.
+// rerunSwitch runs a switch test, whose configuration includes the testbed.
 func (b *Bundle) rerunSwitch(ctx context.Context, known config.Options, o orchestrator.Options) (*orchestrator.Outcome,
 	error) {
 	data, err := b.ReadFile(configName)
@@ -111,7 +110,7 @@ func (b *Bundle) calibration() (*orchestrator.Calibration, error) {
 	return &c, nil
 }
 
-// compare hashes what the replay left behind.
+// compare compares the hashes of the replay's documents with the manifest.
 func (b *Bundle) compare(r *Replayed) (err error) {
 	run, err := orchestrator.OpenRun(r.Outcome.Dir)
 	if err != nil {
@@ -136,7 +135,7 @@ func (b *Bundle) compare(r *Replayed) (err error) {
 	return err
 }
 
-// explain says what the documents that differ mean.
+// explain compares the original with the replay.
 func (b *Bundle) explain(run *orchestrator.OpenedRun) (*diff.Report, error) {
 	m := &b.Manifest
 	doc := orchestrator.RunDocument{
@@ -154,7 +153,7 @@ func (b *Bundle) explain(run *orchestrator.OpenedRun) (*diff.Report, error) {
 	return diff.Compare(original, replay), nil
 }
 
-// Text says what the replay came to.
+// Text writes the result of the replay.
 func (r *Replayed) Text(w io.Writer) error {
 	var b strings.Builder
 	if r.Reproduced() {

@@ -10,7 +10,7 @@ import (
 	"candela.dev/candela/orchestrator"
 )
 
-// Write packs a run into w. The run must be complete: one that was given up reproduces nothing.
+// Write packs a run into w. The run must be complete; an abandoned run cannot be reproduced.
 func Write(w io.Writer, run *orchestrator.OpenedRun, withTrace bool) (*Manifest, error) {
 	if !run.Document.Complete {
 		return nil, fmt.Errorf("%s was not completed (%v): there is nothing to reproduce", run.Dir(), run.Document.Reasons)
@@ -41,7 +41,7 @@ func Write(w io.Writer, run *orchestrator.OpenedRun, withTrace bool) (*Manifest,
 	return m, archive.Close()
 }
 
-// header gives every member the same owner, mode and date, so that the archive depends on the run alone.
+// header gives every member the same owner, mode and date, so that the archive depends only on the run.
 func header(name string, size int64) *tar.Header {
 	h := &tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: 0o644, ModTime: time.Unix(0, 0).UTC(),
 		Format: tar.FormatUSTAR}

@@ -1,6 +1,6 @@
-// Package diff compares two runs: what they ran on first, because a difference there may explain all others, then what
-// was configured, the verdicts, the findings, the distributions and the counters. Times of day and names of runs don't
-// count.
+// Package diff compares two runs: environment, configuration, verdict, findings, distributions and counters. The
+// environment comes first because a difference there may explain all others. Wall-clock times and names of runs are
+// ignored.
 package diff
 
 import (
@@ -22,7 +22,7 @@ import (
 // Schema names the format of a Report as JSON.
 const Schema = "candela.diff/v1"
 
-// Run is what is compared of a run.
+// Run holds the compared data of a run.
 type Run struct {
 	Name     string // for messages: the directory
 	Document orchestrator.RunDocument
@@ -31,10 +31,10 @@ type Run struct {
 	environment map[string]string
 	config      map[string]string
 	counters    map[string]int64
-	ofSwitch    bool // a test of a switch rather than of NICs
+	ofSwitch    bool // a switch test, not a NIC test
 }
 
-// Open reads a run directory. Errors are about the user's files.
+// Open reads a run directory. Errors are errors in the user's files.
 func Open(dir string) (*Run, error) {
 	o, err := orchestrator.OpenRun(dir)
 	if err != nil {
@@ -44,7 +44,7 @@ func Open(dir string) (*Run, error) {
 	return r, errors.Join(err, o.Close())
 }
 
-// Read makes a Run of the documents of a run directory, which read returns by name.
+// Read builds a Run from the documents of a run directory, which read returns by name.
 func Read(name string, doc orchestrator.RunDocument, read func(string) ([]byte, error)) (*Run, error) {
 	r := &Run{Name: name, Document: doc}
 	err := errors.Join(r.readEnvironment(read), r.readConfig(read), r.readCounters(read))
@@ -81,7 +81,7 @@ func (r *Run) readConfig(read func(string) ([]byte, error)) error {
 	r.config = make(map[string]string)
 	for _, file := range []struct{ name, prefix string }{{"config.yml", ""}, {"testbed.yml", "testbed."}} {
 		if r.ofSwitch && file.name == "testbed.yml" {
-			continue // the topology stands in the test
+			continue // the test includes the topology
 		}
 		data, err := read(file.name)
 		if err != nil {
@@ -92,12 +92,12 @@ func (r *Run) readConfig(read func(string) ([]byte, error)) error {
 		}
 		flatten(r.config, file.prefix, data)
 	}
-	delete(r.config, "name")    // of the test: it changes nothing
-	delete(r.config, "testbed") // the copy beside it
+	delete(r.config, "name")    // of the test; it has no effect
+	delete(r.config, "testbed") // path of the copy in the run directory
 	return nil
 }
 
-// readCounters reads what NICs, switch and dumpers counted. A run that ended early has none.
+// readCounters reads the counters of NICs, switch and dumpers. A run that ended early has none.
 func (r *Run) readCounters(read func(string) ([]byte, error)) error {
 	if r.ofSwitch {
 		return r.readSwitchCounters(read)
@@ -128,7 +128,7 @@ func (r *Run) readCounters(read func(string) ([]byte, error)) error {
 	return nil
 }
 
-// readSwitchCounters reads what switches and taps counted.
+// readSwitchCounters reads the counters of switches and taps.
 func (r *Run) readSwitchCounters(read func(string) ([]byte, error)) error {
 	var doc switchtest.CountersDocument
 	if err := readJSON(read, "switch-counters.json", &doc); errors.Is(err, fs.ErrNotExist) {
@@ -151,7 +151,7 @@ func readJSON(read func(string) ([]byte, error), name string, v any) error {
 	return nil
 }
 
-// Report is everything in which two runs differ, in the order in which to read it.
+// Report lists the differences of two runs in reading order.
 type Report struct {
 	Schema      string    `json:"schema"`
 	A           string    `json:"a"`
@@ -165,14 +165,14 @@ type Report struct {
 	Counters    []Counter `json:"counters"`
 }
 
-// Change is a setting or property with different values; nil: that run doesn't have it.
+// Change is a setting or property with different values; nil: absent from that run.
 type Change struct {
 	Name string  `json:"name"`
 	A    *string `json:"a"`
 	B    *string `json:"b"`
 }
 
-// Findings are told apart by rule, connection and PSN.
+// Findings compares findings by rule, connection and PSN.
 type Findings struct {
 	Appeared    []analyzers.Finding `json:"appeared"`    // only in B
 	Disappeared []analyzers.Finding `json:"disappeared"` // only in A
@@ -186,18 +186,18 @@ type Metric struct {
 	Connection int          `json:"connection"`
 	A          Distribution `json:"a"`
 	B          Distribution `json:"b"`
-	// Ratio is the median of B over that of A; nil if either has none or that of A is 0.
+	// Ratio is the median of B divided by that of A; nil if either has none or that of A is 0.
 	Ratio *float64 `json:"ratio"`
 }
 
-// Distribution sums up the values of a metric; all zero if the run has none.
+// Distribution summarises a metric; all zero if the run has none.
 type Distribution struct {
 	Count int64 `json:"count"`
 	P50   int64 `json:"p50"`
 	P99   int64 `json:"p99"`
 }
 
-// Counter is a counter that grew differently.
+// Counter is a counter with different values.
 type Counter struct {
 	Name string `json:"name"`
 	A    int64  `json:"a"`
@@ -217,7 +217,7 @@ func Compare(a, b *Run) *Report {
 	return r
 }
 
-// verdict puts the verdict and its reasons into a form to compare.
+// verdict returns the verdict and its reasons for comparison.
 func verdict(r *Run) map[string]string {
 	v := map[string]string{"verdict": string(r.Document.Verdict.Verdict)}
 	for i, reason := range r.Document.Reasons {
@@ -278,7 +278,7 @@ type findingKey struct {
 	psn        int64
 }
 
-// compareFindings matches findings one by one: two of one key are different findings.
+// compareFindings matches findings one to one; two findings with the same key are distinct.
 func compareFindings(a, b []analyzers.Finding) Findings {
 	waiting := make(map[findingKey]int)
 	for _, f := range a {
@@ -293,7 +293,7 @@ func compareFindings(a, b []analyzers.Finding) Findings {
 			r.Appeared = append(r.Appeared, f)
 		}
 	}
-	for _, f := range slices.Backward(a) { // the first ones found their match
+	for _, f := range slices.Backward(a) { // the first ones were matched
 		if k := keyOf(f); waiting[k] > 0 {
 			waiting[k]--
 			r.Disappeared = append(r.Disappeared, f)

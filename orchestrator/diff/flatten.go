@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// flatten adds the settings of a canonical document (config.Test.YAML) to settings: "traffic.mtu" → "1024", items of a
-// list as "traffic.data-pkt-events[0]". Run directories hold documents in that form only, one setting a line; of any
-// other text the result says nothing about YAML but still tells two texts apart.
+// flatten adds the settings of a canonical document (config.Test.YAML) to settings: "traffic.mtu" → "1024", list items
+// as "traffic.data-pkt-events[0]". The document must have one setting per line, as in run directories. Other text gives
+// keys without a YAML meaning, which still differ if two texts differ.
 func flatten(settings map[string]string, prefix string, document []byte) {
 	type level struct {
 		indent int

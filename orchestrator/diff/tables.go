@@ -10,7 +10,7 @@ import (
 	"candela.dev/candela/orchestrator/report"
 )
 
-// names are the runs as columns call them: the last part of their paths, if that tells them apart.
+// names returns the column heads of the runs: the last part of their paths, or the full paths if those are equal.
 func (r *Report) names() (a, b string) {
 	a, b = filepath.Base(r.A), filepath.Base(r.B)
 	if a == b {

@@ -19,7 +19,7 @@ func (r *Report) Write(w io.Writer) error {
 	return enc.Encode(r)
 }
 
-// Text writes r for people.
+// Text writes r as text.
 func (r *Report) Text(to io.Writer, o report.TextOptions) error {
 	b := report.NewWrapper(to, o)
 	fmt.Fprintf(b, "a: %s\nb: %s\n", printable(r.A), printable(r.B))
@@ -38,7 +38,7 @@ func (r *Report) Text(to io.Writer, o report.TextOptions) error {
 			rows = append(rows, r.Metrics[i].row())
 		}
 		fmt.Fprint(b, "\nmetrics\n")
-		_ = report.Grid(b, o, 2, columns, 2, rows) // b keeps no error; the last write returns it
+		_ = report.Grid(b, o, 2, columns, 2, rows) // b keeps the first error; Flush returns it
 	}
 	if len(r.Counters) > 0 {
 		var rows [][]string
@@ -75,7 +75,7 @@ func value(s *string) string {
 	return printable(*s)
 }
 
-// printable keeps what files say from steering a terminal.
+// printable replaces control characters, which could control a terminal.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f && r < 0xa0 {
@@ -129,7 +129,7 @@ func arrow(a, b string) string {
 	return a + " → " + b
 }
 
-// show prints a value of a distribution, which has none if nothing was measured.
+// show formats a value of a distribution; "–" if nothing was measured.
 func (d *Distribution) show(v int64, unit string) string {
 	if d.Count == 0 {
 		return "–"

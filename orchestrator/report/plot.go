@@ -21,11 +21,11 @@ const (
 	plotRight  = 16
 	plotTop    = 30
 	plotBottom = 44
-	breakWidth = 44 // of a silence that is cut out of the time axis
-	breakRows  = 2  // of their labels, which may be wider
+	breakWidth = 44 // of a silence cut out of the time axis
+	breakRows  = 2  // rows of break labels, which may be wider than the break
 	rowHeight  = 13
 	maxBreaks  = 12
-	// breakRatio is how much longer than all that remain silences must be that are cut out.
+	// breakRatio is the least ratio of the shortest cut silence to the longest remaining one.
 	breakRatio = 4
 	tickRoom   = 96 // between labels on the time axis
 )
@@ -44,11 +44,11 @@ type plotView struct {
 	XTicks  []plotTick
 	YTicks  []plotTick
 	Omitted string
-	Few     bool   // points: they may be large
-	Label   string // for those who don't see it
+	Few     bool   // few points, which may be large
+	Label   string // for screen readers
 }
 
-// plotLayer is all markers of one kind.
+// plotLayer holds all markers of one kind.
 type plotLayer struct {
 	Class  string // of the style sheet
 	Name   string // in the legend
@@ -74,7 +74,7 @@ type plotBreak struct {
 	Y    int // of the text
 }
 
-// marker is a kind of point: the first in the list that matches says how a point is drawn.
+// marker is a kind of point. The first kind that matches a point draws it.
 type marker struct {
 	class, name string
 	tooltip     bool
@@ -82,8 +82,7 @@ type marker struct {
 	draw        func(b *strings.Builder, x, y float64)
 }
 
-// markers in the order in which kinds are told apart; they are drawn from the last to the first, so that what matters
-// most lies on top.
+// markers in order of matching. They are drawn in reverse order, so that the most important are on top.
 var markers = []marker{
 	{"drop", "dropped", true, func(p *Point) bool { return p.Event == trace.EventDrop }, drawCross},
 	{"corrupt", "corrupted", true, func(p *Point) bool { return p.Event == trace.EventCorrupt || p.Damaged }, drawCross},
@@ -163,8 +162,8 @@ func (v *plotView) layers(r *Report, points []Point, x *timeAxis, y *psnAxis) {
 	}
 }
 
-// timeAxis maps instants to x. Silences longer than all the rest of the time together, timeouts above all, are cut down
-// to a fixed width, so that packets microseconds apart can still be told apart beside a wait of a second.
+// timeAxis maps instants to x. Silences much longer than all other time, mainly timeouts, are cut to a fixed width.
+// Packets microseconds apart stay distinct next to a wait of a second.
 type timeAxis struct {
 	start, end int64
 	breaks     []silence // in order of time
@@ -215,7 +214,7 @@ func (a *timeAxis) place(ns int64) float64 {
 
 func (a *timeAxis) breakViews() []plotBreak {
 	var views []plotBreak
-	free := [breakRows]float64{} // where the latest label of each row ends
+	free := [breakRows]float64{} // end of the latest label of each row
 	for _, b := range a.breaks {
 		at, text := a.place(b.to)-breakWidth/2, clock.TextNS(b.to-b.from)
 		half := glyphWidth * float64(len(text)+1) / 2
@@ -229,7 +228,7 @@ func (a *timeAxis) breakViews() []plotBreak {
 	return views
 }
 
-// ticks labels the start of the axis, the end of every silence, and round instants between, where there is room.
+// ticks labels the start of the axis, the end of every silence, and round instants in between where there is room.
 func (a *timeAxis) ticks(r *Report) []plotTick {
 	var ticks []plotTick
 	last := math.Inf(-1)
@@ -261,10 +260,10 @@ func (a *timeAxis) ticks(r *Report) []plotTick {
 	return ticks
 }
 
-// roundTick returns the n-th instant from an instant on that is labelled, and its label. Where three digits cannot tell
-// one label from the next, labels count from that instant.
+// roundTick returns the n-th labelled instant after from, and its label. If three digits cannot distinguish two labels,
+// labels count from that instant.
 func (r *Report) roundTick(from, step int64, n int) (ns int64, text string) {
-	const distinct = 100 // steps that three digits tell apart
+	const distinct = 100 // steps that three digits distinguish
 	start := (from - r.OriginNS) / step
 	if max(start, -start)+int64(n) < distinct {
 		ns = r.OriginNS + (start+int64(n))*step
@@ -274,7 +273,7 @@ func (r *Report) roundTick(from, step int64, n int) (ns int64, text string) {
 	return ns, since(from, ns)
 }
 
-// niceStep returns the smallest of 1, 2, 5 times a power of ten that is at least n, or 0 if there is none in an int64.
+// niceStep returns the smallest 1, 2 or 5 times a power of ten that is at least n; 0 if it exceeds int64.
 func niceStep(n float64) int64 {
 	if !(n < 1e18) {
 		return 0
@@ -289,7 +288,7 @@ func niceStep(n float64) int64 {
 	return 0
 }
 
-// maxPlace bounds relative PSNs far above any that a trace can reach, so that sums of them don't overflow.
+// maxPlace bounds relative PSNs so that sums do not overflow. It is far above any PSN of a trace.
 const maxPlace = 1 << 52
 
 // psnAxis maps relative PSNs to y.
@@ -312,10 +311,10 @@ func newPSNAxis(points []Point) *psnAxis {
 	return a
 }
 
-// numbered reports whether p has a place on the PSN axis.
+// numbered reports whether p has a PSN to plot.
 func (p *Point) numbered() bool { return p.Class != packet.ClassCNP && p.PSN != 0 }
 
-// place returns the y of p; packets without a PSN stand on the time axis.
+// place returns the y of p. Packets without a PSN are drawn on the time axis.
 func (a *psnAxis) place(p *Point) float64 {
 	if !p.numbered() {
 		return plotHeight - plotBottom - 6
@@ -356,7 +355,7 @@ func shape(draw func(b *strings.Builder, x, y float64)) string {
 	return b.String()
 }
 
-// Shapes, around (x, y). A dot is a line of no length: the style sheet gives it round ends.
+// Shapes, around (x, y). A dot is a line of length 0 with round ends from the style sheet.
 
 func drawDot(b *strings.Builder, x, y float64) { fmt.Fprintf(b, "M%g %gh0", round(x), round(y)) }
 

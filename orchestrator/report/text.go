@@ -13,14 +13,14 @@ import (
 	"candela.dev/candela/clock"
 )
 
-// TextOptions say how a text report looks.
+// TextOptions configure a text report.
 type TextOptions struct {
 	Color   bool // for a terminal; never set it for a file
 	Width   int  // of the terminal, in characters; 0: 80
-	Verbose bool // everything: quiet connections, all findings, all metrics
+	Verbose bool // also quiet connections, all findings and all metrics
 }
 
-// What a report shows unless it is verbose: enough to understand, little enough to read. The rest is in files.
+// Limits of a report that is not verbose. The rest is in files.
 const (
 	maxConnections = 16
 	maxEvents      = 20
@@ -31,8 +31,8 @@ const (
 	maxReasons     = 6
 )
 
-// Text writes the summary of r that belongs on a terminal: the verdict first, then what each connection did, the
-// events, the findings with the packets around them, the telling latencies, and where to look closer.
+// Text writes the summary of r for a terminal: the verdict, the connections, the events, the findings with the packets
+// around them, the main latencies, and commands that show more.
 func Text(w io.Writer, r *Report, o TextOptions) error {
 	p := newPrinter(w, o)
 	t := textReport{printer: p, Report: r, verbose: o.Verbose}
@@ -75,14 +75,13 @@ func verdictStyle(v analyzers.Verdict) style {
 	return boldYellow
 }
 
-const headIndent = 9 // of what stands below the name: "INVALID  "
+const headIndent = 9 // width of "INVALID  "
 
 func (t *textReport) verdict() {
 	t.labelled(0, headIndent, cell{t.word(), verdictStyle(t.Verdict)}, testName(t.Report), bold)
 }
 
-// word is the headline: the verdict in capitals, or that there is none because something failed that was not under
-// test.
+// word returns the headline: the verdict in capitals, or the reason that there is none.
 func (r *Report) word() string {
 	switch {
 	case r.Refused != "":
@@ -95,7 +94,6 @@ func (r *Report) word() string {
 	return verdictWord(r.Verdict)
 }
 
-// verdictWord is the verdict in capitals.
 func verdictWord(v analyzers.Verdict) string {
 	return clean(strings.ToUpper(string(cmp.Or(v, "unknown"))))
 }
@@ -116,7 +114,7 @@ func (t *textReport) head() {
 	t.more(headIndent, len(t.Reasons)-shown, "reason", "")
 }
 
-// about says which run of what this is.
+// about returns the details after the name: repetition, seed, testbed, size, or the reason that there is no run.
 func (t *textReport) about() []string {
 	var about []string
 	if why := t.unrun(); why != "" {
@@ -144,7 +142,7 @@ func (t *textReport) about() []string {
 	return about
 }
 
-// asides are counts of what does not decide the verdict but must not be overlooked, least of all under a pass.
+// asides counts what does not change the verdict but must be shown, especially with a pass.
 func (r *Report) asides() []string {
 	var waived, wanted, warnings int64
 	for i := range r.Findings {
@@ -173,7 +171,7 @@ func (r *Report) asides() []string {
 	return asides
 }
 
-// more says that n things are not shown, and where they are.
+// more prints the number of hidden things and where to find them.
 func (t *textReport) more(indent, n int, noun, where string) {
 	if n <= 0 {
 		return
@@ -207,7 +205,7 @@ func (t *textReport) connections() {
 	}
 }
 
-// sameTraffic reports whether all connections carry the same, so that it need be said only once.
+// sameTraffic reports whether all connections carry the same traffic, which is then printed only once.
 func sameTraffic(connections []*Connection) bool {
 	for _, c := range connections {
 		if c.Traffic == "" || c.Traffic != connections[0].Traffic {
@@ -217,7 +215,7 @@ func sameTraffic(connections []*Connection) bool {
 	return true
 }
 
-// connectionTable has a row for each connection. If it is wider than width, columns of zeros go.
+// connectionTable has a row for each connection. If it is wider than width, columns of zeros are dropped.
 func connectionTable(connections []*Connection, same bool, width int) table {
 	columns := []struct {
 		column
@@ -281,8 +279,7 @@ func (c *Connection) quiet() bool {
 	return c.OK && c.Resent == 0 && c.Naks == 0 && c.RNRs == 0 && c.CNPs == 0 && c.Timeouts == 0 && c.Events == 0
 }
 
-// tellingOf picks the connections to show: all if there are no more than most, otherwise first those on which something
-// happened.
+// tellingOf returns the connections to show: all if at most most, otherwise first those that are not quiet.
 func (t *textReport) tellingOf(most int) (shown, hidden []*Connection) {
 	var loud, quiet []*Connection
 	for i := range t.Connections {
@@ -318,7 +315,7 @@ func hiddenConnections(hidden []*Connection) string {
 	return text + ", all complete"
 }
 
-// stories tells what became of the packets that the injector touched: why a pass is one.
+// stories prints the fate of each packet that the injector touched, which explains a pass.
 func (t *textReport) stories() {
 	if len(t.Stories) == 0 {
 		return
@@ -337,7 +334,7 @@ func (t *textReport) events() {
 		return
 	}
 	t.section("Events")
-	ordered := make([]*Event, 0, len(t.Events)) // those that never fired first: they decide
+	ordered := make([]*Event, 0, len(t.Events)) // unfired events first: they decide the verdict
 	ordered = append(ordered, t.unfired()...)
 	for i := range t.Events {
 		if t.Events[i].Hits > 0 {
@@ -345,7 +342,7 @@ func (t *textReport) events() {
 		}
 	}
 	shown := t.limit(len(ordered), maxEvents)
-	if shown == len(ordered) { // nothing is cut off: keep the order of the file
+	if shown == len(ordered) { // nothing is hidden: keep the order of the file
 		ordered = ordered[:0]
 		for i := range t.Events {
 			ordered = append(ordered, &t.Events[i])
@@ -410,16 +407,16 @@ func metricScope(m *analyzers.Metric) string {
 	return strconv.Itoa(m.Connection)
 }
 
-// metricDetail says which metrics a form of the report shows.
+// metricDetail selects the metrics that a form of the report shows.
 type metricDetail int
 
 const (
-	latencies  metricDetail = iota // over all connections, where there are such
-	allUnits                       // also what is no time
+	latencies  metricDetail = iota // over all connections, if measured so
+	allUnits                       // also units other than time
 	everything                     // also each connection's
 )
 
-// tellingMetrics picks those of metrics that were measured and belong to the detail asked for.
+// tellingMetrics returns the metrics that were measured and belong to detail d.
 func tellingMetrics(metrics []analyzers.Metric, d metricDetail) []*analyzers.Metric {
 	overall := map[string]bool{}
 	for i := range metrics {
@@ -459,13 +456,13 @@ func (t *textReport) notes() {
 	}
 }
 
-// whereTo ends the report with the next step.
+// whereTo prints the next steps.
 func (t *textReport) whereTo() {
 	t.steps()
 	t.repeatVerdict()
 }
 
-// steps names the directory of the run and the commands that look closer.
+// steps prints the run directory and the commands that show more.
 func (t *textReport) steps() {
 	if t.Dir == "" && len(t.Next) == 0 {
 		return
@@ -484,7 +481,7 @@ func (t *textReport) steps() {
 // longReport is the number of lines from which the head of a report scrolls off a terminal.
 const longReport = 45
 
-// repeatVerdict repeats the verdict at the end of a long report, where the eye is.
+// repeatVerdict repeats the verdict at the end of a long report, where the reader looks first.
 func (t *textReport) repeatVerdict() {
 	if t.lines >= longReport {
 		t.newline()

@@ -1,5 +1,5 @@
-// Package site writes many reports as one static site: an index with filters, a page for each run and for each sweep.
-// It needs no server and no network, and the same runs give the same bytes.
+// Package site writes many reports as one static site: an index with filters, and a page for each run and each sweep.
+// It needs neither server nor network. The same runs give the same bytes.
 package site
 
 import (
@@ -30,7 +30,7 @@ var scripts embed.FS
 //go:embed site.css
 var style string
 
-// Marker is the file that makes a directory one that a site may be written to again.
+// Marker is the file that marks a directory as a site, which may be overwritten.
 const Marker = "site.json"
 
 // Schema names the format of the marker.
@@ -39,22 +39,22 @@ const Schema = "candela.site/v1"
 // IndexFile is the site's first page.
 const IndexFile = "index.html"
 
-// Site is what a site shows.
+// Site is the content of a site.
 type Site struct {
 	Title   string
 	Tool    string
-	Command string // that makes the site again; empty: not known
+	Command string // that writes the site again; empty: unknown
 	Runs    []Run
 	Sweeps  []Sweep
-	// Tables and Charts are above the runs: what a command that made many runs has to say of them all.
+	// Tables and Charts precede the runs: results over all runs of a command.
 	Tables []report.Table
 	Charts []report.Chart
-	// Figures are drawings that are there already.
+	// Figures are finished drawings.
 	Figures []Figure
 	Facts   []report.Fact
-	// Notes say what of the input is not on the site, and why.
+	// Notes list the input that is not on the site, with reasons.
 	Notes []string
-	// Workers is how many pages are made at a time; 0: one.
+	// Workers is the number of pages made in parallel; 0: one.
 	Workers int
 }
 
@@ -65,15 +65,15 @@ type Figure struct {
 	Write func(io.Writer) error
 }
 
-// File is the name of its file on the site.
+// File returns the path of the figure on the site.
 func (f *Figure) File() string { return figuresDir + "/" + slug(f.Name) + ".svg" }
 
 // Run is one page.
 type Run struct {
-	ID    string // wanted name of its page; empty: from the report's name
+	ID    string // preferred name of its page; empty: from the report's name
 	Group string // in the index: the sweep or the directory; empty: none
 	Dir   string // the run directory; empty: none, and no file is linked
-	// Load returns the report. It is called once, possibly beside others.
+	// Load returns the report. It is called once, possibly concurrently with that of other runs.
 	Load func() (*report.Report, error)
 
 	file   string // of its page
@@ -88,8 +88,8 @@ func Loaded(r *report.Report, group string) Run {
 	return Run{Group: group, Dir: r.Dir, Load: func() (*report.Report, error) { return r, nil }}
 }
 
-// Write writes the site into dir, which must not exist, be empty or hold an older site. It returns the path of the
-// first page.
+// Write writes the site into dir and returns the path of the first page. dir must not exist, be empty or hold an older
+// site.
 func (s *Site) Write(dir string) (string, error) {
 	if err := prepare(dir); err != nil {
 		return "", err
@@ -111,7 +111,7 @@ func IsSite(dir string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// prepare makes dir, or takes away the pages of an older site.
+// prepare makes dir, or removes the pages of an older site.
 func prepare(dir string) error {
 	entries, err := os.ReadDir(dir)
 	switch {
@@ -172,7 +172,7 @@ func (w *writer) all() error {
 	return errors.Join(w.index(), w.assets())
 }
 
-// name gives each run the name of its page.
+// name assigns a page name to each run.
 func (w *writer) name() {
 	taken := map[string]bool{}
 	for i := range w.site.Runs {
@@ -193,7 +193,7 @@ func unique(name string, taken map[string]bool) string {
 	return free
 }
 
-// slug makes a text the name of a file that needs no escaping anywhere.
+// slug converts text to a file name that needs no escaping.
 func slug(text string) string {
 	var b strings.Builder
 	for _, c := range strings.ToLower(text) {
@@ -209,7 +209,7 @@ func slug(text string) string {
 	return cmp.Or(name, "run")
 }
 
-// runs writes the pages of runs on so many workers.
+// runs writes the pages of runs on Workers goroutines.
 func (w *writer) runs() error {
 	errs := make([]error, len(w.site.Runs))
 	next := make(chan int)
@@ -266,11 +266,11 @@ func (s *Site) sweepOf(run int) *Sweep {
 	return nil
 }
 
-// MaxCopied is the size in bytes up to which a file of a run that is not beside the site is copied into it.
+// MaxCopied is the maximum size, in bytes, of a file copied from a run directory outside the site's parent.
 const MaxCopied = 4 << 20
 
-// files makes the files of a run reachable: by links if the run directory moves with the site, otherwise by copies of
-// those that are small.
+// files makes the files of a run reachable: by links if the run directory is next to the site and moves with it,
+// otherwise by copies of small files.
 func (w *writer) files(run *Run, r *report.Report) error {
 	if run.Dir == "" {
 		return nil
@@ -281,7 +281,7 @@ func (w *writer) files(run *Run, r *report.Report) error {
 	}
 	source, err := os.OpenRoot(run.Dir)
 	if err != nil {
-		return nil // the report outlives its run directory
+		return nil // the run directory was deleted; the report remains
 	}
 	for _, name := range r.FileNames() {
 		data, err := readSmall(source, name)
@@ -300,7 +300,7 @@ func (w *writer) files(run *Run, r *report.Report) error {
 	return source.Close()
 }
 
-// readSmall returns a file that is worth copying; nil: it is not there, or too large.
+// readSmall returns a file of at most MaxCopied bytes; nil: missing or larger.
 func readSmall(root *os.Root, name string) ([]byte, error) {
 	info, err := root.Stat(name)
 	if err != nil || !info.Mode().IsRegular() || info.Size() > MaxCopied {
@@ -309,7 +309,7 @@ func readSmall(root *os.Root, name string) ([]byte, error) {
 	return root.ReadFile(name)
 }
 
-// beside returns the way from the site to a directory that lies beside it or below what is beside it.
+// beside returns the relative path from the site to dir if dir is the site's parent directory or in it.
 func (w *writer) beside(dir string) (string, bool) {
 	site, err := filepath.Abs(w.dir)
 	if err != nil {
@@ -327,7 +327,7 @@ func (w *writer) beside(dir string) (string, bool) {
 	return way, strings.HasPrefix(way, "../") && !strings.HasPrefix(way, "../../") || way == ".."
 }
 
-// filesPrefix is what goes before the names of a run's files on its page.
+// filesPrefix returns the prefix of the names of a run's files on its page.
 func (w *writer) filesPrefix(run *Run) string {
 	if run.copied {
 		return "../" + filesDir + "/" + strings.TrimSuffix(run.file, ".html") + "/"
@@ -363,7 +363,7 @@ func (w *writer) assets() error {
 	return err
 }
 
-// script writes data as a script that a page loads from a file: a browser lets no page read files.
+// script writes data as a script, because browsers do not let a page read local files.
 func (w *writer) script(name string, data any) error {
 	return w.write(name, func(out io.Writer) error {
 		text, err := json.Marshal(data)

@@ -10,15 +10,15 @@ import (
 	"candela.dev/candela/clock"
 )
 
-// Table is a table of a report that is not about connections, such as the flows of a test of a switch.
+// Table is a table of a report other than that of connections, such as the flows of a switch test.
 type Table struct {
 	Title   string
 	Columns []Column
 	Rows    []Row
-	Note    string // below it: what the columns mean
+	Note    string // printed after it: meaning of the columns
 }
 
-// Column is a column of a Table; one that holds nothing is left out.
+// Column is a column of a Table. Empty columns are left out.
 type Column struct {
 	Head  string
 	Right bool // numbers
@@ -27,8 +27,8 @@ type Column struct {
 // Row is a row of a Table with a cell for each column.
 type Row struct {
 	Cells []string
-	Loud  bool // it must not be overlooked
-	// Run names the run directory that it is about, for a site to link; empty: none.
+	Loud  bool // always shown
+	// Run is the run directory of the row, which a site links; empty: none.
 	Run string `json:",omitempty"`
 }
 
@@ -37,32 +37,32 @@ func Filled(tables ...Table) []Table {
 	return slices.DeleteFunc(tables, func(t Table) bool { return len(t.Rows) == 0 })
 }
 
-// Number is a telling number of a run, by name with unit.
+// Number is a key number of a run, by name with unit.
 type Number struct {
 	Name   string
 	Value  float64
-	Digits int // behind the point
+	Digits int // after the decimal point
 }
 
 // File is a file beside the report.
 type File struct{ Name, What string }
 
-// Chart is lines in a plane, ready to draw.
+// Chart is a line chart.
 type Chart struct {
 	Title string
-	X, Y  string // what the axes mean, with units
-	Steps bool   // a value holds until the next
+	X, Y  string // axis titles with units
+	Steps bool   // a value holds until the next one
 	Lines []Series
 }
 
-// Series is one line. Times are those of Values; a distribution has none.
+// Series is one line. Times are the x of Values; the series of a distribution has none.
 type Series struct {
 	Name   string
 	Times  []float64
 	Values []float64
 }
 
-// CDF returns the cumulative distributions of values.
+// CDF returns the cumulative distribution of each series.
 func CDF(title, unit string, series []Series) Chart {
 	c := Chart{Title: title + ", cumulative", X: unit, Y: "share", Steps: true}
 	for _, s := range series {
@@ -79,12 +79,12 @@ func CDF(title, unit string, series []Series) Chart {
 	return c
 }
 
-// Over returns values over time in microseconds.
+// Over returns a chart of values over time, in microseconds.
 func Over(title, unit string, series []Series) Chart {
 	return Chart{Title: title + " over time", X: micros, Y: unit, Lines: series}
 }
 
-// Greatest returns the n lines with the greatest values, in their order.
+// Greatest returns the n series with the greatest values, in their original order.
 func Greatest(series []Series, n int) []Series {
 	if len(series) <= n {
 		return series
@@ -109,10 +109,10 @@ const (
 	chartWidth  = 1080
 	chartHeight = 260
 	chartTicks  = 6
-	maxDrawn    = 2000 // points of a line; more don't show
+	maxDrawn    = 2000 // points of a line; more are not visible
 )
 
-// chartColours tell lines apart also for the colour-blind (Okabe and Ito).
+// chartColours are distinguishable with colour blindness, too (Okabe and Ito).
 func chartColours() []string {
 	return []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f", "#000000"}
 }
@@ -146,7 +146,7 @@ func newChartView(c *Chart) chartView {
 	return v
 }
 
-// scale fits the axes to the values; both axes start at zero unless all values are far from it.
+// scale fits the axes to the values.
 func (v *chartView) scale(c *Chart) {
 	v.Low, v.High, v.Bottom, v.Summit = math.Inf(1), math.Inf(-1), 0, math.Inf(-1)
 	for _, l := range c.Lines {
@@ -196,7 +196,7 @@ func (v *chartView) path(s *Series, steps bool) string {
 	return b.String()
 }
 
-// micros is the unit of axes of time. Their labels carry units of their own.
+// micros is the unit of time axes. Their labels have their own units.
 const micros = "us"
 
 func axisTitle(unit string) string {
@@ -206,7 +206,7 @@ func axisTitle(unit string) string {
 	return unit
 }
 
-// ticksOf labels round numbers between low and high.
+// ticksOf returns labels for round numbers between low and high.
 func ticksOf(low, high float64, unit string, place func(float64) float64) []plotTick {
 	power := math.Pow(10, math.Floor(math.Log10((high-low)/chartTicks)))
 	step := power
@@ -229,12 +229,12 @@ func ticksOf(low, high float64, unit string, place func(float64) float64) []plot
 	return ticks
 }
 
-// shortNumber prints a number without the noise of binary fractions.
+// shortNumber formats v with at most six decimals and no trailing zeros.
 func shortNumber(v float64) string {
 	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.6f", v), "0"), ".")
 }
 
-// maxTableRows is how many rows of a table a terminal shows unless it is to show everything.
+// maxTableRows bounds the rows of a table on a terminal, unless the report is verbose.
 const (
 	maxTableRows  = 16
 	pageTableRows = 500
@@ -269,7 +269,7 @@ func (t *textReport) tables() {
 	}
 }
 
-// telling returns n rows: the loud ones first, then the others, in the order of the table.
+// telling returns n rows in table order, the loud ones preferred.
 func (t *Table) telling(n int) []Row {
 	if n >= len(t.Rows) {
 		return t.Rows
@@ -292,7 +292,7 @@ func (t *Table) telling(n int) []Row {
 	return rows
 }
 
-// tableView is a Table without its empty columns, as the page shows it.
+// tableView is a Table without empty columns, for the page.
 type tableView struct {
 	Title   string
 	Columns []Column
@@ -302,10 +302,10 @@ type tableView struct {
 	Note    string
 }
 
-// Wide reports whether a cell of a site's table may break into lines.
+// Wide reports whether a cell of a site's table may wrap.
 func (v *tableView) Wide(cell string) bool { return v.Hrefs != nil && len(cell) > 40 }
 
-// Href is the address of the page of a row; empty: it has none.
+// Href returns the address of a row's page; empty: none.
 func (v *tableView) Href(row int) string {
 	if row < len(v.Hrefs) {
 		return v.Hrefs[row]

@@ -10,7 +10,7 @@ import (
 	"candela.dev/candela/analyzers"
 )
 
-// judged prints the violations: those that count in full, those that are excused in one line each.
+// judged prints the violations: those that count in full, excused ones in one line each.
 func (t *textReport) judged() {
 	failing := t.grouped(t.violations())
 	excused := t.findings(func(f *Finding) bool { return f.Severity == analyzers.Violation && !f.counts() })
@@ -33,10 +33,10 @@ func (t *textReport) judged() {
 	t.brief(excused)
 }
 
-// A group is the findings of one rule and cause, on any connections, in the order of the report.
+// A group holds the findings of one rule and cause on all connections, in report order.
 type group []*Finding
 
-// group joins findings of one rule, cause and severity. Those without a cause, of older documents, stay alone.
+// groups joins findings of one rule, cause and severity. Findings of older documents have no cause and are not joined.
 func groups(findings []*Finding) []group {
 	type kind struct {
 		rule, cause, waiver string
@@ -57,7 +57,7 @@ func groups(findings []*Finding) []group {
 	return list
 }
 
-// grouped groups findings, unless the report is to list all.
+// grouped groups findings, except in a verbose report.
 func (t *textReport) grouped(findings []*Finding) []group {
 	if !t.verbose {
 		return groups(findings)
@@ -72,7 +72,7 @@ func (t *textReport) grouped(findings []*Finding) []group {
 // flat returns the findings of groups.
 func flat(groups []group) []*Finding { return slices.Concat(groups...) }
 
-// headline says what happened: to the first, and how many there are.
+// headline describes the first finding of a group and counts the others.
 func (t *textReport) headline(g group) string {
 	text := g[0].Summary()
 	if len(g) == 1 {
@@ -92,7 +92,7 @@ func (t *textReport) headline(g group) string {
 		text)
 }
 
-// connectionWord is what flowWord counts.
+// connectionWord is flowWord in a sentence: "connection" or "flow".
 func (t *textReport) connectionWord() string {
 	if word := t.flowWord(); word != "qpn" {
 		return word
@@ -100,7 +100,7 @@ func (t *textReport) connectionWord() string {
 	return "connection"
 }
 
-// connectionList names the connections of a group of several, the first few; empty for one.
+// connectionList lists the first few connections of a group; empty for one connection.
 func connectionList(g group) string {
 	var list []string
 	seen := map[int]bool{}
@@ -119,7 +119,7 @@ func connectionList(g group) string {
 	return strings.Join(list, " ")
 }
 
-// pick chooses n groups to show: the first of each rule, then in order, so that a flood of one rule hides no other.
+// pick returns n groups to show: the first of each rule, then in order, so that one rule does not hide the others.
 func pick(groups []group, n int) (shown, hidden []group) {
 	chosen := make([]bool, len(groups))
 	seen := map[string]bool{}
@@ -143,9 +143,9 @@ func pick(groups []group, n int) (shown, hidden []group) {
 	return shown, hidden
 }
 
-const findingLabel = 10 // of expected, actual …
+const findingLabel = 10 // width of the labels: expected, actual …
 
-// Citation names the document of a clause, too. A bare number is one of the InfiniBand Architecture Specification.
+// Citation returns the clause with its document. A clause that is only a number is one of IBTA volume 1.
 func (f *Finding) Citation() string {
 	if f.Clause != "" && f.Clause[0] >= '0' && f.Clause[0] <= '9' {
 		return "IBTA volume 1, " + f.Clause
@@ -153,8 +153,7 @@ func (f *Finding) Citation() string {
 	return f.Clause
 }
 
-// finding prints what happened, the rule that says it must not, and the packets around; of several findings about the
-// first.
+// finding prints the first finding of a group: the event, the violated rule, and the packets around it.
 func (t *textReport) finding(g group) {
 	f := g[0]
 	t.labelled(2, 5, cell{"FAIL", boldRed}, t.headline(g), bold)
@@ -175,7 +174,7 @@ func (t *textReport) finding(g group) {
 	t.around(f)
 }
 
-// prefixed puts a word before a text that is not empty.
+// prefixed returns word+text, or "" if text is empty.
 func prefixed(word, text string) string {
 	if text == "" {
 		return ""
@@ -183,7 +182,7 @@ func prefixed(word, text string) string {
 	return word + text
 }
 
-// place says where in the trace f is: connection, time and packet.
+// place returns the position of f in the trace: connection, time and packet.
 func (t *textReport) place(f *Finding) string {
 	var b strings.Builder
 	if f.Connection > 0 {
@@ -201,7 +200,7 @@ func (t *textReport) optional(indent int, label cell, text string) {
 	}
 }
 
-// packetList names packets by number, the first few.
+// packetList returns the first few packet numbers.
 func (r *Report) packetList(ids []uint64) string {
 	var b strings.Builder
 	for i, id := range ids {
@@ -217,7 +216,7 @@ func (r *Report) packetList(ids []uint64) string {
 	return b.String()
 }
 
-// around prints the packets around f: on one line if they fit, otherwise one below the other.
+// around prints the packets around f on one line if they fit, otherwise one per line.
 func (t *textReport) around(f *Finding) {
 	if len(f.Around) == 0 {
 		return
@@ -238,7 +237,7 @@ func (t *textReport) around(f *Finding) {
 	}
 }
 
-// brief prints findings in one line each: violations that are excused, warnings, notes.
+// brief prints findings in one line each: excused violations, warnings, notes.
 func (t *textReport) brief(findings []*Finding) {
 	all := t.grouped(findings)
 	shown := t.limit(len(all), maxWarnings)
@@ -273,7 +272,7 @@ func briefWord(f *Finding) (string, style) {
 	return string(f.Severity), plain
 }
 
-// ruleCounts says how often each rule stands among findings, in the order of the rules' names.
+// ruleCounts counts the findings of each rule, sorted by rule.
 func ruleCounts(findings []*Finding) string {
 	n := map[string]int64{}
 	var rules []string
@@ -290,7 +289,7 @@ func ruleCounts(findings []*Finding) string {
 	return strings.Join(rules, ", ")
 }
 
-// seeAnalysis names the files that list findings.
+// seeAnalysis returns the names of the files that list findings.
 func (t *textReport) seeAnalysis(findings []*Finding) string {
 	var names []string
 	for _, f := range findings {

@@ -11,19 +11,19 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// Journey is the packets of a finding of a test of a switch, hop by hop. It is drawn as a ladder and listed.
+// Journey holds the packets of a finding of a switch test, hop by hop. It is drawn as a ladder and printed as a list.
 type Journey struct {
 	Finding int      `json:"finding"`  // its number in Findings, from 1
 	FoundNS int64    `json:"found_ns"` // when the analyzer reported it
 	Lanes   []string `json:"lanes"`    // hosts and switches, from left to right
 	Hops    []Hop    `json:"hops"`     // in the order of SentNS
 	Omitted int      `json:"omitted,omitempty"`
-	// Before and Behind are the captures that frame numbers belong to; empty: the run has none.
+	// Before and Behind are the captures before and after the switches, which frame numbers refer to; empty: none.
 	Before string `json:"before,omitempty"`
 	Behind string `json:"behind,omitempty"`
 }
 
-// Hop is a packet on one link, or the place where it was lost.
+// Hop is a packet on one link, or the place of its loss.
 type Hop struct {
 	ID        uint64 `json:"id"`
 	What      string `json:"what"`  // "data 17", "NACK 17"
@@ -34,19 +34,19 @@ type Hop struct {
 	ToPort    int    `json:"to_port"` // None: a host's, or unknown
 	SentNS    int64  `json:"sent_ns"`
 	ArrivedNS int64  `json:"arrived_ns,omitempty"`
-	Fate      string `json:"fate,omitempty"` // what From did to the packet: "trimmed to 64 B", "dropped: tail"
-	Lost      bool   `json:"lost,omitempty"` // it went no further than From
+	Fate      string `json:"fate,omitempty"` // action of From: "trimmed to 64 B", "dropped: tail"
+	Lost      bool   `json:"lost,omitempty"` // lost at From
 	Accused   bool   `json:"accused,omitempty"`
-	Gap       bool   `json:"gap,omitempty"`    // hops before this one are left out
-	Before    uint64 `json:"before,omitempty"` // frame in the capture of what came to the switches; 0: none
-	Behind    uint64 `json:"behind,omitempty"` // frame in that of what left them
+	Gap       bool   `json:"gap,omitempty"`    // hops before this one are omitted
+	Before    uint64 `json:"before,omitempty"` // frame number in the capture before the switches; 0: none
+	Behind    uint64 `json:"behind,omitempty"` // frame number in the capture after the switches; 0: none
 }
 
-// None stands for a lane or a port that there is not.
+// None is the value of a missing lane or port.
 const None = -1
 
-// Leading returns the numbers, from 1, of up to n findings that are the first of their group: what counts first, then
-// warnings.
+// Leading returns the numbers, from 1, of at most n findings that are the first of their group: violations that count,
+// then warnings.
 func (r *Report) Leading(n int) []int {
 	warnings := r.findings(func(f *Finding) bool { return !f.counts() && f.Severity != analyzers.Note })
 	var numbers []int
@@ -63,7 +63,7 @@ func (r *Report) Leading(n int) []int {
 	return numbers
 }
 
-// TakeJourneys takes over what is drawn in an older report of the same run, of findings that both have.
+// TakeJourneys copies the journeys of an older report of the same run, for findings that both reports have.
 func (r *Report) TakeJourneys(old *Report) {
 	for _, j := range old.Journeys {
 		if j.Finding < 1 || j.Finding > len(old.Findings) {
@@ -94,8 +94,8 @@ func (j *Journey) check() error {
 // Geometry of a journey, in the units of its view box.
 const (
 	journeyLeft    = 116 // first lane
-	journeyRight   = 250 // beside the last: packet and ports
-	journeyFate    = 15  // of the line below an arrow
+	journeyRight   = 250 // to the right of the last lane: packet and ports
+	journeyFate    = 15  // height of the line under an arrow
 	journeyLaneMin = 124
 	journeyLaneMax = 330
 )
@@ -105,7 +105,7 @@ type journeyView struct {
 	Title, Label       string
 	Number             int // of the finding
 	Width, Height      int
-	Widest             int // that it is scaled up to
+	Widest             int // maximum width when scaled
 	Top, Bottom, Right int
 	Lanes              []laneView
 	Rows               []journeyRow
@@ -124,12 +124,12 @@ type journeyRow struct {
 	ladderRowView
 	Ports  string
 	AsideX int
-	Below  string // what the switch did, on a line of its own
+	Below  string // action of the switch, on its own line
 	BelowX int
 	Tall   int // of the row
 }
 
-// hopView is a row of the list.
+// hopView is one row of the list.
 type hopView struct {
 	Anchor, ID, Time, Since, Exact, Way, What, Fate, Class string
 	Frames, Filter                                         string
@@ -160,7 +160,7 @@ func newJourneyView(r *Report, j *Journey, prefix string) *journeyView {
 	return v
 }
 
-// ends names the hosts of the lanes.
+// ends returns the names of the first and the last lane, which are hosts.
 func (j *Journey) ends() []string {
 	if len(j.Lanes) == 0 {
 		return nil
@@ -168,7 +168,7 @@ func (j *Journey) ends() []string {
 	return slices.Compact([]string{j.Lanes[0], j.Lanes[len(j.Lanes)-1]})
 }
 
-// spacing is the distance of lanes: wide enough for what is written between two of them.
+// spacing returns the distance of lanes, wide enough for the texts between them.
 func (j *Journey) spacing() int {
 	longest := 0
 	for i := range j.Hops {
@@ -180,7 +180,7 @@ func (j *Journey) spacing() int {
 	return min(max(int(float64(longest)*glyphWidth)+60, journeyLaneMin), journeyLaneMax)
 }
 
-// rows fills in the drawing and returns where it ends.
+// rows fills in the drawing and returns its bottom y.
 func (v *journeyView) rows(r *Report, j *Journey) int {
 	y := ladderTop
 	aside := func(text string) {
@@ -216,7 +216,7 @@ func (v *journeyView) rows(r *Report, j *Journey) int {
 	return y
 }
 
-// row draws a hop. What a switch did to the packet is below the arrow, where nothing crosses it.
+// row draws a hop. The action of a switch is printed under the arrow, where no line crosses it.
 func (v *journeyView) row(h *Hop, y int, time string) journeyRow {
 	row := journeyRow{Ports: h.ports(), Tall: ladderRow}
 	row.Y, row.Time, row.ID, row.Text = float64(y), time, "#"+trace.PacketText(h.ID), h.What
@@ -252,14 +252,14 @@ func (v *journeyView) row(h *Hop, y int, time string) journeyRow {
 	return row
 }
 
-// plate measures the ground behind the row's text, center places both.
+// plate measures the background of the row's text; center places both.
 func (row *journeyRow) plate() {
 	row.PlateWidth = float64(utf8.RuneCountInString(row.Text))*glyphWidth + 10
 }
 
 func (row *journeyRow) center(x float64) { row.TextX, row.PlateX = x, round(x-row.PlateWidth/2) }
 
-// ports says by which ports of switches a packet went.
+// ports describes the switch ports that a packet used.
 func (h *Hop) ports() string {
 	switch {
 	case h.Lost && h.FromPort != None:
@@ -315,7 +315,7 @@ func (j *Journey) hopView(r *Report, i int, prefix string) hopView {
 
 func baseName(file string) string { return file[strings.LastIndexByte(file, '/')+1:] }
 
-// filters are the display filters for the frames of the hops, a file each.
+// filters returns a display filter for each file with frames of the hops.
 func (j *Journey) filters() []filterView {
 	var list []filterView
 	for _, of := range []struct {

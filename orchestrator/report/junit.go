@@ -12,12 +12,15 @@ import (
 	"candela.dev/candela/analyzers"
 )
 
-// JUnit writes reports as one JUnit XML document: a testsuite for each run, in it a testcase for integrity, for the
-// events, for each analyzer and for the expectations. Violations that count and failed expectations are failures, a
-// verdict of invalid is an error, and so is a file that is wrong. An analyzer all of whose violations are waived is
-// skipped, and so is a test that was refused or not run. Tests of one name are told apart by their files. A run that
-// fails has at
-// least one failure, one that is invalid at least one error, one that passes neither.
+// JUnit writes reports as one JUnit XML document. Each run is a testsuite with a testcase for integrity, for the
+// events, for each analyzer and for the expectations:
+//
+//   - Violations that count and failed expectations are failures.
+//   - An invalid verdict and a wrong file are errors.
+//   - An analyzer whose violations are all waived is skipped, and so is a test that was refused or not run.
+//
+// Tests of the same name are distinguished by their files. A failing run has at least one failure, an invalid run at
+// least one error, a passing run neither.
 func JUnit(w io.Writer, reports []*Report) error {
 	doc := junitSuites{Suites: make([]junitSuite, 0, len(reports))}
 	names := newNaming(reports)
@@ -27,7 +30,7 @@ func JUnit(w io.Writer, reports []*Report) error {
 	return doc.write(w)
 }
 
-// The elements follow the schema that Jenkins and GitLab read (junit-10.xsd of the Jenkins xUnit plugin).
+// The elements follow the schema read by Jenkins and GitLab (junit-10.xsd of the Jenkins xUnit plugin).
 type (
 	junitSuites struct {
 		XMLName  xml.Name     `xml:"testsuites"`
@@ -43,9 +46,10 @@ type (
 		Failures int    `xml:"failures,attr"`
 		Errors   int    `xml:"errors,attr"`
 		Skipped  int    `xml:"skipped,attr"`
-		// Time is the seconds that the run took; in a run directory, which repeats to the byte, those of the trace.
+		// Time is the duration of the run in seconds. In a run directory, which is reproducible, it is the duration of the
+		// trace.
 		Time       string           `xml:"time,attr"`
-		Properties *junitProperties `xml:"properties"` // nil: none; the schema has no empty list
+		Properties *junitProperties `xml:"properties"` // nil: none; the schema does not allow an empty list
 		Cases      []junitCase      `xml:"testcase"`
 		Output     string           `xml:"system-out,omitempty"`
 	}
@@ -81,7 +85,7 @@ func suiteOf(r *Report, name string) junitSuite {
 	s := junitSuite{Name: name, Time: duration(r), Properties: properties(r)}
 	for _, c := range cases(r) {
 		c.ClassName, c.Time = s.className(), "0"
-		if c.Name == "verdict" { // the cases are judged together
+		if c.Name == "verdict" { // the other cases are judged in the same run
 			c.Time = s.Time
 		}
 		s.addCase(c)
@@ -93,7 +97,7 @@ func suiteOf(r *Report, name string) junitSuite {
 	return s
 }
 
-// duration is how long the run took, in seconds. Without that it is the time of the trace.
+// duration returns the duration of the run, in seconds; if unknown that of the trace.
 func duration(r *Report) string {
 	if r.Took > 0 {
 		return seconds(r.Took)
@@ -130,7 +134,7 @@ func listed(ps []junitProperty) *junitProperties {
 	return &junitProperties{ps}
 }
 
-// cases returns the testcases of r. The last one, "verdict", agrees with the verdict and has all reasons.
+// cases returns the testcases of r. The last one, "verdict", has the result of the verdict and all reasons.
 func cases(r *Report) []junitCase {
 	if why := cmp.Or(r.Refused, r.NotRun); why != "" {
 		return []junitCase{{Name: "verdict", Skipped: &junitMessage{Message: oneLine(why)}}}
@@ -154,8 +158,8 @@ func cases(r *Report) []junitCase {
 	return append(all, expectations, verdictCase(r))
 }
 
-// expectationsUnmet returns the reasons that are failed expectations, which read "expect.key: what" or "completion of
-// qpn 1: what".
+// expectationsUnmet returns the reasons that are failed expectations: "expect.key: what" or "completion of qpn 1:
+// what".
 func expectationsUnmet(r *Report) []string {
 	var unmet []string
 	for _, reason := range r.Reasons {
@@ -167,7 +171,7 @@ func expectationsUnmet(r *Report) []string {
 	return unmet
 }
 
-// eventCase is an error if an event never fired and the run is invalid, and a failure if the run fails anyway.
+// eventCase is an error if an event never fired and the run is invalid, and a failure if the run fails.
 func eventCase(r *Report) junitCase {
 	c := junitCase{Name: "events"}
 	if r.Verdict == analyzers.Pass {
@@ -188,7 +192,7 @@ func eventCase(r *Report) junitCase {
 	return c
 }
 
-// maxDetails bounds the failures of one testcase: CI servers show every one of them.
+// maxDetails bounds the failures of one testcase, because CI servers show all of them.
 const maxDetails = 50
 
 func (t *textReport) analyzerCase(name string) junitCase {
@@ -220,7 +224,7 @@ func (t *textReport) analyzerCase(name string) junitCase {
 	return c
 }
 
-// findingText is a group of findings as the terminal shows it, without colour.
+// findingText returns a group of findings as on a terminal, without colour.
 func (t *textReport) findingText(g group) string {
 	var b strings.Builder
 	one := textReport{printer: newPrinter(&b, TextOptions{}), Report: t.Report}
@@ -231,7 +235,7 @@ func (t *textReport) findingText(g group) string {
 	return b.String()
 }
 
-// verdictCase fails whenever the run does, with all of its reasons.
+// verdictCase fails if the run does, with all reasons.
 func verdictCase(r *Report) junitCase {
 	c := junitCase{Name: "verdict"}
 	if r.Verdict == analyzers.Pass {
@@ -249,7 +253,7 @@ func verdictCase(r *Report) junitCase {
 	return c
 }
 
-// detail returns a failure or error whose message is one line.
+// detail returns a failure or error with a one-line message.
 func detail(kind, message, text string) junitDetail {
 	return junitDetail{Type: oneLine(kind), Message: oneLine(message), Text: strings.Join(cleanLines(text), "\n")}
 }

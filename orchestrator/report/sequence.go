@@ -8,15 +8,15 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// Sequence is what one connection looked like over time: PSNs, the answers to them and what became of both.
+// Sequence holds one connection over time: PSNs, the answers to them and the fate of both.
 type Sequence struct {
 	Connection int
-	Reverse    bool // about the requests of the responder
+	Reverse    bool // requests of the responder
 	Points     []Point
-	Omitted    int64 // points of ordinary packets that were thinned out
+	Omitted    int64 // ordinary packets that were thinned out
 }
 
-// Point is one packet of a trace, in the numbers of the configuration.
+// Point is one packet of a trace, numbered as in the configuration.
 type Point struct {
 	TimeNS  int64
 	PSN     int64  // relative; 0: none
@@ -28,15 +28,15 @@ type Point struct {
 	Reverse bool // from responder to requester
 	Damaged bool // arrived at the observer with a bad iCRC
 
-	afterGap bool // packets of the connection before this one are not listed
+	afterGap bool // earlier packets of the connection are omitted before this one
 }
 
-// lost reports whether the receiver can't have accepted the packet, as far as the observer knows.
+// lost reports whether the receiver cannot have accepted the packet, as far as the observer sees.
 func (p *Point) lost() bool {
 	return p.Damaged || p.Event.Loses()
 }
 
-// omittable reports whether p may be left out where there are too many points.
+// omittable reports whether p may be thinned out.
 func (p *Point) omittable() bool {
 	switch p.Class {
 	case packet.ClassData:
@@ -48,7 +48,7 @@ func (p *Point) omittable() bool {
 	}
 }
 
-// what names the packet in the words of the configuration: "data psn 5 iter 2".
+// what describes the packet as in the configuration: "data psn 5 iter 2".
 func (p *Point) what() string {
 	text := p.Class.String()
 	if p.PSN != 0 && p.Class != packet.ClassCNP {
@@ -70,22 +70,22 @@ func (p *Point) fate() string {
 	return ""
 }
 
-// Ladder is a run of packets of one connection, to be drawn as arrows between the hosts and the injector.
+// Ladder is a series of packets of one connection, drawn as arrows between the hosts and the injector.
 type Ladder struct {
 	Connection int
-	Title      string // what it shows: "around mirror #1184"
-	Finding    int    // the number of the finding that it is about, from 1; 0: none
+	Title      string // "around mirror #1184"
+	Finding    int    // number of its finding, from 1; 0: none
 	Steps      []Step
 }
 
-// Step is one packet of a Ladder, or what stands for several.
+// Step is one packet of a Ladder, or a number of omitted packets.
 type Step struct {
 	Point
 	Accused bool // a packet of the finding
-	Skipped int  // instead of a packet: so many are left out here
+	Skipped int  // number of packets omitted here, instead of a packet
 }
 
-// packetNumber prints the number of a packet as reports of its kind do.
+// packetNumber formats a packet number as reports of this kind do.
 func (r *Report) packetNumber(id uint64) string {
 	if r.PacketIDs == "packet" {
 		return "#" + trace.PacketText(id)
@@ -93,7 +93,7 @@ func (r *Report) packetNumber(id uint64) string {
 	return packetNumber(id)
 }
 
-// packetNumber prints Record.ID as trace show does: "#12", and "#+12" for a frame of the second of a pair of captures.
+// packetNumber formats Record.ID as trace show does: "#12", and "#+12" for a frame of the second of two captures.
 func packetNumber(id uint64) string {
 	if id >= trace.PairSecond {
 		return fmt.Sprintf("#+%d", id-trace.PairSecond)
@@ -101,11 +101,11 @@ func packetNumber(id uint64) string {
 	return fmt.Sprintf("#%d", id)
 }
 
-// aroundLines turns points in trace order into lines, consecutive packets of one kind into one:
-// "#1180 nak psn 5 t=809 us", "#1181-#1183 data psn 9-11 iter 1 +209 ns".
+// aroundLines formats points in trace order. Consecutive packets of one kind share a line: "#1180 nak psn 5 t=809 us",
+// "#1181-#1183 data psn 9-11 iter 1 +209 ns".
 func (r *Report) aroundLines(points []Point) []string {
 	var lines []string
-	var before *Point // the first packet of the line before
+	var before *Point // first packet of the previous line
 	both := bothWays(points)
 	for i := 0; i < len(points); {
 		first := &points[i]
@@ -139,7 +139,7 @@ func (r *Report) aroundLines(points []Point) []string {
 	return lines
 }
 
-// moment says when a packet came: the first of several by its time, the others by how much later than the one before.
+// moment returns the time of p: absolute for the first line, then relative to before.
 func (r *Report) moment(before, p *Point) string {
 	if before == nil {
 		return "t=" + r.instant(p.TimeNS)
@@ -147,7 +147,7 @@ func (r *Report) moment(before, p *Point) string {
 	return since(before.TimeNS, p.TimeNS)
 }
 
-// bothWays reports whether data goes in both directions: then packets of one PSN are told apart by theirs.
+// bothWays reports whether data goes in both directions. Lines then show the direction.
 func bothWays(points []Point) bool {
 	way := func(reverse bool) bool {
 		return slices.ContainsFunc(points, func(p Point) bool { return p.Class == packet.ClassData && p.Reverse == reverse })
@@ -155,7 +155,7 @@ func bothWays(points []Point) bool {
 	return way(false) && way(true)
 }
 
-// way is the direction of a packet as trace show prints it.
+// way returns the direction of a packet as trace show prints it.
 func (p *Point) way() string {
 	if p.Reverse {
 		return "<-"
@@ -163,7 +163,7 @@ func (p *Point) way() string {
 	return "->"
 }
 
-// continuedBy reports whether q is the n-th packet after p of an unbroken run of the same kind.
+// continuedBy reports whether q is the n-th packet after p in a run of packets of the same kind.
 func (p *Point) continuedBy(q *Point, n int) bool {
 	return p.Class == packet.ClassData && q.Class == p.Class && q.Iter == p.Iter && q.Reverse == p.Reverse &&
 		q.PSN == p.PSN+int64(n) && q.fate() == "" && p.fate() == "" && !q.afterGap

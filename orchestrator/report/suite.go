@@ -12,15 +12,15 @@ import (
 	"candela.dev/candela/analyzers"
 )
 
-// maxPassingRuns is how many lines of passing runs a summary shows; those that don't pass always have theirs.
+// maxPassingRuns bounds the lines of passing runs in a summary. Other runs are always shown.
 const maxPassingRuns = 30
 
-// maxSeeds is how many seeds of one test are listed.
+// maxSeeds bounds the listed seeds of one test.
 const maxSeeds = 8
 
-// SuiteText writes the summary of several runs: a line for each, the verdicts counted, the rules violated in how many
-// runs of each test, tests whose repeats disagree, and where to look first. The runs of sweeps, which have tables of
-// their own, are counted with the others.
+// SuiteText writes the summary of several runs: a line for each, the counts of verdicts, the violated rules with the
+// number of runs, tests whose repeats disagree, and the first run to inspect. Runs of sweeps have their own tables and
+// are only counted.
 func SuiteText(w io.Writer, reports, swept []*Report, o TextOptions) error {
 	s := suite{printer: newPrinter(w, o), reports: reports, swept: swept, names: newNaming(reports), verbose: o.Verbose}
 	s.runs()
@@ -72,7 +72,7 @@ func (s *suite) runs() {
 	}
 }
 
-// testName is the name of the test; what has none is called by its file or directory.
+// testName returns the name of the test, else of its file or directory.
 func testName(r *Report) string {
 	name := oneLine(r.Name)
 	for _, path := range []string{r.File, r.Dir} {
@@ -83,7 +83,7 @@ func testName(r *Report) string {
 	return cmp.Or(name, "(no name)")
 }
 
-// naming tells tests of one name apart: by name, the files that have a test of it.
+// naming distinguishes tests of the same name: test name → files that have such a test.
 type naming map[string][]string
 
 func newNaming(reports []*Report) naming {
@@ -96,7 +96,7 @@ func newNaming(reports []*Report) naming {
 	return files
 }
 
-// of returns the name of the test, with its file if a test of another file has the same name.
+// of returns the name of the test, with its file if another file has a test of that name.
 func (n naming) of(r *Report) string {
 	name := testName(r)
 	if len(n[name]) > 1 && r.File != "" {
@@ -105,7 +105,7 @@ func (n naming) of(r *Report) string {
 	return name
 }
 
-// inBrief is what a line of a suite says about r: why it does not pass, or what happened on the way.
+// inBrief returns the remark on r in a suite: the reason that it does not pass, or notable events.
 func (r *Report) inBrief() string {
 	if why := r.unrun(); why != "" {
 		return why
@@ -128,7 +128,7 @@ func (r *Report) inBrief() string {
 	return strings.Join(append(parts, r.asides()...), ", ")
 }
 
-// ruleNames returns the rules of findings without repetition, sorted.
+// ruleNames returns the distinct rules of findings, sorted.
 func ruleNames(findings []*Finding) []string {
 	var rules []string
 	for _, f := range findings {
@@ -190,7 +190,7 @@ func (s *suite) counts() {
 	s.newline()
 }
 
-// ran returns how many reports are of runs.
+// ran counts the reports of tests that were run.
 func ran(reports []*Report) (n int64) {
 	for _, r := range reports {
 		if r.unrun() == "" {
@@ -200,7 +200,7 @@ func ran(reports []*Report) (n int64) {
 	return n
 }
 
-// test is the runs of one test, repeats or points of a sweep.
+// test holds the runs of one test: repeats or points of a sweep.
 type test struct {
 	name string
 	runs []*Report
@@ -246,7 +246,7 @@ func (s *suite) rules() {
 	}
 }
 
-// flaky lists tests whose runs end in different verdicts, with the seeds that don't pass.
+// flaky lists tests whose runs have different verdicts, with the seeds that do not pass.
 func (s *suite) flaky() {
 	titled := false
 	for _, t := range s.tests() {
@@ -274,7 +274,7 @@ func (s *suite) flaky() {
 	}
 }
 
-// next names the first run to look at: the first failure, otherwise the first that is invalid.
+// next names the first run to inspect: the first failure, else the first invalid run.
 func (s *suite) next() {
 	var first *Report
 	for _, r := range s.reports {

@@ -6,13 +6,13 @@ import (
 	"unicode/utf8"
 )
 
-// A column of a table: its heading, and whether its cells are numbers, which stand at the right.
+// A column of a table: its heading, and whether its cells are right-aligned numbers.
 type column struct {
 	head  string
 	right bool
 }
 
-// A cell is text in a style. Texts that are wider than the line has room for wrap between words.
+// A cell is text in a style. Text that is too wide wraps between words.
 type cell struct {
 	text  string
 	style style
@@ -21,7 +21,7 @@ type cell struct {
 type table struct {
 	columns []column
 	rows    [][]cell
-	keys    int // columns at the left that name a row; 0: one
+	keys    int // leftmost columns that identify a row; 0: one
 }
 
 // add appends a row with one cell for each column.
@@ -41,7 +41,7 @@ func (t *table) addColumn(c column, cells []cell) {
 	}
 }
 
-// dropEmpty removes columns that hold nothing, except the last.
+// dropEmpty removes empty columns, except the last.
 func (t *table) dropEmpty() {
 	for i := len(t.columns) - 2; i >= 0; i-- {
 		if slices.ContainsFunc(t.rows, func(row []cell) bool { return row[i].text != "" }) {
@@ -54,7 +54,7 @@ func (t *table) dropEmpty() {
 	}
 }
 
-// width returns how wide the table is if nothing wraps.
+// width returns the width of the table without wrapping, in characters.
 func (t *table) width() int {
 	n := columnGap * (len(t.columns) - 1)
 	for _, w := range t.widths() {
@@ -65,7 +65,7 @@ func (t *table) width() int {
 
 const (
 	columnGap = 2
-	// minLast is the width below which wrapping the last column makes it worse.
+	// minLast is the least width to which the last column is narrowed.
 	minLast = 24
 )
 
@@ -83,11 +83,11 @@ func (t *table) widths() []int {
 	return widths
 }
 
-// minText is the width below which a column of text does not wrap.
+// minText is the least width to which a text column is narrowed.
 const minText = 12
 
-// table writes t behind an indent, with its heading dimmed. A table that is wider than the line wraps its headings,
-// then its texts, and then continues below with its key columns repeated.
+// table writes t at an indent, with dimmed headings. If t is too wide, first the headings wrap, then the texts; then
+// the remaining columns follow in another table that repeats the key columns.
 func (p *printer) table(indent int, t *table) {
 	room := p.width - indent
 	for _, part := range t.parts(room) {
@@ -105,11 +105,11 @@ func (p *printer) table(indent int, t *table) {
 	}
 }
 
-// parts divides the columns of a table that does not fit into tables that do, each with the key columns.
+// parts divides a table that is too wide into tables that fit, each with the key columns.
 func (t *table) parts(room int) []*table {
 	least := t.least()
 	keys := min(max(t.keys, 1), len(t.columns))
-	start := 0 // of the columns beside the keys
+	start := 0 // width of the key columns
 	for _, w := range least[:keys] {
 		start += w + columnGap
 	}
@@ -127,7 +127,7 @@ func (t *table) parts(room int) []*table {
 	if full := slices.DeleteFunc(slices.Clone(parts), func(p *table) bool { return len(p.rows) == 0 }); len(full) > 0 {
 		return full
 	}
-	return parts[:1] // a table without rows is its heading
+	return parts[:1] // a table without rows keeps its headings
 }
 
 // pick appends the first n columns to list.
@@ -138,7 +138,7 @@ func (t *table) pick(list []int, n int) []int {
 	return list
 }
 
-// of returns a table of some columns.
+// of returns a table of the given columns.
 func (t *table) of(columns []int) *table {
 	if len(columns) == len(t.columns) {
 		return t
@@ -154,14 +154,14 @@ func (t *table) of(columns []int) *table {
 	return part
 }
 
-// dropEmptyRows removes rows with nothing but keys.
+// dropEmptyRows removes rows that have only keys.
 func (t *table) dropEmptyRows(keys int) {
 	t.rows = slices.DeleteFunc(t.rows, func(row []cell) bool {
 		return !slices.ContainsFunc(row[min(max(keys, 1), len(row)):], func(c cell) bool { return c.text != "" })
 	})
 }
 
-// least returns how narrow each column can be.
+// least returns the minimum width of each column.
 func (t *table) least() []int {
 	least := t.widths()
 	for i, c := range t.columns {
@@ -178,7 +178,7 @@ func (t *table) least() []int {
 	return least
 }
 
-// fit returns the widths of the columns in a line of so much room.
+// fit returns the column widths for a line of room characters.
 func (t *table) fit(room int) []int {
 	widths, least := t.widths(), t.least()
 	over := columnGap*(len(widths)-1) - room
@@ -191,7 +191,7 @@ func (t *table) fit(room int) []int {
 		over -= by
 	}
 	last := len(widths) - 1
-	if !t.columns[last].right { // the last column is the remark: it wraps first
+	if !t.columns[last].right { // the last column holds remarks: it wraps first
 		narrow(last, min(widths[last], max(least[last], minLast)))
 	}
 	for i, c := range t.columns { // headings
@@ -225,7 +225,7 @@ func joinHeads(columns []column) string {
 	return b.String()
 }
 
-// row writes the cells of a row, in as many lines as the longest of them takes.
+// row writes the cells of a row in as many lines as its longest cell needs.
 func (p *printer) row(indent int, columns []column, widths []int, cells []cell) {
 	wrapped := make([][]string, len(cells))
 	lines := 1
@@ -235,7 +235,7 @@ func (p *printer) row(indent int, columns []column, widths []int, cells []cell) 
 	}
 	for n := range lines {
 		p.spaces(indent)
-		pending := 0 // spaces owed before the next text: lines have none at their end
+		pending := 0 // spaces before the next text; avoids trailing spaces
 		for i, c := range cells {
 			text := ""
 			if n < len(wrapped[i]) {
@@ -257,8 +257,8 @@ func (p *printer) row(indent int, columns []column, widths []int, cells []cell) 
 	}
 }
 
-// wrap breaks s at spaces into lines of at most width characters; a longer word stands alone. There is at least one
-// line.
+// wrap breaks s at spaces into lines of at most width characters. A longer word gets its own line. There is at least
+// one line.
 func wrap(s string, width int) []string {
 	if utf8.RuneCountInString(s) <= width {
 		return []string{s}

@@ -274,7 +274,7 @@ func outcomeStyle(c *Connection) style {
 	return red
 }
 
-// quiet reports whether nothing happened on c that a reader must see.
+// quiet reports whether c has nothing to show.
 func (c *Connection) quiet() bool {
 	return c.OK && c.Resent == 0 && c.Naks == 0 && c.RNRs == 0 && c.CNPs == 0 && c.Timeouts == 0 && c.Events == 0
 }

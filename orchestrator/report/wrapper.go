@@ -7,16 +7,16 @@ import (
 	"unicode/utf8"
 )
 
-// Wrapper breaks lines that are wider than a terminal between words. What is broken off is aligned with the text of
-// its line. A word that is wider than the terminal stays whole.
+// Wrapper breaks lines that are wider than a terminal between words. Continuation lines are aligned with the text of
+// their line. A word that is wider than the terminal is not broken.
 type Wrapper struct {
 	w     io.Writer
 	width int
-	rest  []byte // a line without its end
-	err   error  // the first
+	rest  []byte // an incomplete line
+	err   error  // the first error
 }
 
-// NewWrapper returns a Wrapper that writes to w, in lines of the width of o.
+// NewWrapper returns a Wrapper that writes to w with the line width of o.
 func NewWrapper(w io.Writer, o TextOptions) *Wrapper {
 	if o.Width <= 0 {
 		o.Width = defaultWidth
@@ -24,7 +24,7 @@ func NewWrapper(w io.Writer, o TextOptions) *Wrapper {
 	return &Wrapper{w: w, width: o.Width}
 }
 
-// Write writes the lines that data ends.
+// Write writes the complete lines of data.
 func (r *Wrapper) Write(data []byte) (int, error) {
 	r.rest = append(r.rest, data...)
 	end := bytes.LastIndexByte(r.rest, '\n') + 1
@@ -44,7 +44,7 @@ func (r *Wrapper) Write(data []byte) (int, error) {
 	return len(data), r.err
 }
 
-// Flush writes a last line that has no end. It returns the first error of all writes.
+// Flush writes an incomplete last line. It returns the first error of all writes.
 func (r *Wrapper) Flush() error {
 	if len(r.rest) > 0 && r.err == nil {
 		_, r.err = io.WriteString(r.w, strings.Join(r.broken(string(r.rest)), "\n"))
@@ -53,17 +53,17 @@ func (r *Wrapper) Flush() error {
 	return r.err
 }
 
-// maxHang is the column beyond which no text of a line is looked for: behind it there would be no room.
+// maxHang bounds the column at which the text of a line may begin; further right there is too little room.
 const maxHang = 32
 
-// broken returns the parts of a line.
+// broken breaks a line into parts.
 func (r *Wrapper) broken(line string) []string {
 	if utf8.RuneCountInString(line) <= r.width {
 		return []string{line}
 	}
 	hang := hangOf(line)
-	parts := wrap(line[hang:], r.width-hang-2)   // continued lines without a label are two deeper
-	if longestWord(line[hang:]) > r.width-hang { // it has more room below
+	parts := wrap(line[hang:], r.width-hang-2)   // continuation lines without a label are indented by two more
+	if longestWord(line[hang:]) > r.width-hang { // there is more room on the next line
 		deeper := len(line) - len(strings.TrimLeft(line, " ")) + 2
 		if head := strings.TrimRight(line[:hang], " "); head != "" {
 			lines := []string{head}
@@ -86,7 +86,7 @@ func (r *Wrapper) broken(line string) []string {
 	return parts
 }
 
-// hangOf returns where the text of a line begins: after its labels, which two spaces divide from it. Labels are ASCII.
+// hangOf returns the column at which the text of a line begins: after its labels and two spaces. Labels are ASCII.
 func hangOf(line string) int {
 	hang := len(line) - len(strings.TrimLeft(line, " "))
 	for i := hang; i < min(len(line)-2, maxHang) && line[i] < utf8.RuneSelf; i++ {
@@ -97,8 +97,8 @@ func hangOf(line string) int {
 	return hang
 }
 
-// Grid writes a table that fits the terminal, behind an indent. The columns at the left that name a row, keys, are
-// repeated where the others need more than one table.
+// Grid writes a table that fits the terminal, at an indent. A table that is too wide is divided; each part repeats the
+// first keys columns, which identify a row.
 func Grid(w io.Writer, o TextOptions, indent int, columns []Column, keys int, rows [][]string) error {
 	p := newPrinter(w, o)
 	tab := table{keys: keys}

@@ -146,7 +146,7 @@ func newChartView(c *Chart) chartView {
 	return v
 }
 
-// scale fits the axes to the values.
+// scale fits the axes to the values. The y axis starts at 0, and so does the x axis unless all x are far from 0.
 func (v *chartView) scale(c *Chart) {
 	v.Low, v.High, v.Bottom, v.Summit = math.Inf(1), math.Inf(-1), 0, math.Inf(-1)
 	for _, l := range c.Lines {

@@ -7,8 +7,8 @@ import (
 )
 
 // clean makes s safe to print on a terminal and in XML: control characters, invalid UTF-8 and characters that change
-// the direction of writing become visible escapes. Names and messages may come from a trace or a bundle that somebody
-// sent, and an escape sequence in one of them must not rewrite the verdict above it.
+// the direction of writing become visible escapes. Names and messages may come from an untrusted trace or bundle, and
+// an escape sequence in one of them must not overwrite the verdict.
 func clean(s string) string {
 	if !strings.ContainsFunc(s, suspect) && utf8.ValidString(s) {
 		return s
@@ -42,7 +42,7 @@ func writeEscape(b *strings.Builder, kind byte, c uint32, digits int) {
 	}
 }
 
-// suspect reports characters that move the cursor, hide or reorder text, or that XML 1.0 has no way to carry.
+// suspect reports characters that move the cursor, hide or reorder text, or that XML 1.0 cannot represent.
 func suspect(c rune) bool {
 	switch {
 	case unicode.IsControl(c), unicode.In(c, unicode.Bidi_Control, unicode.Cf, unicode.Zl, unicode.Zp):
@@ -53,7 +53,7 @@ func suspect(c rune) bool {
 	return false
 }
 
-// cleanLines splits a text of several lines, a joined error for example, into clean ones without empty ones.
+// cleanLines splits a multi-line text, such as a joined error, into clean lines and drops empty ones.
 func cleanLines(s string) []string {
 	var lines []string
 	for line := range strings.SplitSeq(s, "\n") {
@@ -64,8 +64,8 @@ func cleanLines(s string) []string {
 	return lines
 }
 
-// oneLine is a text of several lines as one.
+// oneLine joins the lines of a text with "; ".
 func oneLine(s string) string { return strings.Join(cleanLines(s), "; ") }
 
-// OneLine prints s, wherever it comes from, as one line without control characters.
+// OneLine formats any s as one line without control characters.
 func OneLine(s string) string { return oneLine(s) }

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// ShellWord prints s as one word of a command line, in quotes where a shell would take it for something else.
+// ShellWord formats s as one word of a command line, quoted if a shell requires it.
 func ShellWord(s string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+:,=@%", r)
@@ -18,8 +18,7 @@ func ShellWord(s string) string {
 
 const commandIndent = 7 // "next   "
 
-// command writes a command that works when it is copied: where a line ends before the command does it ends in a
-// backslash.
+// command writes a command that can be copied: a line that does not end the command ends in a backslash.
 func (p *printer) command(label cell, command string) {
 	p.styled(label.text, label.style)
 	p.spaces(commandIndent - utf8.RuneCountInString(label.text))

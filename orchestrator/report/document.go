@@ -11,13 +11,13 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// DocumentFile is what a page shows, as data, in a run directory.
+// DocumentFile holds the data of a report's page in a run directory.
 const DocumentFile = "report.json"
 
-// DocumentSchema names the format of report.json.
+// DocumentSchema is the schema of report.json.
 const DocumentSchema = "candela.report/v1"
 
-// MaxDocument bounds report.json in bytes: what a page shows is bounded, too.
+// MaxDocument bounds report.json, in bytes. The content of a page is bounded, too.
 const MaxDocument = 64 << 20
 
 type document struct {
@@ -25,7 +25,7 @@ type document struct {
 	Report *Report `json:"report"`
 }
 
-// WriteDocument writes what the pages of r show as JSON, from which [ReadDocument] restores it.
+// WriteDocument writes the data of r's pages as JSON, which [ReadDocument] restores.
 func WriteDocument(w io.Writer, r *Report) error {
 	kept := *r
 	kept.Metrics = nil
@@ -41,7 +41,7 @@ func WriteDocument(w io.Writer, r *Report) error {
 	return nil
 }
 
-// ReadDocument reads a report.json. Whoever wrote it, what it returns can be printed.
+// ReadDocument reads a report.json. The report can be printed even if the file is untrusted.
 func ReadDocument(from io.Reader) (*Report, error) {
 	data, err := io.ReadAll(io.LimitReader(from, MaxDocument+1))
 	if err != nil {
@@ -60,7 +60,7 @@ func ReadDocument(from io.Reader) (*Report, error) {
 	return d.Report, d.Report.check()
 }
 
-// check refuses what the pages could not draw.
+// check refuses a report that the pages could not draw.
 func (r *Report) check() error {
 	for i := range r.Tables {
 		t := &r.Tables[i]
@@ -87,7 +87,7 @@ func (r *Report) check() error {
 	return nil
 }
 
-// finiteCharts leaves out values that JSON cannot hold and nobody could draw.
+// finiteCharts drops values that are not finite, because JSON cannot hold them.
 func finiteCharts(charts []Chart) []Chart {
 	var kept []Chart
 	for _, c := range charts {
@@ -118,7 +118,7 @@ const (
 	flagAccused
 )
 
-// MarshalJSON writes a packet as [t_ns, psn, iter, id, class, event, flags]: a report holds thousands.
+// MarshalJSON writes a packet as [t_ns, psn, iter, id, class, event, flags], because a report holds thousands.
 func (p Point) MarshalJSON() ([]byte, error) { return json.Marshal(p.wire(0)) }
 
 func (p *Point) wire(flags int) []any {
@@ -140,7 +140,7 @@ func (p *Point) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// read returns the flags.
+// read reads a packet and returns its flags.
 func (p *Point) read(data []byte) (flags int, err error) {
 	var class, event string
 	fields := []any{&p.TimeNS, &p.PSN, &p.Iter, &p.ID, &class, &event, &flags}
@@ -149,7 +149,7 @@ func (p *Point) read(data []byte) (flags int, err error) {
 	}
 	var ok bool
 	if p.Class, ok = packet.ParseClass(class); !ok {
-		// A value that has no name prints as class(200).
+		// A class without a name is written as class(200).
 		if _, err := fmt.Sscanf(class, "class(%d)", &p.Class); err == nil {
 			ok = true
 		}
@@ -188,7 +188,7 @@ func unmarshalRow(data []byte, fields []any) error {
 	return nil
 }
 
-// MarshalJSON writes a step as its packet, or as the number of packets left out.
+// MarshalJSON writes a step as its packet, or as the number of omitted packets.
 func (s Step) MarshalJSON() ([]byte, error) {
 	if s.Skipped > 0 {
 		return json.Marshal(s.Skipped)

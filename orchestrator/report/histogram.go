@@ -14,7 +14,7 @@ const (
 	histogramHeight = 84
 	histogramBase   = 66
 	histogramBins   = 32
-	// logRatio is the ratio of largest to smallest value from which the axis is logarithmic.
+	// logRatio is the ratio of largest to smallest value above which the axis is logarithmic.
 	logRatio = 30
 )
 
@@ -45,7 +45,7 @@ func newMetricView(r *Report, m *analyzers.Metric) metricView {
 	if m.Connection == 0 {
 		v.Scope = "all connections"
 		if len(r.Tables) > 0 {
-			v.Scope = "all" // flows, and what is measured of queues
+			v.Scope = "all" // flows and queues
 		}
 	}
 	if m.Truncated {
@@ -55,7 +55,7 @@ func newMetricView(r *Report, m *analyzers.Metric) metricView {
 	return v
 }
 
-// draw fills in the bars. A distribution of a single value has nothing to draw.
+// draw fills in the bars. A distribution of a single value has no bars.
 func (v *metricView) draw(m *analyzers.Metric) {
 	if len(m.Values) < 2 {
 		return
@@ -88,7 +88,7 @@ func (v *metricView) draw(m *analyzers.Metric) {
 	v.Low, v.High = quantity(low, m.Unit), quantity(high, m.Unit)
 }
 
-// valueAxis maps values to shares of its length.
+// valueAxis maps values to shares of the axis length.
 type valueAxis struct {
 	low, high   float64
 	logarithmic bool

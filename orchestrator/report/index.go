@@ -8,22 +8,22 @@ import (
 	"candela.dev/candela/clock"
 )
 
-// Entry is a report as one line of an index of many.
+// Entry is the line of a report in an index of many.
 type Entry struct {
 	Name  string `json:"name"`
 	Word  string `json:"word"`  // PASS, FAIL, INVALID, ERROR, REFUSED or NOT RUN
 	Class string `json:"class"` // pass, fail or invalid
-	// Metadata is that of the test, each "name value".
+	// Metadata is the metadata of the test, each as "name value".
 	Metadata []string       `json:"metadata,omitempty"`
 	File     string         `json:"file,omitempty"`
 	Testbed  string         `json:"testbed,omitempty"`
 	Seed     string         `json:"seed,omitempty"`
-	Brief    string         `json:"brief,omitempty"` // why it is not a pass, or what else is to be said
+	Brief    string         `json:"brief,omitempty"` // reason that it does not pass, or other remarks
 	Packets  string         `json:"packets,omitempty"`
 	Span     string         `json:"span,omitempty"`
 	Findings []EntryFinding `json:"findings,omitempty"`
-	More     int            `json:"more,omitempty"` // findings that are not listed
-	// Connections that a listed or unlisted finding is about, sorted.
+	More     int            `json:"more,omitempty"` // findings not listed
+	// Connections lists the connections of all findings, sorted.
 	Connections []int    `json:"connections,omitempty"`
 	Rules       []string `json:"rules,omitempty"` // of findings of any severity, sorted
 
@@ -40,10 +40,10 @@ type EntryFinding struct {
 	Anchor     string `json:"anchor"`
 }
 
-// maxEntryFindings bounds what an index lists of one report.
+// maxEntryFindings bounds the findings of one report in an index.
 const maxEntryFindings = 30
 
-// Entry returns r as a line of an index.
+// Entry returns the line of r in an index.
 func (r *Report) Entry() Entry {
 	e := Entry{
 		Name: testName(r), Word: r.word(), Class: verdictClass(r.Verdict), File: oneLine(r.File),
@@ -77,7 +77,7 @@ func (r *Report) Entry() Entry {
 	return e
 }
 
-// ranked returns all findings, those that count first, notes last.
+// ranked returns all findings: violations that count first, notes last.
 func (r *Report) ranked() []*Finding {
 	all := r.findings(func(*Finding) bool { return true })
 	rank := func(f *Finding) int {
@@ -90,7 +90,7 @@ func (r *Report) ranked() []*Finding {
 	return all
 }
 
-// word is what a finding amounts to.
+// word returns the class of a finding: FAIL, waived, expected, warning, note.
 func (f *Finding) word() string {
 	if f.counts() {
 		return "FAIL"
@@ -110,7 +110,7 @@ func (r *Report) FileNames() []string {
 	return names
 }
 
-// Command returns the command that repeats the run, or the analysis; empty: not known.
+// Command returns the command that repeats the run or the analysis; empty: unknown.
 func (r *Report) Command() string {
 	for _, c := range r.Next {
 		if strings.Contains(c, " run ") || strings.Contains(c, " analyze ") {

@@ -11,28 +11,27 @@ import (
 	"candela.dev/candela/analyzers"
 )
 
-// Check is a statement that a command judged by many runs: a rule of the specification, a seeded bug, a value of a
+// Check is a statement that a command judges by many runs: a rule of the specification, a seeded bug, a value from a
 // paper.
 type Check struct {
 	Name    string
-	Took    time.Duration     // of the runs that it is judged by; 0: those of another check, too
+	Took    time.Duration     // of the runs used; 0: those of another check
 	Verdict analyzers.Verdict // Invalid: it could not be judged, which is an error
-	Skipped string            // why it was not judged, which is no error; empty: it was
-	Kind    string            // of what did not pass, such as a rule
-	Message string            // what did not pass, in a line
-	Text    string            // all of it; empty: as Message
+	Skipped string            // reason that it was not judged, which is not an error; empty: it was
+	Kind    string            // kind of failure, such as a rule
+	Message string            // the failure in one line
+	Text    string            // full text; empty: Message
 }
 
-// CheckSuite is the checks of one subject.
+// CheckSuite holds the checks of one subject.
 type CheckSuite struct {
 	Name   string
-	Took   time.Duration // 0: as long as its checks
+	Took   time.Duration // 0: the sum over its checks
 	Facts  []Fact
 	Checks []Check
 }
 
-// JUnitOfChecks writes suites as one JUnit XML document. A check that failed is a failure, one that could not be judged
-// an error.
+// JUnitOfChecks writes suites as one JUnit XML document. A failed check is a failure; an unjudged check is an error.
 func JUnitOfChecks(w io.Writer, suites []CheckSuite) error {
 	var doc junitSuites
 	for i := range suites {
@@ -73,7 +72,7 @@ func (c *Check) junit(class string) junitCase {
 	return j
 }
 
-// className is what CI servers group the cases of s by.
+// className returns the name by which CI servers group the cases of s.
 func (s *junitSuite) className() string { return "candela." + strings.ReplaceAll(s.Name, ".", "_") }
 
 // addCase appends a case and counts it.
@@ -114,5 +113,5 @@ func (d *junitSuites) write(w io.Writer) error {
 	return nil
 }
 
-// seconds prints d as the schema wants it: with at most three digits after the point.
+// seconds formats d as the schema requires: at most three digits after the point.
 func seconds(d time.Duration) string { return fmt.Sprintf("%.3f", d.Seconds()) }

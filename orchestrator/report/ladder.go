@@ -17,12 +17,12 @@ const (
 	ladderResponder = 870
 	ladderTop       = 44
 	ladderRow       = 24
-	ladderSlant     = 5 // how far an arrow falls on its way
+	ladderSlant     = 5 // vertical drop of an arrow
 	maxSteps        = 120
 	glyphWidth      = 6.7 // of the page's font in a figure
 )
 
-// ladderView is a Ladder as an SVG: time runs downwards, a row for each packet, not to scale.
+// ladderView is a Ladder as an SVG: time runs downwards, one row for each packet, not to scale.
 type ladderView struct {
 	Title, Observer                string
 	Label                          string
@@ -38,17 +38,17 @@ type ladderRowView struct {
 	ID                 string
 	Text               string
 	TextX              float64
-	PlateX, PlateWidth float64 // of the ground behind the text
+	PlateX, PlateWidth float64 // of the background of the text
 	Class              string
-	Path               string // the packet's way
+	Path               string // of the packet
 	Head               string // its arrow head
-	Cross              string // where it was lost
+	Cross              string // place of the loss
 	Mark               string // event without loss
-	Fate               string // what the injector did
-	FateX              int    // of that text, from the injector
+	Fate               string // action of the injector
+	FateX              int    // offset of that text from the injector
 	FateY              int
 	Accused            bool
-	Aside              string // instead of a packet: what is left out or waited for
+	Aside              string // instead of a packet: omitted packets or a wait
 }
 
 func newLadderView(r *Report, l *Ladder) ladderView {
@@ -89,8 +89,7 @@ func newLadderView(r *Report, l *Ladder) ladderView {
 	return v
 }
 
-// longWait is the silence, in ns, from which a ladder says how long it was: well above any round trip in a machine
-// room.
+// longWait is the silence, in ns, from which a ladder shows its length: well above any RTT within a data centre.
 const longWait = 100_000
 
 func ladderRowOf(r *Report, s *Step, y float64) ladderRowView {

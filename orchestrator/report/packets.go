@@ -8,21 +8,21 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// packetRow is a packet of a finding's list.
+// packetRow is a row in a finding's list of packets.
 type packetRow struct {
 	ID      string // "#12"
 	Anchor  string // "f1-p12"
 	Time    string
 	Way     string // "requester → responder"
 	What    string
-	Fate    string // what the injector did
+	Fate    string // action of the injector
 	Class   string
 	Accused bool
-	Gap     bool   // packets of the connection before this one are not listed
-	Filter  string // Wireshark's display filter for this packet alone
+	Gap     bool   // earlier packets of the connection are omitted before this one
+	Filter  string // Wireshark display filter for this packet
 }
 
-// filterView is a display filter of Wireshark.
+// filterView is a Wireshark display filter.
 type filterView struct{ What, Text string }
 
 // packetRows lists the packets around f. Anchors start with prefix.
@@ -46,7 +46,7 @@ func (r *Report) packetRows(f *Finding, prefix string) []packetRow {
 	return rows
 }
 
-// filters returns the display filters of a finding: its packets, and all of its connection.
+// filters returns the display filters of a finding: one for its packets and one for its connection.
 func (r *Report) filters(f *Finding) []filterView {
 	list := r.displayFilters(f.Window)
 	for i := range r.Connections {
@@ -57,7 +57,7 @@ func (r *Report) filters(f *Finding) []filterView {
 	return list
 }
 
-// filter is the display filter of a connection: the queue pairs that its packets are sent to.
+// filter returns the display filter of a connection: the destination QPNs of its packets.
 func (c *Connection) filter() string {
 	qpns := make([]string, len(c.QPNs))
 	for i, qpn := range c.QPNs {
@@ -66,8 +66,8 @@ func (c *Connection) filter() string {
 	return "infiniband.bth.destqp in {" + strings.Join(qpns, ", ") + "}"
 }
 
-// displayFilters returns a filter for each file in which points are. In a mirror trace the source address is the
-// packet's number, wherever the trace starts.
+// displayFilters returns a filter for each file with packets of points. In a mirror trace the source address holds the
+// packet number, wherever the trace starts.
 func (r *Report) displayFilters(points []Point) []filterView {
 	var first, second []uint64
 	for i := range points {
@@ -92,7 +92,7 @@ func (r *Report) displayFilters(points []Point) []filterView {
 	return list
 }
 
-// onlyFile is the file of the n-th capture; empty: there is none, or several, whose frames Wireshark counts apart.
+// onlyFile returns the file of the n-th capture; empty: none, or several, whose frames Wireshark numbers separately.
 func (r *Report) onlyFile(n int) string {
 	if r.Observation == nil || n >= len(r.Observation.Captures) || len(r.Observation.Captures[n].Files) != 1 {
 		return ""
@@ -107,7 +107,7 @@ func mirrorAddress(n uint64) string {
 		byte(n))
 }
 
-// ranges prints numbers as the set of a display filter: "3..5, 11".
+// ranges formats numbers as the set of a display filter: "3..5, 11".
 func ranges(ids []uint64, text func(uint64) string) string {
 	ids = slices.Clone(ids)
 	slices.Sort(ids)

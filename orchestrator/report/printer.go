@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// A style is how a terminal shows a text when colour was asked for.
+// A style is the appearance of a text on a terminal with colour.
 type style string
 
 // Styles, as parameters of the terminal's "select graphic rendition" sequence.
@@ -32,7 +32,7 @@ type printer struct {
 	lines  int // written so far
 }
 
-// defaultWidth is used when the caller knows none: every terminal has it.
+// defaultWidth is used if the caller gives no width.
 const defaultWidth = 80
 
 func newPrinter(w io.Writer, o TextOptions) *printer {
@@ -56,7 +56,7 @@ func (p *printer) newline() {
 	_ = p.WriteByte('\n')
 }
 
-// styled is the one way of text to the output; nothing unclean gets past it.
+// styled writes all text of the output and cleans it.
 func (p *printer) styled(text string, s style) {
 	text = clean(text)
 	if !p.colour || s == plain || text == "" {
@@ -66,7 +66,7 @@ func (p *printer) styled(text string, s style) {
 	_, _ = p.WriteString("\x1b[" + string(s) + "m" + text + "\x1b[0m")
 }
 
-// labelled writes text behind a label, wrapped and aligned behind it.
+// labelled writes text after a label. Wrapped lines are aligned with the text.
 func (p *printer) labelled(indent, labelWidth int, label cell, text string, s style) {
 	room := max(p.width-indent-labelWidth, minLast)
 	for i, line := range wrap(oneLine(text), room) {

@@ -10,7 +10,7 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// StatsText writes a summary of a trace: what it is, then one line per connection and direction.
+// StatsText writes a summary of a trace: its properties, then one line per connection and direction.
 func StatsText(w io.Writer, s *trace.Stats, o TextOptions) error {
 	b := NewWrapper(w, o)
 	fmt.Fprintf(b, "%s: %s trace, %d packets (%s #%d to #%d) in %s\n", clean(s.Name), s.Kind, s.Packets, s.PacketIDs,

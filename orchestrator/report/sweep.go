@@ -9,15 +9,15 @@ import (
 	"candela.dev/candela/clock"
 )
 
-// Sweep is the outcome of a sweep, ready to print: one row for each run.
+// Sweep is the outcome of a sweep: one row for each run.
 type Sweep struct {
 	Name    string
-	Columns []string // names of what is varied
+	Columns []string // names of the varied settings
 	Rows    []SweepRow
-	Dir     string // of the sweep's files
+	Dir     string // directory of the sweep
 }
 
-// SweepRow is one point of a sweep and what it came to. Times are in nanoseconds, −1 where nothing was measured.
+// SweepRow is the result of one point of a sweep. Times are in nanoseconds; −1: not measured.
 type SweepRow struct {
 	Point  int
 	Values []string
@@ -28,7 +28,7 @@ type SweepRow struct {
 	CompletionNS                                       int64 // mean message completion time
 }
 
-// SweepText writes the table of a sweep, the verdicts counted, and where to look first.
+// SweepText writes the table of a sweep, the counts of verdicts, and the first run to inspect.
 func SweepText(w io.Writer, sw *Sweep, o TextOptions) error {
 	s := suite{printer: newPrinter(w, o), verbose: o.Verbose}
 	for i := range sw.Rows {
@@ -77,7 +77,7 @@ func sweepTable(sw *Sweep) table {
 	return tab
 }
 
-// numberNames lists the numbers that the runs have, in the order of the first that has most.
+// numberNames returns the names of the numbers of the first row that has most.
 func numberNames(rows []SweepRow) []string {
 	var names []string
 	for _, r := range rows {
@@ -91,7 +91,7 @@ func numberNames(rows []SweepRow) []string {
 	return names
 }
 
-// number prints a number of the report, nothing if it has none of that name.
+// number formats the number of that name; "" if there is none.
 func (r *Report) number(name string) string {
 	for _, n := range r.Numbers {
 		if n.Name == name {
@@ -119,7 +119,7 @@ func (r *SweepRow) measured() []string {
 	}
 }
 
-// some prints a count, nothing for 0.
+// some formats a count; "" for 0.
 func some(n int64) string {
 	if n == 0 {
 		return ""
@@ -134,7 +134,7 @@ func spanOrNone(ns int64) string {
 	return clock.TextNS(ns)
 }
 
-// remark is what the verdict and the numbers leave to say.
+// remark returns what the verdict and the numbers do not show.
 func (r *SweepRow) remark() string {
 	if r.Report.Verdict == analyzers.Pass {
 		return strings.Join(r.Report.asides(), ", ")

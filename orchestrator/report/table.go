@@ -65,7 +65,7 @@ func (t *table) width() int {
 
 const (
 	columnGap = 2
-	// minLast is the least width to which the last column is narrowed.
+	// minLast is the width below which wrapping the last column makes it hard to read.
 	minLast = 24
 )
 

@@ -6,21 +6,21 @@ import (
 	"candela.dev/candela/clock"
 )
 
-// Trim is one packet whose payload was cut off, and its repair. Instants are on the observer's clock and hold if the
-// word before them says so.
+// Trim is one packet whose payload was trimmed, and its repair. Each instant is on the observer's clock and valid if
+// the flag of the same name is set.
 type Trim struct {
 	ID         uint64
 	Connection int
 	PSN        int64
 	Response   bool // a READ response
-	Size       int  // bytes left, 0: not known
+	Size       int  // bytes left; 0: unknown
 	TimeNS     int64
 
 	Nacked, Resent, Recovered     bool
 	NackNS, ResentNS, RecoveredNS int64
 
-	As       string // what happened to it in the paired run; empty: there was none
-	PairedNS *int64 // how long its repair took there; nil: not repaired, or not lost
+	As       string // its event in the paired run; empty: no paired run
+	PairedNS *int64 // duration of its repair there; nil: not repaired, or not lost
 	GainNS   *int64
 }
 
@@ -31,7 +31,7 @@ var trimColumns = []column{
 	{"in the paired run", true}, {"gain", true}, {"", false},
 }
 
-// cells are the texts of a row.
+// cells returns the texts of a row.
 func (m *Trim) cells() []string {
 	kind, left, remark := "", "", ""
 	if m.Response {
@@ -82,7 +82,7 @@ func trimTable(list []Trim) table {
 	return tab
 }
 
-// trims lists the packets whose payload was cut off.
+// trims prints the table of trimmed packets.
 func (t *textReport) trims() {
 	if len(t.Trims) == 0 {
 		return
@@ -94,7 +94,7 @@ func (t *textReport) trims() {
 	t.more(2, len(t.Trims)-shown, "packet", "")
 }
 
-// trimView is the table for the page.
+// trimView is the table of trimmed packets for the page.
 type trimView struct {
 	Heads []string
 	Rows  [][]string

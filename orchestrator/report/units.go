@@ -9,7 +9,7 @@ import (
 	"candela.dev/candela/clock"
 )
 
-// instant prints an instant relative to the report's origin.
+// instant formats an instant relative to the report's origin.
 func (r *Report) instant(ns int64) string { return clock.TextNS(ns - r.OriginNS) }
 
 // tick labels an instant on a time axis.
@@ -20,7 +20,7 @@ func (r *Report) tick(ns int64) string {
 	return r.instant(ns)
 }
 
-// since prints how long after another an instant is: packets of one moment read alike otherwise.
+// since formats the time from before to ns. Packets close in time would otherwise show the same instant.
 func since(before, ns int64) string {
 	if ns < before {
 		return clock.TextNS(ns - before)
@@ -28,13 +28,13 @@ func since(before, ns int64) string {
 	return "+" + clock.TextNS(ns-before)
 }
 
-// Span prints a duration of ns nanoseconds: "2 us".
+// Span formats a duration of ns nanoseconds: "2 us".
 func Span(ns int64) string { return clock.TextNS(ns) }
 
-// Quantity prints a value of a metric with its unit.
+// Quantity formats a value of a metric with its unit.
 func Quantity(v int64, unit string) string { return quantity(v, unit) }
 
-// quantity prints a value of a metric with its unit.
+// quantity formats a value of a metric with its unit.
 func quantity(v int64, unit string) string {
 	switch unit {
 	case analyzers.UnitNS:
@@ -49,10 +49,10 @@ func quantity(v int64, unit string) string {
 	return grouped(v) + " " + clean(unit)
 }
 
-// Grouped prints n as reports print counts: with a comma between groups of three digits from 10,000 on.
+// Grouped formats n as counts in reports: with a comma between groups of three digits from 10,000 on.
 func Grouped(n int64) string { return grouped(n) }
 
-// grouped prints n with a comma between groups of three digits from 10,000 on.
+// grouped formats n with a comma between groups of three digits from 10,000 on.
 func grouped(n int64) string {
 	digits := strconv.FormatInt(n, 10)
 	sign := ""
@@ -72,7 +72,7 @@ func grouped(n int64) string {
 	return sign + b.String()
 }
 
-// plural prints n with its noun: "1 packet", "20,000 packets".
+// plural formats n with its noun: "1 packet", "20,000 packets".
 func plural(n int64, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -80,7 +80,7 @@ func plural(n int64, noun string) string {
 	return grouped(n) + " " + noun + "s"
 }
 
-// moreOf prints n more things: "1 more finding", "12 more findings".
+// moreOf formats n more things: "1 more finding", "12 more findings".
 func moreOf(n int, noun string) string {
 	if n == 1 {
 		return "1 more " + noun
@@ -88,7 +88,7 @@ func moreOf(n int, noun string) string {
 	return grouped(int64(n)) + " more " + noun + "s"
 }
 
-// metricTitle is a metric's name in words, without its analyzer: "nack generation".
+// metricTitle returns a metric's name in words, without its analyzer: "nack generation".
 func metricTitle(m *analyzers.Metric) string {
 	_, title, ok := strings.Cut(m.Name, ".")
 	if !ok {

@@ -1,5 +1,5 @@
-// Package junitschema holds JUnit XML against the structure of junit-10.xsd, the schema of Jenkins' xUnit plugin. Where
-// versions of that schema differ it demands what all of them accept. Tests use it.
+// Package junitschema checks JUnit XML against the structure of junit-10.xsd, the schema of Jenkins' xUnit plugin.
+// Where versions of that schema differ, it requires what all of them accept. Only tests use it.
 package junitschema
 
 import (
@@ -13,11 +13,11 @@ import (
 	"strings"
 )
 
-// element says what an element may have.
+// element describes the valid content of an element.
 type element struct {
 	children []string // in this order
-	single   []string // of them, those that occur once at most
-	least    string   // the child without which it must not be; empty: none
+	single   []string // children that occur at most once
+	least    string   // required child; empty: none
 	required []string // attributes
 	optional []string
 	text     bool // it may hold text
@@ -39,7 +39,7 @@ var elements = map[string]element{
 	"system-out": {text: true}, "system-err": {text: true},
 }
 
-// seconds is how the schema writes a time.
+// seconds is the format of a time in the schema.
 var seconds = regexp.MustCompile(`^[0-9]{1,3}(,?[0-9]{3})*(\.[0-9]{0,3})?$`)
 
 type node struct {
@@ -49,7 +49,7 @@ type node struct {
 	Text     string     `xml:",chardata"`
 }
 
-// Check returns what breaks the schema, and counts that contradict their cases.
+// Check returns the violations of the schema and the counts that contradict their cases.
 func Check(r io.Reader) error {
 	var root node
 	if err := xml.NewDecoder(r).Decode(&root); err != nil {
@@ -116,7 +116,7 @@ func (n *node) check(path string) (errs []error) {
 	return errs
 }
 
-// counted compares the counts of the suites with their cases, and those of the document with the suites.
+// counted compares the counts of each suite with its cases, and those of the document with the suites.
 func counted(root *node) (errs []error) {
 	total := map[string]int{}
 	for i := range root.Children {
@@ -136,7 +136,7 @@ func counted(root *node) (errs []error) {
 	return append(errs, root.compare(total, "tests", "failures", "errors")...)
 }
 
-// outcome names the count that a case adds to; an error outranks a failure.
+// outcome returns the count that a case adds to. An error takes precedence over a failure.
 func (n *node) outcome() string {
 	for _, kind := range [][2]string{{"error", "errors"}, {"failure", "failures"}, {"skipped", "skipped"}} {
 		if slices.ContainsFunc(n.Children, func(c node) bool { return c.XMLName.Local == kind[0] }) {

@@ -15,20 +15,20 @@ import (
 
 // Collector finds runs.
 type Collector struct {
-	// Judge judges what has no report of its own: a run directory of an older version, a bundle or a capture.
+	// Judge judges an input without a report: a run directory of an older version, a bundle or a capture.
 	Judge func(path string) (*report.Report, error)
-	// Document reads what a command left beside its runs into the site; nil: nothing. It is given the names of all files
-	// of each directory that is no run directory.
+	// Document reads other files of a command into the site; nil: ignored. It is called for each file of each directory
+	// that is not a run directory.
 	Document func(s *Site, path string) error
 }
 
-// Collect puts all that the arguments name on a site: run directories, sweeps, directories with such in them, traces.
+// Collect returns a site of all arguments: run directories, sweeps, directories that hold such, and traces.
 func (c *Collector) Collect(args []string) (*Site, error) {
 	s := &Site{}
 	return s, c.Add(s, args...)
 }
 
-// Add puts more on a site.
+// Add adds more arguments to a site.
 func (c *Collector) Add(s *Site, args ...string) error {
 	for _, arg := range args {
 		before := len(s.Runs) + len(s.Tables)
@@ -52,7 +52,7 @@ func (c *Collector) Add(s *Site, args ...string) error {
 	return nil
 }
 
-// maxDepth bounds how deep run directories are looked for.
+// maxDepth bounds the depth of the search for run directories.
 const maxDepth = 4
 
 // directory adds the runs of one directory. Group is its name on the site.
@@ -99,7 +99,7 @@ const (
 	partialSuffix = ".partial"
 )
 
-// joinGroup names a directory below the argument by its way from there.
+// joinGroup returns the group of a directory: its path relative to the argument.
 func joinGroup(group, dir string, depth int) string {
 	if depth == 0 {
 		return ""
@@ -107,7 +107,7 @@ func joinGroup(group, dir string, depth int) string {
 	return strings.TrimPrefix(group+"/"+filepath.Base(dir), "/")
 }
 
-// run returns the run of a directory, if it is one.
+// run returns the run of a directory; false if it is not a run directory.
 func (c *Collector) run(dir, group string) (Run, bool) {
 	document := filepath.Join(dir, report.DocumentFile)
 	if isFile(document) {
@@ -136,7 +136,7 @@ func isFile(path string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// read reads the report of a run directory, which may have moved since.
+// read reads the report of a run directory, which may have been moved.
 func read(path, dir string) (*report.Report, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -155,7 +155,7 @@ func read(path, dir string) (*report.Report, error) {
 	return r, nil
 }
 
-// sweepDocument is what a site needs of sweep.json.
+// sweepDocument is the part of sweep.json that a site uses.
 type sweepDocument struct {
 	Schema string `json:"schema"`
 	Name   string `json:"name"`
@@ -181,7 +181,7 @@ type sweepDocument struct {
 	} `json:"runs"`
 }
 
-// sweepSchema is that of sweep.json.
+// sweepSchema is the schema of sweep.json.
 const sweepSchema = "candela.sweep/v1"
 
 // sweep adds a sweep and returns the directories of its runs.

@@ -15,17 +15,17 @@ type indexRun struct {
 	report.Entry
 	Page  string `json:"page"`
 	Group string `json:"group,omitempty"`
-	Point string `json:"point,omitempty"` // what a sweep gave it
+	Point string `json:"point,omitempty"` // values set by a sweep
 }
 
-// indexPage is what the index's template shows.
+// indexPage is the input of the index's template.
 type indexPage struct {
 	*Site
 	Heading  string
 	Class    string
 	Counts   []count
 	Failures []failure
-	More     int // failures that are not listed
+	More     int // failures not listed
 	Swept    []*Sweep
 	Views    report.Parts
 	Total    int
@@ -33,10 +33,10 @@ type indexPage struct {
 
 type count struct{ Word, Class, Number string }
 
-// failure is what several runs have in common: a rule that they violate, and the cause.
+// failure is a violated rule and cause with the runs that have it.
 type failure struct {
 	Rule, Text, Href string
-	Where            string // of the first
+	Where            string // of the first run
 	Runs, Findings   string
 	runs, findings   int
 }
@@ -72,7 +72,7 @@ func (w *writer) index() error {
 	return errors.Join(w.script("data.js", data), w.page(IndexFile, "index.gohtml", page))
 }
 
-// pages returns the addresses of pages by the names of their run directories.
+// pages returns the addresses of pages by name of run directory.
 func (s *Site) pages() map[string]string {
 	pages := map[string]string{}
 	for i := range s.Runs {
@@ -83,7 +83,7 @@ func (s *Site) pages() map[string]string {
 	return pages
 }
 
-// counts counts the verdicts; the class is that of the worst.
+// counts returns the counts of verdicts and the class of the worst.
 func counts(runs []Run) ([]count, string) {
 	order := []string{"FAIL", "ERROR", "INVALID", "PASS", "REFUSED", "NOT RUN"}
 	n, class := map[string]int{}, map[string]string{}
@@ -108,7 +108,7 @@ func counts(runs []Run) ([]count, string) {
 	return list, worst
 }
 
-// failures groups the violations of all runs by rule, those of most runs first.
+// failures groups the violations of all runs by rule, sorted by number of runs.
 func failures(runs []Run) (list []failure, more int) {
 	byRule := map[string]int{}
 	for i := range runs {

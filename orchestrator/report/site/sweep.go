@@ -9,11 +9,11 @@ import (
 	"candela.dev/candela/orchestrator/report"
 )
 
-// Sweep is a sweep: what was varied, and which run is which point.
+// Sweep is a sweep: its varied settings, and the run of each point.
 type Sweep struct {
 	Name   string
 	File   string
-	Axes   []string // paths of what was varied
+	Axes   []string // paths of the varied settings
 	Points []Point
 
 	number int
@@ -29,13 +29,13 @@ type Point struct {
 
 func (s *Sweep) href() string { return fmt.Sprintf("%s/%d.html", sweepsDir, s.number) }
 
-// Href is the address of the sweep's page, from the index.
+// Href returns the address of the sweep's page, relative to the index.
 func (s *Sweep) Href() string { return s.href() }
 
-// Varied says what was varied.
+// Varied lists the varied settings.
 func (s *Sweep) Varied() string { return strings.Join(s.Axes, " × ") }
 
-// given says what the sweep gave to a run.
+// given lists the values that the sweep set for a run.
 func (s *Sweep) given(run int) string {
 	for _, p := range s.Points {
 		if p.Run != run {
@@ -55,17 +55,17 @@ func (s *Sweep) given(run int) string {
 	return ""
 }
 
-// lastKey is the end of a path, as far as it is telling.
+// lastKey returns the last key of a path.
 func lastKey(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }
 
-// measure is a number of a run.
+// measure is a numeric result of a run.
 type measure struct {
 	name, unit string
 	value      float64
 }
 
-// measures returns the numbers of a run that can be plotted: counts of its connections, key numbers, and the quantiles
-// of each metric over all connections.
+// measures returns the numbers of a run that can be plotted: counts over its connections, key numbers, and quantiles of
+// each metric over all connections.
 func measures(r *report.Report) []measure {
 	var list []measure
 	violations := 0
@@ -116,7 +116,7 @@ func measures(r *report.Report) []measure {
 	return list
 }
 
-// sweepData is what the script of a sweep's page draws.
+// sweepData is the input of the script of a sweep's page.
 type sweepData struct {
 	Axes    []sweepAxis   `json:"axes"`
 	Metrics []sweepMetric `json:"metrics"`
@@ -134,7 +134,7 @@ type sweepMetric struct {
 }
 
 type sweepPoint struct {
-	At     []int      `json:"at"` // by axis, an index of its values
+	At     []int      `json:"at"` // by axis, index into its values
 	Word   string     `json:"word"`
 	Class  string     `json:"class"`
 	Page   string     `json:"page"`
@@ -143,7 +143,7 @@ type sweepPoint struct {
 	Values []*float64 `json:"values"` // by metric; null: not measured
 }
 
-// sweepPage is what the template of a sweep shows.
+// sweepPage is the input of a sweep's template.
 type sweepPage struct {
 	*Sweep
 	Site   string
@@ -196,7 +196,7 @@ func (w *writer) sweep(i int) error {
 		w.page(s.href(), "sweep.gohtml", page))
 }
 
-// metricsOf lists the numbers that any point has, in the order in which they first occur.
+// metricsOf lists the numbers of all points in order of first occurrence.
 func (w *writer) metricsOf(s *Sweep, data *sweepData) map[string]int {
 	index := map[string]int{}
 	for _, p := range s.Points {
@@ -217,7 +217,7 @@ func (p *Point) value(axis int) string {
 	return report.OneLine(p.Values[axis])
 }
 
-// place returns the index of a value, which is added if it is new.
+// place returns the index of a value and adds it if it is new.
 func (a *sweepAxis) place(value string) int {
 	for i, v := range a.Values {
 		if v == value {

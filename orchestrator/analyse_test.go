@@ -17,8 +17,8 @@ func TestEveryPacingModeOfTheConfigurationIsOneOfTheAnalyzer(t *testing.T) {
 	}
 }
 
-// A device that declares to have no notification point owes no CNPs, whatever the test sets; one that declares nothing
-// does.
+// A device that declares no notification point owes no CNPs, even if the test enables it. A device that declares
+// nothing owes them.
 func TestWhatADeviceDeclaresNotToHaveIsNotAskedOfIt(t *testing.T) {
 	const on = "{roce-parameters: {dcqcn-np-enable: true, dcqcn-rp-enable: true}}"
 	test, err := config.Parse("test.yml",

@@ -12,8 +12,8 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// soft-RoCE with a local ACK timeout of exponent 14 resends the lost tail after 67 ms: in time for 14, too early for
-// anything above 15.
+// soft-RoCE with ACK timeout exponent 14 retransmits the lost tail after 67 ms. This is correct for 14 and too early
+// for exponents above 15.
 func TestACaptureIsJudgedByTheSettingsThatAreGiven(t *testing.T) {
 	const capture = "../packet/testdata/rxe/write-droptail"
 	rules := func(o orchestrator.AnalyzeOptions) (list []string) {
@@ -69,8 +69,7 @@ func TestADocumentSaysTheSettings(t *testing.T) {
 	}
 }
 
-// soft-RoCE sends with DSCP 0 and MigReq 0: a document that says otherwise is contradicted, one that says so or nothing
-// is not.
+// soft-RoCE sends DSCP 0 and MigReq 0. Only a document that gives other values is contradicted.
 func TestADocumentSaysWhatPacketsCarry(t *testing.T) {
 	const capture = "../packet/testdata/rxe/clean-ib_write_bw.in.pcap"
 	checked, _, err := trace.Check(t.Context(), trace.FileSource(capture), trace.Options{})

@@ -14,7 +14,7 @@ import (
 
 const encapsulated = "../trace/testdata/encapsulation/"
 
-// The same packets lead to the same judgement, whatever the link type, the tunnel, the compression and the way in.
+// The same packets get the same verdict with any link type, tunnel, compression and input path.
 func TestTheWayOfACaptureChangesNothingInItsAnalysis(t *testing.T) {
 	want := analyze(t, orchestrator.AnalyzeOptions{Trace: encapsulated + "plain.pcap.gz"})
 	if want.Verdict.Exit != orchestrator.ExitPass || len(want.Analysis.Metrics) == 0 {
@@ -22,7 +22,7 @@ func TestTheWayOfACaptureChangesNothingInItsAnalysis(t *testing.T) {
 	}
 	for _, name := range []string{"qinq", "sll", "sll2", "vxlan-scapy", "geneve", "erspan2", "erf"} {
 		got := analyze(t, orchestrator.AnalyzeOptions{Trace: encapsulated + name + ".pcap.gz"})
-		got.Analysis.Notes = want.Analysis.Notes // what was removed
+		got.Analysis.Notes = want.Analysis.Notes // notes list the removed headers
 		if diff := cmp.Diff(want.Analysis, got.Analysis); diff != "" {
 			t.Errorf("%s: (-plain +%s)\n%.1000s", name, name, diff)
 		}

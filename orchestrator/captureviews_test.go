@@ -16,7 +16,7 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// A shot is a frame with the instant of its capture.
+// A shot is a frame with its capture time.
 type shot struct {
 	ns   int64
 	data []byte
@@ -54,7 +54,7 @@ func writeShots(t *testing.T, name string, list []shot) string {
 	return path
 }
 
-// clocked returns shots on another clock.
+// clocked returns shots as stamped by another clock.
 func clocked(list []shot, offsetNS int64, ppm float64) []shot {
 	out := slices.Clone(list)
 	for i := range out {
@@ -64,8 +64,8 @@ func clocked(list []shot, offsetNS int64, ppm float64) []shot {
 	return out
 }
 
-// from keeps, of two captures around a switch, what a host sees: what it sends before the switch, what it receives
-// behind it.
+// atHost returns the view of a host from two captures around a switch: the packets that it sends, before the switch,
+// and those that it receives, after the switch.
 func atHost(before, behind []shot, host [4]byte) []shot {
 	source := func(s shot) bool { return len(s.data) > 30 && bytes.Equal(s.data[26:30], host[:]) }
 	var out []shot
@@ -98,9 +98,8 @@ func doubled(list []shot, gapNS int64) []shot {
 
 var softRoCE = filepath.Join("..", "packet", "testdata", "rxe")
 
-// TestCapturesOfSoftRoCEAreJudgedAlikeWhateverTheTapsClocksAndPlaces takes real captures around a forwarder and changes
-// what a user's captures would have otherwise: the second clock, the places of the taps, frames that are missing or
-// doubled.
+// TestCapturesOfSoftRoCEAreJudgedAlikeWhateverTheTapsClocksAndPlaces varies real captures around a forwarder as users'
+// captures vary: second clock, tap places, missing and duplicate frames.
 func TestCapturesOfSoftRoCEAreJudgedAlikeWhateverTheTapsClocksAndPlaces(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(softRoCE, "*.in.pcap"))
 	if err != nil || len(files) == 0 {

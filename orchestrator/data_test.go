@@ -18,8 +18,8 @@ func rewriteOf(connection int, reverse bool, space packet.Space, class packet.Cl
 		Action: injector.NewAction(trace.EventRewrite, uint64(field), value)}
 }
 
-// Both sides of both connections have other bytes than were sent; an event excuses what it may have changed and nothing
-// else.
+// On both sides of both connections the received bytes differ from the sent ones. An event excuses only the memory that
+// it may have changed.
 func TestWrongDataFailsUnlessARewriteThatHitMayHaveChangedIt(t *testing.T) {
 	const all = "1 requester, 1 responder, 2 requester, 2 responder"
 	data := func(field packet.RewriteField, value uint64) injector.Intent {
@@ -80,8 +80,8 @@ func TestWrongDataFailsUnlessARewriteThatHitMayHaveChangedIt(t *testing.T) {
 	}
 }
 
-// The answers of atomics tell what earlier ones have left in the word, so that a rewritten one leaves either side with
-// other data.
+// The answer of an atomic returns the word as earlier atomics left it, so a rewritten atomic may change the data of
+// both sides.
 func TestARewrittenAtomicExcusesBothSides(t *testing.T) {
 	for verb, want := range map[string]int{"write": 3, "fetch-add": 2, "compare-swap": 2} {
 		var list []trace.Connection

@@ -7,8 +7,8 @@ import (
 	"candela.dev/candela/orchestrator"
 )
 
-// Without expect.completion a test that exhausts the retries passes on a NIC that gives up as it must, and fails on one
-// that does not.
+// Without expect.completion a test that exhausts the retries passes on a NIC that gives up as required and fails on a
+// NIC that does not.
 func TestANICThatGivesUpAsItMustPasses(t *testing.T) {
 	const lost = `
   rdma-verb: write

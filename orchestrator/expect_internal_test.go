@@ -9,8 +9,8 @@ import (
 	"candela.dev/candela/orchestrator/config"
 )
 
-// TestExpectationsOfTimesAreReportedOnSoftwareHosts: what a run has to do with the machine's speed decides nothing; how
-// often something happened does, and so do bounds that somebody has set for this machine.
+// TestExpectationsOfTimesAreReportedOnSoftwareHosts: on software hosts times are reported only, because they depend on
+// the machine. Counts and firm bounds decide.
 func TestExpectationsOfTimesAreReportedOnSoftwareHosts(t *testing.T) {
 	us, one, two, timeout, quarter := clock.Microsecond, int64(1), int64(2), 64*clock.Millisecond, 16*clock.Millisecond
 	measured := func(values ...int64) analyzers.Metric {
@@ -24,7 +24,7 @@ func TestExpectationsOfTimesAreReportedOnSoftwareHosts(t *testing.T) {
 		name              string
 		bound             *config.Bound
 		metric            analyzers.Metric
-		decides, reported int // on software hosts; on hardware all decide
+		decides, reported int // on software hosts; on hardware hosts all decide
 	}{
 		{"no bound", nil, measured(5000), 0, 0},
 		{"within bounds", &config.Bound{Max: &us, Count: &one}, measured(500), 0, 0},
@@ -65,8 +65,8 @@ func TestExpectationsOfTimesAreReportedOnSoftwareHosts(t *testing.T) {
 	}
 }
 
-// TestCountsOfCNPsDecideUnlessTheyArePaced: a notification point that answers every mark has a number that no machine
-// changes.
+// TestCountsOfCNPsDecideUnlessTheyArePaced: the number of CNPs of a notification point that answers every mark does not
+// depend on the machine's speed.
 func TestCountsOfCNPsDecideUnlessTheyArePaced(t *testing.T) {
 	for _, tt := range []struct {
 		microseconds      int

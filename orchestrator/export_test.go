@@ -7,8 +7,8 @@ import (
 	"candela.dev/candela/analyzers/gbn"
 )
 
-// Illegal returns how often a failed run of a [Scratch] took each transition of gbn's machines that is a violation;
-// none for others.
+// Illegal returns how often a failed run of a [Scratch] took each illegal transition of gbn's machines; nil for other
+// runs.
 func Illegal(ctx context.Context, o *Outcome) (map[string]int64, error) {
 	f := o.facts
 	if f == nil {

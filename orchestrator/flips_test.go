@@ -19,7 +19,7 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// flipTests are small tests whose traces have packets of many kinds.
+// flipTests are small tests whose traces have many packet types.
 var flipTests = map[string]string{
 	"write": `name: t
 traffic:
@@ -43,10 +43,11 @@ traffic:
 `,
 }
 
-// open lists the bytes of a copy whose bits nothing in a trace covers: only the FCS of the cable to the dumper does.
+// open returns the bytes of a mirror copy with bits that no checksum in the trace covers. Only the FCS of the dumper's
+// cable covers them.
 func open(frame []byte) []int {
 	const eth, v6 = 14, 40
-	covered := []int{0, 1, 2, 3, 4, 5} // the time
+	covered := []int{0, 1, 2, 3, 4, 5} // the timestamp
 	if frame[eth]>>4 == 6 {
 		const bth = eth + v6 + 8
 		return append(covered, eth, eth+1, eth+2, eth+3, bth+4) // traffic class, flow label; FECN and BECN
@@ -91,7 +92,7 @@ func TestABitThatIsFlippedInACopyIsNotHeldAgainstADevice(t *testing.T) {
 	}
 }
 
-// flipFacts runs a test and returns what is known of it, and its trace.
+// flipFacts runs a test and returns its facts and its trace.
 func flipFacts(t *testing.T, text string) (*facts, []byte) {
 	t.Helper()
 	test, err := config.Parse("t.yml", []byte(text), config.Options{})
@@ -111,7 +112,7 @@ func flipFacts(t *testing.T, text string) (*facts, []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.soundCables = false // as if a laboratory had run it
+	f.soundCables = false // as in a lab with cables
 	file, err := os.ReadFile(filepath.Join(out.Dir, traceFile))
 	if err != nil {
 		t.Fatal(err)
@@ -121,7 +122,7 @@ func flipFacts(t *testing.T, text string) (*facts, []byte) {
 
 type span struct{ from, to int }
 
-// frameOffsets returns where the frames are in a file.
+// frameOffsets returns the places of the frames in a file.
 func frameOffsets(t *testing.T, file []byte) (list []span) {
 	t.Helper()
 	err := bytesSource(file).ForEachFrame(context.Background(), func(f *trace.Frame) error {
@@ -154,7 +155,7 @@ func flipVerdict(t *testing.T, known *facts, file []byte) Verdict {
 	return judge(f.evidence(nil))
 }
 
-// TestADeviceWithWrongICRCsIsStillCaught: only one flipped bit can be a cable's, and none where nothing can flip it.
+// TestADeviceWithWrongICRCsIsStillCaught: only a single flipped bit is attributed to a cable, and only if there is one.
 func TestADeviceWithWrongICRCsIsStillCaught(t *testing.T) {
 	f, file := flipFacts(t, flipTests["write"])
 	at := frameOffsets(t, file)[3]

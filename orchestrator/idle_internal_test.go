@@ -11,12 +11,11 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// idleState is how many bytes of state a connection may take that has carried a few packets and is idle, in all
-// analyzers together.
+// idleState bounds the state of an idle connection that has carried a few packets, in bytes, over all analyzers.
 const idleState = 8 << 10
 
-// TestAnIdleConnectionTakesLittleMemory measures the heap with many connections that have carried a message each: of a
-// mirror trace, and of a single capture, which the observer follows, too.
+// TestAnIdleConnectionTakesLittleMemory measures the heap with many connections that have carried a message each, for a
+// mirror trace and for a single capture, whose observer keeps state, too.
 func TestAnIdleConnectionTakesLittleMemory(t *testing.T) {
 	for _, kind := range []trace.Kind{trace.KindMirror, trace.KindPlain} {
 		t.Run(kind.String(), func(t *testing.T) { testIdleConnections(t, kind) })
@@ -40,7 +39,7 @@ func testIdleConnections(t *testing.T, kind trace.Kind) {
 	}
 }
 
-// BenchmarkIdleConnection reports the bytes of state of an idle connection.
+// BenchmarkIdleConnection reports the bytes of state per idle connection.
 func BenchmarkIdleConnection(b *testing.B) {
 	for _, kind := range []trace.Kind{trace.KindMirror, trace.KindPlain} {
 		b.Run(kind.String(), func(b *testing.B) {
@@ -78,12 +77,12 @@ func measureIdleState(t testing.TB, kind trace.Kind, connections int, records fu
 	checked := trace.CheckedRecords(trace.Meta{Kind: kind, Connections: known}, all)
 	before := heap()
 	held := 0
-	set := []analyzers.Analyzer{atTheEnd(func() { held = heap() - before })} // before the others make their results
+	set := []analyzers.Analyzer{atTheEnd(func() { held = heap() - before })} // before the others build their results
 	set = append(append(set, captureAnalyzers(checked.Meta(), &trace.Settings{})...), newSummary(known))
 	if _, err := analyzers.Run(context.Background(), checked, set...); err != nil {
 		t.Fatal(err)
 	}
-	runtime.KeepAlive(all) // else the records that are no longer needed count as less state
+	runtime.KeepAlive(all) // otherwise freed records would reduce the measured state
 	return held / connections
 }
 
@@ -95,7 +94,7 @@ func heap() int {
 	return int(m.HeapAlloc)
 }
 
-// idleWrite is a WRITE of three packets and its ACK.
+// idleWrite returns a WRITE of three packets and its ACK.
 func idleWrite(connection int) []trace.Record {
 	flow := trace.NewFlowID(connection, false)
 	return []trace.Record{
@@ -107,7 +106,7 @@ func idleWrite(connection int) []trace.Record {
 	}
 }
 
-// idleRead is a READ of three packets.
+// idleRead returns a READ of three packets.
 func idleRead(connection int) []trace.Record {
 	flow := trace.NewFlowID(connection, false)
 	return []trace.Record{
@@ -120,7 +119,7 @@ func idleRead(connection int) []trace.Record {
 	}
 }
 
-// idleLoss is a WRITE whose second packet is lost, asked for and retransmitted.
+// idleLoss returns a WRITE whose second packet is lost, reported by a NAK and retransmitted.
 func idleLoss(connection int) []trace.Record {
 	flow := trace.NewFlowID(connection, false)
 	w := idleWrite(connection)
@@ -134,7 +133,7 @@ func idleLoss(connection int) []trace.Record {
 	}
 }
 
-// atTheEnd is an analyzer that acts when the trace has been read and the others still have their state.
+// atTheEnd is an analyzer that calls a function after the last packet, while the others still have their state.
 type atTheEnd func()
 
 func (f atTheEnd) Name() string             { return "at the end" }

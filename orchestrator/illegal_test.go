@@ -12,9 +12,9 @@ import (
 	"candela.dev/candela/runtimetest"
 )
 
-// Illegal transitions that no broken model takes, and why.
+// notByModels lists the illegal transitions that no broken model takes, with reasons.
 var notByModels = []struct{ transitions, reason string }{
-	// Nothing takes these: the machines are total, so their tables have them.
+	// Impossible transitions. The machines are total, so their tables have them.
 	{`responder: failed \+`, "behind a fatal NAK every response violates gbn.after-error, whatever else it is"},
 	{`requester: idle \+ (restart-beyond|round-gap) `, "idle is nothing unacknowledged, so there is nothing to go past"},
 	{
@@ -25,7 +25,7 @@ var notByModels = []struct{ transitions, reason string }{
 		"a NAK that is out names the expected PSN; a second one repeats it or names another"},
 	{`responder: rnr \+ nack-missing `,
 		"behind an RNR NAK everything is discarded, and no gap opens until the refused request passes"},
-	// Devices with two faults at once, or with one within the flight time of a NAK: TestTransitionsThatNoModelTakes in
+	// Devices with two faults at once, or with one within the flight time of a NAK. TestTransitionsThatNoModelTakes in
 	// analyzers/gbn has a trace of each.
 	{`requester: failed \+ (psn-skip|restart-acknowledged|round-gap) `, "a second fault while a fatal NAK is on its way"},
 	{`requester: (idle|resending) \+ psn-skip `, "the model skips PSNs inside messages that it sends for the first time"},
@@ -38,9 +38,8 @@ var notByModels = []struct{ transitions, reason string }{
 	{`responder: rnr \+ (nack-wrong-psn|read-out-of-order) `, "an RNR NAK in the middle of another fault"},
 }
 
-// TestEveryIllegalTransitionIsTakenBySomeBrokenNIC makes sure that no rule of gbn's machines is dead: the catalogue of
-// faults and a few tests beside it take every transition that is a violation, but for those that stand above with a
-// reason.
+// TestEveryIllegalTransitionIsTakenBySomeBrokenNIC checks that no rule of gbn's machines is dead: the fault catalogue
+// and a few more tests take every illegal transition, except those in notByModels.
 func TestEveryIllegalTransitionIsTakenBySomeBrokenNIC(t *testing.T) {
 	runtimetest.SkipRace(t)
 	taken := make(map[string]int64)
@@ -75,7 +74,7 @@ func TestEveryIllegalTransitionIsTakenBySomeBrokenNIC(t *testing.T) {
 	}
 }
 
-// illegal returns how often a test takes each illegal transition, whatever it expects.
+// illegal returns how often a test takes each illegal transition. It ignores the test's expectations.
 func illegal(t *testing.T, s *orchestrator.Scratch, file string) map[string]int64 {
 	t.Helper()
 	test, err := config.Load(file, orchestrator.Models())

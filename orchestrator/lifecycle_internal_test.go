@@ -14,7 +14,7 @@ import (
 	"candela.dev/candela/orchestrator/report"
 )
 
-// scripted is a test whose steps do what a case says.
+// scripted is a test whose steps are functions.
 type scripted struct {
 	*Cycle
 	do      map[string]func() error
@@ -123,7 +123,7 @@ func TestARunIsCleanedUpOnceAndWrittenWhateverHappens(t *testing.T) {
 	}
 }
 
-// TestARunInMemoryMakesNoDocuments: fuzzing runs ten thousand tests, and YAML and hash took a third of each.
+// TestARunInMemoryMakesNoDocuments: fuzzing makes 10,000 runs, and YAML and hashing took a third of each.
 func TestARunInMemoryMakesNoDocuments(t *testing.T) {
 	for name, place := range map[string]*memory{"in memory": {}, "on disk": nil} {
 		texts := 0

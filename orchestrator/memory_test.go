@@ -15,7 +15,7 @@ import (
 	"candela.dev/candela/testbeds/virtual"
 )
 
-// differentRuns are tests that leave different things behind in a switch.
+// differentRuns are tests that leave different state in a switch.
 var differentRuns = []string{
 	"name: drop\ntraffic:\n  message-size: 10240\n  data-pkt-events: [{qpn: 1, psn: 5, type: drop}]\n",
 	"name: many\nseed: 9\ntraffic:\n  num-connections: 5\n  bidirectional: true\n  rdma-verb: [read, send]\n  " +
@@ -41,8 +41,8 @@ func planned(t *testing.T, text string) *plan.Plan {
 	return p
 }
 
-// TestARunOnAUsedSwitchEqualsAFreshOneToTheByte runs each test after each other one: on a rack into a directory, from a
-// scratch in memory, and on a testbed of its own.
+// TestARunOnAUsedSwitchEqualsAFreshOneToTheByte runs each test after each other test: on a rack with a run directory,
+// in memory on a Scratch, and on its own testbed.
 func TestARunOnAUsedSwitchEqualsAFreshOneToTheByte(t *testing.T) {
 	var rack, other virtual.Rack
 	s := NewScratch(func(spec testbeds.Spec) (Testbed, error) { return other.Build(spec) })
@@ -64,7 +64,7 @@ func TestARunOnAUsedSwitchEqualsAFreshOneToTheByte(t *testing.T) {
 		p := planned(t, differentRuns[i*3%len(differentRuns)])
 		want, fresh := run(p, func(spec testbeds.Spec) (Testbed, error) { return virtual.New(spec) })
 		_, used := run(p, func(spec testbeds.Spec) (Testbed, error) { return rack.Build(spec) })
-		delete(fresh, "log.jsonl") // says whether the pipeline had to be pushed
+		delete(fresh, "log.jsonl") // logs whether the pipeline was pushed
 		delete(used, "log.jsonl")
 		if diff := cmp.Diff(fresh, used); diff != "" {
 			t.Fatalf("%s, run %d: (-fresh +used)\n%s", p.Test.Name, i+1, diff)

@@ -8,8 +8,8 @@ import (
 	"candela.dev/candela/orchestrator"
 )
 
-// TestEveryPositionIsRecoveredAcrossTheWrap loses each data packet of two ten-packet messages in turn, alone, twice,
-// and together with the first NAK or ACK that follows, while PSNs wrap in the middle of the first message.
+// TestEveryPositionIsRecoveredAcrossTheWrap loses each data packet of two ten-packet messages: once, twice, and with
+// the first NAK or ACK that follows. PSNs wrap within the first message.
 func TestEveryPositionIsRecoveredAcrossTheWrap(t *testing.T) {
 	const packets = 20
 	for _, verb := range []string{"write", "send", "read"} {
@@ -21,7 +21,7 @@ func TestEveryPositionIsRecoveredAcrossTheWrap(t *testing.T) {
 			{name: "with the first ACK", control: "    - {qpn: 1, packet: ack, nth: 1, type: drop}\n"},
 		} {
 			if verb == "read" && also.control != "" {
-				continue // READ has neither: a repeated request plays the NAK
+				continue // READ has neither: a repeated request replaces the NAK
 			}
 			t.Run(verb+" "+also.name, func(t *testing.T) {
 				t.Parallel()
@@ -60,8 +60,8 @@ traffic:
 	return text
 }
 
-// notRecovered returns what speaks against a complete recovery. Where a control packet is lost, too, the data event may
-// find no packet: after a lost ACK the second message starts in round 2.
+// notRecovered returns a problem that contradicts a complete recovery. If a control packet is lost, too, the data event
+// may hit no packet: after a lost ACK the second message starts in round 2.
 func notRecovered(o *orchestrator.Outcome, mustFire bool) string {
 	if problem := blamed(o); problem != "" {
 		return problem

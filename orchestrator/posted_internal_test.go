@@ -10,7 +10,7 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// wire makes records of one connection: request and answer say when they pass the switch, in ms.
+// wire builds records of one connection. Times at the switch are in ms.
 type wire struct{ records []trace.Record }
 
 func (w *wire) add(ms float64, flow trace.FlowID, op packet.Opcode, psn packet.PSN) *trace.Record {
@@ -26,8 +26,8 @@ func (w *wire) ack(ms float64, psn packet.PSN) *trace.Record {
 	return w.add(ms, 1, packet.Acknowledge, psn)
 }
 
-// TestTheOrderOfPacketsProvesAnEarlyTimeoutOfSoftware: T is 67 ms, and the last packet is retransmitted too early
-// for any bound of a host's delays, or it is not.
+// TestTheOrderOfPacketsProvesAnEarlyTimeoutOfSoftware: T is 67 ms. The last packet is retransmitted too early, with or
+// without a proof from the packet order.
 func TestTheOrderOfPacketsProvesAnEarlyTimeoutOfSoftware(t *testing.T) {
 	for name, tt := range map[string]struct {
 		depth  int

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// Runs of one name that go on at the same time: one may complete between another's look at the name and its claim of
-// it.
+// Concurrent runs of the same name: one may complete after another has checked the name and before it claims it.
 func TestRunsOfOneNameNeverMeetInOneDirectory(t *testing.T) {
 	t.Parallel()
 	const workers, each = 8, 40

@@ -12,12 +12,12 @@ import (
 	"candela.dev/candela/runtimetest"
 )
 
-// softwareScenarios is how many scenarios with software events `go test` tries; CANDELA_SCENARIOS asks for more.
+// softwareScenarios is the default number of scenarios with software events; CANDELA_SCENARIOS overrides it.
 const softwareScenarios = 60
 
-// TestUnbrokenNICIsNeverBlamedForWhatTheSwitchDelaysDuplicatesAndReorders does with the actions of software targets
-// what TestUnbrokenNICIsNeverBlamed does with losses: a late packet looks like a lost one to the receiver, and the
-// analyzers must know what it saw when.
+// TestUnbrokenNICIsNeverBlamedForWhatTheSwitchDelaysDuplicatesAndReorders is TestUnbrokenNICIsNeverBlamed with the
+// actions of software targets. A late packet looks like a lost one to the receiver, so the analyzers must know when it
+// arrived.
 func TestUnbrokenNICIsNeverBlamedForWhatTheSwitchDelaysDuplicatesAndReorders(t *testing.T) {
 	n, start := softwareScenarios, 0
 	if runtimetest.Race {
@@ -29,7 +29,7 @@ func TestUnbrokenNICIsNeverBlamedForWhatTheSwitchDelaysDuplicatesAndReorders(t *
 			t.Fatalf("CANDELA_SCENARIOS: %v", err)
 		}
 	}
-	if s := os.Getenv("CANDELA_SCENARIO"); s != "" { // one scenario again
+	if s := os.Getenv("CANDELA_SCENARIO"); s != "" { // run one scenario
 		var err error
 		if start, err = strconv.Atoi(s); err != nil {
 			t.Fatalf("CANDELA_SCENARIO: %v", err)
@@ -57,7 +57,7 @@ func TestUnbrokenNICIsNeverBlamedForWhatTheSwitchDelaysDuplicatesAndReorders(t *
 	}
 }
 
-// softwareScenario is the i-th scenario with half of its events replaced by those of software targets.
+// softwareScenario returns the i-th scenario with half of its events replaced by events of software targets.
 func softwareScenario(i uint64) string {
 	r := rand.New(rand.NewPCG(i, 0x50f7))
 	lines := strings.Split(detection.Scenario(i), "\n")

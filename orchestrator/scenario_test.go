@@ -20,11 +20,11 @@ import (
 	"candela.dev/candela/testbeds/virtual"
 )
 
-// scenarios is how many random scenarios `go test` tries; CANDELA_SCENARIOS asks for more.
+// scenarios is the default number of random scenarios; CANDELA_SCENARIOS overrides it.
 const scenarios = 150
 
 // TestUnbrokenNICIsNeverBlamed runs random traffic with random losses, marks and corruption of data and control packets
-// on the NIC model that follows the specification. Whatever happens, nothing may be said against it.
+// on the compliant NIC model. No analyzer may report a violation.
 func TestUnbrokenNICIsNeverBlamed(t *testing.T) {
 	n := scenarios
 	if runtimetest.Race {
@@ -37,7 +37,7 @@ func TestUnbrokenNICIsNeverBlamed(t *testing.T) {
 		}
 	}
 	start := 0
-	if s := os.Getenv("CANDELA_SCENARIO"); s != "" { // one scenario again
+	if s := os.Getenv("CANDELA_SCENARIO"); s != "" { // run one scenario
 		var err error
 		if start, err = strconv.Atoi(s); err != nil {
 			t.Fatalf("CANDELA_SCENARIO: %v", err)
@@ -61,7 +61,7 @@ func TestUnbrokenNICIsNeverBlamed(t *testing.T) {
 	}
 }
 
-// blamed returns what the outcome holds against the device, or "".
+// blamed returns the violations that the outcome attributes to the device; "" if none.
 func blamed(o *orchestrator.Outcome) string {
 	if o.Verdict.Exit != orchestrator.ExitPass && o.Verdict.Exit != orchestrator.ExitInvalid {
 		return fmt.Sprintf("exit %d: %v %v", o.Verdict.Exit, o.Verdict.Reasons, complaints(o))
@@ -89,11 +89,11 @@ func complaints(o *orchestrator.Outcome) []string {
 	return list
 }
 
-// distances are the propagation delays of both hosts' links.
+// distances seeds the propagation delays of both hosts' links.
 type distances uint64
 
-// apply draws them for every other scenario: up to 10 ms a side, so that packets cross in every way. The local ACK
-// timeout stays above the round trip; a shorter one would exhaust the retries of any NIC.
+// apply sets random delays of up to 10 ms per link in every other scenario, so that packets cross in all ways. The
+// local ACK timeout stays above the RTT; a shorter one would exhaust the retries of any NIC.
 func (d distances) apply(test *config.Test) {
 	if d%2 == 0 {
 		return

@@ -35,7 +35,7 @@ func parse(t testing.TB, text string) *config.Test {
 	return test
 }
 
-// BenchmarkScratchRun is a run of one message of ten packets with one loss: what candela fuzz does for each candidate.
+// BenchmarkScratchRun runs one message of ten packets with one loss, as candela fuzz does for each candidate.
 func BenchmarkScratchRun(b *testing.B) {
 	s, test := newScratch(b), parse(b, tenPackets)
 	b.ReportAllocs()
@@ -46,8 +46,8 @@ func BenchmarkScratchRun(b *testing.B) {
 	}
 }
 
-// TestAFailedRunCanBeJudgedAnew compares the second judgement with that of a run of its own, and makes sure that runs
-// in between don't touch what it is about.
+// TestAFailedRunCanBeJudgedAnew compares the second verdict with that of a separate run, and checks that runs in
+// between do not change the facts.
 func TestAFailedRunCanBeJudgedAnew(t *testing.T) {
 	const text = "name: exhausted\ntraffic:\n  message-size: 10240\n  max-retransmit-retry: 1\n" +
 		"  data-pkt-events: [{qpn: 1, psn: 5, iter: any, type: drop}, {qpn: 1, psn: 2, type: delay, delay-us: 30}]\n"

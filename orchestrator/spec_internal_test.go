@@ -18,7 +18,8 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// dispatched is all that leaves the orchestrator for the hosts, the dumpers and the injector, or why nothing does.
+// dispatched is all that the orchestrator sends to the hosts, the dumpers and the injector, or the error that prevents
+// it.
 type dispatched struct {
 	Spec    testbeds.Spec
 	Intents []injector.Intent
@@ -35,7 +36,7 @@ func dispatch(t *testing.T, test *config.Test) dispatched {
 	return dispatched{Spec: specOf(p), Intents: p.Intents, Snap: p.Snap}
 }
 
-// fullTest is a test in which everything that is optional is there, so that each field of it makes a difference.
+// fullTest returns a test with every optional part, so that each of its fields has an effect.
 func fullTest(t *testing.T, event trace.EventType, class packet.Class) *config.Test {
 	t.Helper()
 	test, err := config.Parse("full.yml", []byte(`name: full
@@ -64,7 +65,7 @@ injector: {snap-bytes: 256}
 	return test
 }
 
-// notDispatched are the fields of a test that no machine gets, with who uses them.
+// notDispatched lists the fields of a test that no machine gets, with their use.
 var notDispatched = map[string]string{
 	"Name":                                    "of the run directory",
 	"TestbedFile":                             "Testbed is what it names",
@@ -75,8 +76,8 @@ var notDispatched = map[string]string{
 	"Traffic.ControlEvents[0].Origin.Pattern": "for messages",
 }
 
-// judgedHere are the parts of a test that only the orchestrator uses: expectations, a paired run, what reports say
-// of the test, where it runs.
+// judgedHere lists the parts of a test that only the orchestrator uses: expectations, a paired run, metadata for
+// reports, and the testbed.
 var judgedHere = []string{"Expect", "Compare", "Metadata", "Point", "Testbed", "Testbeds"}
 
 func TestEveryFieldOfATestReachesSomeMachine(t *testing.T) {
@@ -98,9 +99,9 @@ func TestEveryFieldOfATestReachesSomeMachine(t *testing.T) {
 			leaf := leavesOf(t, test)[i]
 			switch leaf.Value.Interface().(type) {
 			case trace.EventType:
-				leaf.Value.SetUint(uint64(trace.EventECN)) // none of events
+				leaf.Value.SetUint(uint64(trace.EventECN)) // not used by events
 			case clock.Duration:
-				leaf.Value.SetInt(leaf.Value.Int() + int64(clock.Microsecond)) // what switches and hosts tell apart
+				leaf.Value.SetInt(leaf.Value.Int() + int64(clock.Microsecond)) // the resolution of switches and hosts
 			case config.Side:
 				leaf.Value.SetUint(1 - leaf.Value.Uint())
 			default:
@@ -126,7 +127,7 @@ func TestEveryFieldOfATestReachesSomeMachine(t *testing.T) {
 	}
 }
 
-// leavesOf walks all of a test but what the orchestrator judges by.
+// leavesOf returns all fields of a test except those in judgedHere.
 func leavesOf(t *testing.T, test *config.Test) (list []fieldtest.Leaf) {
 	v := reflect.ValueOf(test).Elem()
 	for i := range v.NumField() {
@@ -146,7 +147,7 @@ func pathsOf(t *testing.T, test *config.Test) (paths []string) {
 	return paths
 }
 
-// TestEveryVerbReachesTheHosts: a verb that is unknown to a conversion would become another.
+// TestEveryVerbReachesTheHosts: a conversion that lacks a verb would change it to another.
 func TestEveryVerbReachesTheHosts(t *testing.T) {
 	for verb := generator.VerbNone + 1; verb.String() != ""; verb++ {
 		if _, ok := generator.ParseVerb(verb.String()); !ok {

@@ -8,7 +8,7 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// TestWhatWasDeliveredIsNotSaidToBeMissing tells of packets that the injector changed, held or copied: two records
+// TestWhatWasDeliveredIsNotSaidToBeMissing covers packets that the injector changed, held or copied, with two records
 // each.
 func TestWhatWasDeliveredIsNotSaidToBeMissing(t *testing.T) {
 	for _, tt := range []struct {

@@ -8,8 +8,8 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// TestWhatALaterResponseShowsToBeMissingIsMissing has a NAK that is missing at the end of two captures: nothing
-// followed the gap, or an ACK did, which the responder would have sent after the NAK.
+// TestWhatALaterResponseShowsToBeMissingIsMissing has a NAK missing at the end of two captures: with nothing after the
+// gap, and with an ACK that the responder would have sent after the NAK.
 func TestWhatALaterResponseShowsToBeMissingIsMissing(t *testing.T) {
 	const end = 100_000
 	list := []trace.Record{

@@ -20,7 +20,7 @@ var (
 	hostB = netip.MustParseAddr("10.0.0.2")
 )
 
-// onWire returns a frame from host A to host B, or back.
+// onWire returns a frame from host A to host B, or in the other direction.
 func onWire(back bool, op packet.Opcode, qpn packet.QPN, psn packet.PSN, payload int,
 	change ...func(*packet.Packet)) []byte {
 	p := packet.Packet{
@@ -75,8 +75,8 @@ func analyze(t *testing.T, o orchestrator.AnalyzeOptions) *orchestrator.Outcome 
 	return outcome
 }
 
-// A capture of RoCE packets none of which a rule is about is no pass. The reason says what it holds, and what to
-// capture instead.
+// A capture of RoCE packets that no rule applies to does not pass. The reason lists its contents and what to capture
+// instead.
 func TestACaptureInWhichNothingIsJudgedIsInvalid(t *testing.T) {
 	repeat := func(n int, f func(i int) []byte) (frames [][]byte) {
 		for i := range n {
@@ -156,7 +156,7 @@ func TestACaptureInWhichNothingIsJudgedIsInvalid(t *testing.T) {
 	}
 }
 
-// One request more, and the same captures are judged.
+// With one more request the same captures are judged.
 func TestACaptureWithOneRequestIsJudged(t *testing.T) {
 	frames := [][]byte{onWire(false, packet.WriteOnly, 9, 3, 256), onWire(true, packet.Acknowledge, 7, 3, 0)}
 	if o := analyze(t, orchestrator.AnalyzeOptions{Trace: capture(t, "tap.pcap",
@@ -201,8 +201,8 @@ func TestACaptureWithoutRoCEIsAnInputError(t *testing.T) {
 	}
 }
 
-// Requests alone are judged by the rules about requests: correct ones pass with a note on what was not judged, wrong
-// ones fail.
+// Requests alone are judged by the rules on requests: correct ones pass with a note on the unjudged packets, wrong ones
+// fail.
 func TestRequestsAloneAreJudgedByWhatTheyShow(t *testing.T) {
 	writes := func(wrong int, change func(p *packet.Packet)) (frames [][]byte) {
 		for i := range 6 {

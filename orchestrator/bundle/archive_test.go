@@ -106,7 +106,7 @@ func TestHostileArchivesAreRefused(t *testing.T) {
 		many = append(many, member{name: "frames/" + strconv.Itoa(i), kind: tar.TypeDir})
 	}
 	huge := archive(t, run, member{name: "trace.pcap", data: "p"})
-	copy(huge[1024+124:], "77777777777\x00") // 8 GiB are announced
+	copy(huge[1024+124:], "77777777777\x00") // announces 8 GiB
 	fixChecksum(huge[1024:1536])
 	noise := make([]byte, 8192)
 	draw := rand.New(rand.NewPCG(1, 2))
@@ -115,7 +115,7 @@ func TestHostileArchivesAreRefused(t *testing.T) {
 	}
 	random := compressed(t, archive(t, run, member{name: "trace.pcap", data: string(noise)}), "gzip")
 	damaged := bytes.Clone(random)
-	damaged[len(damaged)-6] ^= 0x55 // of the checksum
+	damaged[len(damaged)-6] ^= 0x55 // in the checksum
 	for name, tt := range map[string]struct {
 		data []byte
 		want string
@@ -157,7 +157,7 @@ func TestHostileArchivesAreRefused(t *testing.T) {
 	}
 }
 
-// fixChecksum puts the right checksum into a header.
+// fixChecksum sets the correct checksum of a header.
 func fixChecksum(header []byte) {
 	copy(header[148:156], "        ")
 	sum := 0

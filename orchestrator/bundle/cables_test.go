@@ -7,7 +7,7 @@ import (
 	"candela.dev/candela/orchestrator"
 )
 
-// TestABundleCanHoldWhatHostsRecorded: without it a run of a live testbed would be judged by less than it was.
+// TestABundleCanHoldWhatHostsRecorded: without these files a live run would be rejudged without its cable check.
 func TestABundleCanHoldWhatHostsRecorded(t *testing.T) {
 	for _, name := range orchestrator.CableFiles() {
 		if !slices.Contains(memberNames(), name) {

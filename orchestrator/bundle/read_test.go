@@ -132,7 +132,7 @@ func TestHostileBundlesAreRefused(t *testing.T) {
 
 func TestATruncatedBundleIsRefusedWhereverItEnds(t *testing.T) {
 	data := archive(t, manifest(t, nil), member{name: configName, data: "c"}, member{name: "testbed.yml", data: "t"})
-	for n := range len(data) - 1024 - 512 + 1 { // the end of the archive is two empty blocks
+	for n := range len(data) - 1024 - 512 + 1 { // the archive ends with two empty blocks
 		if _, err := Read(bytes.NewReader(data[:n]), io.Discard); err == nil {
 			t.Fatalf("the first %d of %d bytes are accepted", n, len(data))
 		}
@@ -148,8 +148,8 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) { holdsWhatItSays(t, data) })
 }
 
-// FuzzReadMembers gives the reader archives whose blocks are sound, with an arbitrary manifest and members: nearly all
-// that is drawn gets past the archive's own checksums, which FuzzRead seldom does.
+// FuzzReadMembers gives the reader valid archives with an arbitrary manifest and members. Nearly all inputs pass the
+// archive's own checksums, which inputs of FuzzRead seldom do.
 func FuzzReadMembers(f *testing.F) {
 	f.Add(manifest(f, nil).data, configName, "c", "testbed.yml", "t")
 	f.Add(manifest(f, func(m *Manifest) { m.Files[2].Stored = true }).data, configName, "c", traceName, "p")
@@ -173,7 +173,7 @@ func FuzzReadMembers(f *testing.F) {
 	})
 }
 
-// holdsWhatItSays reads an archive: an error, or a bundle that agrees with its manifest.
+// holdsWhatItSays requires an error, or a bundle that agrees with its manifest.
 func holdsWhatItSays(t *testing.T, data []byte) {
 	b, err := Read(bytes.NewReader(data), io.Discard)
 	if err != nil {

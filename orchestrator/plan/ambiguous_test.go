@@ -11,7 +11,7 @@ import (
 	"candela.dev/candela/orchestrator/plan"
 )
 
-// firstTests are the spellings of one wish: a READ of 64 KB on 4 connections loses responses 3 and 7 and the
+// firstTests spell one test in several ways: a READ of 64 KB on 4 connections loses responses 3 and 7 and the
 // retransmission of 3, and every tenth response is marked.
 var firstTests = map[string]string{
 	"block": `name: x
@@ -58,7 +58,7 @@ func refusal(t *testing.T, text string) error {
 
 var correctedLine = regexp.MustCompile(`(?m)^ +([0-9]+) ([+ ]) (.*)$`)
 
-// correct applies the lines that an error prints to the text, as its reader would.
+// correct applies the lines of an error to the text, as a user would.
 func correct(t *testing.T, text string, err error) string {
 	t.Helper()
 	lines := strings.Split(text, "\n")

@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// intents describes the intents of p without their places, one a line.
+// intents describes the intents of p without their places, one per line.
 func intents(p *plan.Plan) []string {
 	var lines []string
 	for _, in := range p.Intents {
@@ -128,7 +128,7 @@ func TestTimesFollowFromTheTimeoutExponent(t *testing.T) {
 		{"{min-retransmit-timeout: 14}", "60000", 67108864 * clock.Nanosecond, 134217728 * clock.Nanosecond},
 		{"{min-retransmit-timeout: 31}", "60000", 8796093022208 * clock.Nanosecond, 60 * clock.Second},
 		{"{}", "5", 67108864 * clock.Nanosecond, 5 * clock.Millisecond},
-		// What the switch holds longest arrives before the wire counts as quiet.
+		// A packet held by the switch must arrive before the quiet time ends.
 		{"{min-retransmit-timeout: 0, data-pkt-events: [{qpn: 1, psn: 1, type: delay, delay-us: 300000}, {qpn: 1, psn: 2, " +
 			"type: delay, delay-us: 7}]}", "60000",
 			0, 310 * clock.Millisecond},
@@ -262,7 +262,7 @@ func TestWarningsNameWhatTimingDecidesAndWhatNeverComes(t *testing.T) {
 	}
 }
 
-// Every data packet of every plan can be named, once, and its intent lies in the space where the packet travels.
+// Every data packet of every plan has exactly one name, and its intent is in the PSN space of the packet.
 func TestEveryDataPacketHasExactlyOneName(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		verbs := rapid.SliceOfN(rapid.SampledFrom([]string{"write", "send-imm", "read", "fetch-add"}), 1, 4).Draw(t, "verbs")

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// named lists which packets the intents of p name: "qpn psn/iter".
+// named lists the packets of p's intents as "qpn:psn/iter".
 func named(p *plan.Plan) string {
 	var words []string
 	for _, in := range p.Intents {
@@ -80,7 +80,7 @@ func TestAPatternWarnsOnceAndCountsTheRest(t *testing.T) {
 	}
 }
 
-// A pattern and the single events that it stands for are one test: they hash alike.
+// A pattern and the equivalent single events are the same test: their hashes are equal.
 func TestPatternsAndWhatTheyStandForAreTheSameTest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		first := rapid.IntRange(1, 20).Draw(t, "first")

@@ -76,7 +76,7 @@ func TestExplainSaysWhatEveryExampleDoes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p, err := plan.New(tests[len(tests)-1]) // of a sweep the last point
+			p, err := plan.New(tests[len(tests)-1]) // the last point of a sweep
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -39,7 +39,7 @@ func TestACommandOfSeveralLinesIsOneCommandToAShell(t *testing.T) {
 	}
 }
 
-// written is a command as a report of that width prints it, without its label.
+// written returns a command as printed in a report of that width, without its label.
 func written(command string, width int) string {
 	var b strings.Builder
 	p := newPrinter(&b, TextOptions{Width: width})

@@ -110,7 +110,7 @@ func metric(name string, connection int, values ...int64) analyzers.Metric {
 	return d.Metric()
 }
 
-// resendPoints is a go-back-N recovery: psn 5 lost, NAK, resent from 5, lost again, timeout, resent.
+// resendPoints is a go-back-N recovery: psn 5 lost, NAK, retransmission from 5, lost again, timeout, retransmission.
 func resendPoints() []Point {
 	var ps []Point
 	id, at, iter := uint64(1), int64(5_000), int64(1)

@@ -8,7 +8,7 @@ import (
 	"candela.dev/candela/analyzers"
 )
 
-// sixtyFour is a run in which 64 queue pairs have one bug, and two of them another one.
+// sixtyFour is a run in which 64 queue pairs have one bug, and two of them a second one.
 func sixtyFour() *Report {
 	r := &Report{Name: "many queue pairs", Verdict: analyzers.Fail, Packets: 6400, PacketIDs: "mirror"}
 	add := func(c int, rule, cause, headline, message string) {

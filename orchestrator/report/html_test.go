@@ -27,7 +27,7 @@ func TestHTMLMatchesGoldenFiles(t *testing.T) {
 
 func TestHTMLNeedsNothingElse(t *testing.T) {
 	for name, r := range fixtures() {
-		page := strings.ReplaceAll(html(t, r), `href="#`, "") // a place on the page itself
+		page := strings.ReplaceAll(html(t, r), `href="#`, "") // an anchor on the same page
 		for _, forbidden := range []string{"<script", "http://", "https://", "src=", "href=", "url(", "@import", "ZgotmplZ"} {
 			if strings.Contains(page, forbidden) {
 				t.Errorf("%s: the page contains %q", name, forbidden)

@@ -30,7 +30,7 @@ func twoConnections(t *testing.T) *trace.Connections {
 	return c
 }
 
-// scene makes records one after the other, 100 ns apart.
+// scene builds records 100 ns apart.
 type scene []trace.Record
 
 func (s *scene) add(flow trace.FlowID, op packet.Opcode, psn packet.PSN, change ...func(*trace.Record)) {
@@ -47,8 +47,8 @@ func (s *scene) add(flow trace.FlowID, op packet.Opcode, psn packet.PSN, change 
 func dropped(r *trace.Record) { r.Event = trace.EventDrop }
 func nak(r *trace.Record)     { r.Syndrome = packet.SyndromeNakSequence }
 
-// recovery is ten WRITE packets on connection 1 of which psn 5 is lost, NAK and resend, with a READ of three packets
-// across the PSN wrap on connection 2 between them.
+// recovery is ten WRITE packets on connection 1: psn 5 is lost, reported by a NAK and retransmitted. In between,
+// connection 2 has a READ of three packets across the PSN wrap.
 func recovery() scene {
 	var s scene
 	for psn := range packet.PSN(10) {

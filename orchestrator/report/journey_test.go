@@ -8,7 +8,7 @@ import (
 	"candela.dev/candela/analyzers"
 )
 
-// travelled is a finding of a test of a switch with its packets.
+// travelled is a report of a switch test with the packets of a finding.
 func travelled() *Report {
 	r := &Report{Name: "incast", Verdict: analyzers.Fail, PacketIDs: "packet", Tables: []Table{{Title: "Flows",
 		Columns: []Column{{Head: "flow"}}, Rows: []Row{{Cells: []string{"1"}}}}}}

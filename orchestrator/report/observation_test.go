@@ -8,7 +8,7 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// TestNotesThatTablesSayStandOnceOnThePage and the others stay.
+// TestNotesThatTablesSayStandOnceOnThePage checks that notes shown in tables are not repeated and other notes stay.
 func TestNotesThatTablesSayStandOnceOnThePage(t *testing.T) {
 	page := html(t, twoCaptures())
 	if strings.Contains(page, "said by the tables") || !strings.Contains(page, "40 of 80 frames are second sights") {
@@ -21,7 +21,7 @@ func TestNotesThatTablesSayStandOnceOnThePage(t *testing.T) {
 	}
 }
 
-// pair makes a trace of two taps: each packet is seen twice.
+// pair returns a trace of two taps, with two records of each packet.
 func pair(t *testing.T, packets int) *trace.Checked {
 	t.Helper()
 	known := twoConnections(t)
@@ -61,7 +61,7 @@ func TestALadderOfTwoTapsShowsEachPacketOnce(t *testing.T) {
 	}
 }
 
-// TestAPageStaysSmallWhateverTheTrace: a browser opens it.
+// TestAPageStaysSmallWhateverTheTrace: a browser must be able to open the page.
 func TestAPageStaysSmallWhateverTheTrace(t *testing.T) {
 	size := func(packets int) int {
 		r := twoCaptures()

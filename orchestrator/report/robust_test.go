@@ -17,7 +17,7 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// anyReport draws reports that no run of ours makes: what a damaged or forged bundle may hold.
+// anyReport draws reports that no run makes, as in a damaged or forged bundle.
 func anyReport(t *rapid.T) *Report {
 	text := rapid.OneOf(rapid.String(),
 		rapid.SampledFrom([]string{"", "\x1b[31m", "a\nb", "<b>&\"'", "\xff\xfe", "\u202e", "{{.}}"}))

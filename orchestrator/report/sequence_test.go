@@ -49,7 +49,7 @@ func TestACitationNamesItsDocument(t *testing.T) {
 }
 
 func TestLabelsOfSilencesDoNotOverlap(t *testing.T) {
-	// Three waits of milliseconds between four packets: each is cut down to a width less than that of its label.
+	// Three waits of milliseconds between four packets: each is cut to less than the width of its label.
 	a := newTimeAxis([]Point{{TimeNS: 0}, {TimeNS: 10}, {TimeNS: 123456789}, {TimeNS: 250_000_000}, {TimeNS: 250_000_020}})
 	views := a.breakViews()
 	if len(views) < 2 {

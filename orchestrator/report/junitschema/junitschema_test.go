@@ -7,7 +7,7 @@ import (
 
 const suite = `<testsuite name="s" tests="1" failures="0" errors="0" skipped="0">`
 
-// within is a document of one suite that holds what is given.
+// within returns a document of one suite with the given content.
 func within(inside string) string {
 	return `<testsuites>` + suite + inside + `</testsuite></testsuites>`
 }

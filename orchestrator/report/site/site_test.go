@@ -25,7 +25,7 @@ func example(name string, v analyzers.Verdict) *report.Report {
 	return r
 }
 
-// keep writes the report of a run directory.
+// keep writes report.json into a run directory.
 func keep(t *testing.T, dir string, r *report.Report) {
 	t.Helper()
 	var b strings.Builder
@@ -67,7 +67,8 @@ func tree(t *testing.T, dir string) map[string]string {
 	return files
 }
 
-// runs makes a directory with two runs, a sweep of two points of which one is missing, an aborted run and an old one.
+// runs makes a directory with two runs, a sweep of two points (one missing), an aborted run and a run of an older
+// version.
 func runs(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

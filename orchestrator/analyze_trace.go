@@ -42,12 +42,12 @@ type AnalyzeOptions struct {
 	SameClock   bool        // one clock stamped both captures
 	Complete    bool        // the captures hold every frame that was sent, or that passed a tap whose place is given
 	MTU         int         // path MTU of inferred connections; 0: inferred from packets and connection managers
-	// Settings apply to connections that neither a document nor a connection manager describes.
+	// Settings apply where neither a document nor a connection manager gives the value.
 	Settings    trace.Settings
 	KeepPartial bool     // a partial last record of a plain capture is a note
 	Waivers     *Waivers // of known violations, for run directories; nil: none
 	Strict      bool
-	Workers     int  // connections analysed in parallel; the result does not depend on it; 0: one
+	Workers     int  // parallel workers, each for some of the connections; without effect on the result; 0: one
 	Plots       bool // Report gets the data of the HTML page, too
 	Version     string
 	Command     string         // command line, for the commands that a report suggests

@@ -17,7 +17,7 @@ import (
 )
 
 // A CabledTestbed has cables that are plugged by hand. A verdict on a device requires that they match the description
-// and lose no frames.
+// and neither lose nor damage frames.
 type CabledTestbed interface {
 	Testbed
 	// CheckCabling probes every cable before any traffic and returns the differences from the description. received

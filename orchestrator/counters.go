@@ -29,7 +29,7 @@ type Counters struct {
 	HostDelays []testbeds.HostDelay `json:"host_delays,omitempty"`
 }
 
-// hostDelayNS returns the longest time that any host held frames, in ns; 0: not measured for both hosts.
+// hostDelayNS bounds the time that any host held frames, in ns; 0: not measured for both hosts.
 func (c *Counters) hostDelayNS() (bound int64) {
 	if c == nil || len(c.HostDelays) < 2 {
 		return 0
@@ -64,7 +64,7 @@ func newCounters(p *plan.Plan, before, after []testbeds.HostCounters, sw injecto
 	return doc
 }
 
-// lacks reports whether the device of a side declares to have no notification point or no reaction point.
+// lacks reports whether the device of a side declares no notification point, and whether it declares no reaction point.
 func (c *Counters) lacks(side config.Side) (noNP, noRP bool) {
 	if c == nil || int(side) >= len(c.Hosts) {
 		return false, false

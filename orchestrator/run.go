@@ -129,13 +129,13 @@ type facts struct {
 	checked     *trace.Checked // nil without integrity
 	summary     *Summary
 	analysis    *analyzers.Analysis
-	workers     int                  // analyzers at a time; 0: one
+	workers     int                  // parallel workers, each for some of the connections; 0: one
 	follow      trace.EventType      // that analyzer trim follows; EventNone: trims
 	losses      func() []trim.Packet // packets that trim followed; nil before the analysis
 	comparison  *Comparison          // with a paired run; nil: none
 
 	miscabled     []string         // differences from the described cabling; the run ended there
-	cables        []testbeds.Cable // by side; none: the testbed counts no frames
+	cables        []testbeds.Cable // by side; none: the testbed records no frames
 	trustedCables []string         // unverified cables, each with the reason
 	soundCables   bool             // the testbed is in this process: only the injector damages frames
 

@@ -19,7 +19,7 @@ type story struct {
 	place   int64 // relative PSN
 	arrived bool  // the receiver got the packet although the injector held, moved or changed it
 
-	answer    string // the packet that reported the loss to the sender: "nak psn 5 #16"
+	answer    string // the packet that informed the sender: "nak psn 5 #16"
 	answerNS  int64
 	resentID  uint64
 	resentNS  int64

@@ -88,8 +88,8 @@ func newComparedTaps(first, second int, checked *trace.Checked, pair *trace.Pair
 	return c
 }
 
-// compare orders pairs by evidence: first captures that missed nothing and whose places the packets show, then those
-// with the longest transit, because they bound most of the path.
+// compare orders pairs by evidence: places that agree with the packets, fewest assumed and missed packets, most events,
+// and longest transit, which bounds most of the path.
 func (c *comparedTaps) compare(other *comparedTaps) int {
 	rank := func(agreed bool) int {
 		if agreed {

@@ -170,7 +170,7 @@ func TestACaptureWithOneRequestIsJudged(t *testing.T) {
 	}
 }
 
-// More flows than an inference follows are not left out in silence.
+// A capture with more flows than inference follows is invalid; flows are not dropped silently.
 func TestACaptureOfTooManyFlowsIsInvalid(t *testing.T) {
 	var frames [][]byte
 	for i := range 8193 {

@@ -70,7 +70,7 @@ func OpenArchive(path string) (*Archive, error) {
 // inflate makes a read the decompressed file, and reports whether that is a tar archive.
 func (a *Archive) inflate(file io.Reader) (bool, error) {
 	b := bufio.NewReader(file)
-	// Peek of a shorter file fails; its bytes match no magic number or a shorter one.
+	// The error is ignored: a file with fewer bytes is not zstd.
 	start, _ := b.Peek(len(magicZstd))
 	compressed := true
 	switch {

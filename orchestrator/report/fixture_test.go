@@ -38,8 +38,7 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
-// fixtures are reports as runs make them, by the name of their golden files.
-// broken is a run of which a component failed.
+// broken is the report of a run with a failed component.
 func broken() *Report {
 	return &Report{
 		Name: "drop", Verdict: analyzers.Invalid, Broken: true, Seed: 1, Testbed: "lab-1",
@@ -47,6 +46,7 @@ func broken() *Report {
 	}
 }
 
+// fixtures returns reports as runs make them, by the name of their golden files.
 func fixtures() map[string]*Report {
 	return map[string]*Report{
 		"pass":      passing(),
@@ -293,8 +293,7 @@ func excused() *Report {
 	return r
 }
 
-// hostile has in every text what must not reach a terminal, an XML parser or a browser as it is.
-// twoCaptures is what comparing captures before and after a switch gives.
+// twoCaptures is the report of captures before and after a switch.
 func twoCaptures() *Report {
 	r := warningsOnly()
 	r.Name, r.Observation = "before.pcap", &Observation{
@@ -312,6 +311,7 @@ func twoCaptures() *Report {
 	return r
 }
 
+// hostile returns a report whose texts must be escaped for a terminal, an XML parser and a browser.
 func hostile() *Report {
 	const evil = "\x1b[2J\x00</script><script>alert(1)</script>\"'&]]>\u202e\ufffe\xff\r\nINVALID"
 	r := failing()

@@ -87,7 +87,6 @@ func (f *facts) eventCondition() trace.Condition {
 	return cond
 }
 
-// analyse feeds the trace to every analyzer if it is complete.
 func (f *facts) analyse(ctx context.Context) (err error) {
 	if f.checked == nil {
 		return nil

@@ -97,7 +97,6 @@ func Analyze(ctx context.Context, o AnalyzeOptions) (*Outcome, error) {
 	return outcome, err
 }
 
-// analyzeRun analyses a run directory again.
 func analyzeRun(ctx context.Context, o AnalyzeOptions) (*Outcome, error) {
 	if o.Second != "" || o.Connections != "" {
 		return nil, inputError{fmt.Errorf("%s is a run directory, which knows its connections and events: analyse it "+
@@ -141,7 +140,6 @@ func traceError(err error) error {
 	return err
 }
 
-// loadFacts reads the documents of a run directory.
 func loadFacts(o AnalyzeOptions) (*facts, error) {
 	dir := o.Trace
 	if err := checkRunDir(dir); err != nil {
@@ -272,7 +270,6 @@ func (e wrongConnections) Error() string {
 
 func (e wrongConnections) Unwrap() error { return e.cause }
 
-// traceOptions returns the options for reading the captures.
 func (o *AnalyzeOptions) traceOptions() (trace.Options, error) {
 	options := trace.Options{
 		Format: o.Format, KeepTruncated: o.KeepPartial, Placement: o.Placement, Ordered: o.Ordered, SameClock: o.SameClock,
@@ -289,7 +286,6 @@ func (o *AnalyzeOptions) traceOptions() (trace.Options, error) {
 	return options, nil
 }
 
-// analyzeCapture analyses one capture, or two captures around the injector.
 func analyzeCapture(ctx context.Context, o AnalyzeOptions, src, second trace.Source) (*Outcome, error) {
 	options, err := o.traceOptions()
 	if err != nil {
@@ -337,7 +333,6 @@ func checkCapture(ctx context.Context, src, second trace.Source, options trace.O
 	return checked, nil, integrity, err
 }
 
-// pairNotes summarises the differences between two captures.
 func pairNotes(p *trace.PairReport) []string {
 	if p == nil {
 		return nil
@@ -454,7 +449,6 @@ func causeIncomplete(rule, message string) cause.Cause {
 	return cause.Of(rule, "not-held", "The trace is not complete: %v.", cause.Name(strings.TrimSuffix(message, ".")))
 }
 
-// causeUnjudged is the cause for a capture that no rule applies to.
 func causeUnjudged(reason string) cause.Cause {
 	return cause.Of(unjudgedRule, "nothing-judged", "No rule is about this capture: %v.",
 		cause.Name(strings.TrimPrefix(reason, "nothing was judged: ")))

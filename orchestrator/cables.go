@@ -64,7 +64,6 @@ func (r *run) checkDelivery(ctx context.Context) error {
 	return r.stopIfMiscabled(bed.CheckDelivery(ctx))
 }
 
-// stopIfMiscabled ends the run if there are cabling problems.
 func (r *run) stopIfMiscabled(problems []string, err error) error {
 	if r.miscabled = problems; err == nil && len(problems) > 0 {
 		return errStop

@@ -60,7 +60,6 @@ func OneCapture(ctx context.Context, paths []string) (bool, error) {
 	return one, err
 }
 
-// spool copies in to a temporary file.
 func spool(ctx context.Context, in io.Reader) (src trace.Source, release func() error, err error) {
 	file, err := os.CreateTemp("", "candela-stdin-*")
 	if err != nil {

@@ -134,7 +134,6 @@ func (c *Counters) discardCondition() trace.Condition {
 	return cond
 }
 
-// unmetCounters checks the test's bounds on single counters.
 func unmetCounters(e *config.CountersExpect, doc *Counters) []string {
 	var unmet []string
 	for i, wants := range [][]config.CounterExpect{e.Requester, e.Responder} {

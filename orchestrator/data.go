@@ -62,7 +62,6 @@ func hasAtomics(connection int, known *trace.Connections) bool {
 	})
 }
 
-// receiverOf returns the side that packets of a flow go to.
 func receiverOf(flow trace.FlowID) generator.Side {
 	if flow.Reverse() {
 		return generator.Requester

@@ -79,7 +79,6 @@ func (r *facts) lossReport() []string {
 	return lines
 }
 
-// eventName returns the place of an event in the configuration and its action.
 func (r *facts) eventName(i int) string {
 	in := &r.plan.Intents[i]
 	return fmt.Sprintf("%s (%s %s)", eventPath(in), in.Action.Type, in)
@@ -117,7 +116,6 @@ func (r *facts) whyUnfired(in *injector.Intent) string {
 	return fmt.Sprintf("psn %d passed %d times, at iter %s; %s", in.RelPSN, s.count, joinInts(s.iters), seen)
 }
 
-// passed returns how many packets of the intent's class its flow carried.
 func (r *facts) passed(in *injector.Intent) int64 {
 	return r.summary.Flows[in.Flow].Classes[in.Class]
 }

@@ -141,7 +141,6 @@ func bytesSource(file []byte) trace.Source {
 		Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(file)), nil }}
 }
 
-// flipVerdict judges a trace.
 func flipVerdict(t *testing.T, known *facts, file []byte) Verdict {
 	t.Helper()
 	f := *known

@@ -14,7 +14,6 @@ import (
 	"candela.dev/candela/orchestrator/report"
 )
 
-// scripted is a test whose steps are functions.
 type scripted struct {
 	*Cycle
 	do      map[string]func() error

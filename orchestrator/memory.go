@@ -69,7 +69,6 @@ func (m *memory) part(name string) {
 	m.files[name] = next
 }
 
-// contents reads a capture of a memory.
 type contents struct {
 	*bytes.Reader
 	f *capture

@@ -10,7 +10,6 @@ import (
 	"strings"
 )
 
-// notARun is the error for a path that is not a run directory.
 type notARun struct {
 	dir   string
 	cause error

@@ -58,7 +58,6 @@ type postings struct {
 	proofs    map[uint64]string
 }
 
-// posting is the state of the requests of one flow.
 type posting struct {
 	started  bool
 	highest  packet.PSN // of requests

@@ -15,7 +15,6 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// report builds the report of the run.
 func (r *facts) report(v Verdict) *report.Report {
 	t := r.plan.Test
 	rep := &report.Report{
@@ -143,7 +142,6 @@ func oneWay(t generator.Traffic) string {
 	return fmt.Sprintf("%s %d × %d B, mtu %d", strings.Join(verbs, "/"), t.Messages, t.MessageSize, t.MTU)
 }
 
-// next lists commands that inspect the run in dir or repeat it.
 func (r *facts) next(dir string) []string {
 	show := r.command + " trace show " + report.ShellWord(dir) + around(r.analysis)
 	var list []string

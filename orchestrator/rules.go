@@ -50,7 +50,6 @@ func Causes() []cause.Cause {
 		counters.Causes(), decision.Causes(), forwarding.Causes(), ndp.Causes(), sai.Causes(), tcp.Causes())
 }
 
-// causesOf returns the causes of a rule.
 func causesOf(rule string) []cause.Cause {
 	return slices.DeleteFunc(Causes(), func(c cause.Cause) bool { return c.Rule != rule })
 }
@@ -86,7 +85,6 @@ italics. Findings that a report leaves out are counted by a note whose cause is 
 	return b.Flush()
 }
 
-// writeRules writes the rules of an analyzer and its causes.
 func writeRules(b *bufio.Writer, analyzer string, rules []analyzers.Rule) {
 	fmt.Fprintf(b, "\n## %s\n\n| rule | severity | clause | a conforming implementation |\n|---|---|---|---|\n", analyzer)
 	for _, r := range rules {
@@ -104,7 +102,6 @@ func writeRules(b *bufio.Writer, analyzer string, rules []analyzers.Rule) {
 	}
 }
 
-// cell escapes text for a cell of a Markdown table.
 func cell(text string) string {
 	return strings.NewReplacer("|", "\\|", "\n", " ").Replace(text)
 }

@@ -197,7 +197,6 @@ func (r *run) Collect() []Step {
 
 func (r *run) Judge() []Step { return []Step{{stepCheck, r.check}, {stepAnalyse, r.analyse}} }
 
-// buildTestbed writes config.yml and testbed.yml and builds the testbed.
 func (r *run) buildTestbed(context.Context) (err error) {
 	t := r.plan.Test
 	if err := errors.Join(

@@ -131,5 +131,4 @@ func runScenario(t *testing.T, text string, far distances) *orchestrator.Outcome
 	return outcome
 }
 
-// scenario returns the text of a random test.
 func scenario(i uint64) string { return detection.Scenario(i) }

@@ -9,7 +9,6 @@ import (
 	"candela.dev/candela/testbeds"
 )
 
-// specOf translates p to a testbed specification.
 func specOf(p *plan.Plan) testbeds.Spec {
 	t, bed := p.Test, p.Test.Testbed
 	spec := testbeds.Spec{

@@ -26,7 +26,6 @@ type story struct {
 	resentHit trace.EventType // event that hit the retransmission
 }
 
-// lost reports whether the touched packet must be retransmitted.
 func (s *story) lost() bool { return !s.arrived && !s.touched.Delivered() }
 
 // open reports whether the story has not ended.

@@ -15,7 +15,6 @@ import (
 	"candela.dev/candela/orchestrator/report"
 )
 
-// sweepFile is the result of a sweep, in its directory.
 const sweepFile = "sweep.json"
 
 // SweepSchema names the format of sweep.json.

@@ -68,7 +68,6 @@ func analyzeTaps(ctx context.Context, o AnalyzeOptions) (_ *Outcome, err error) 
 	return analyzeCapture(ctx, o, sources[best.first], sources[best.second])
 }
 
-// comparedTaps summarises the comparison of a pair of captures.
 type comparedTaps struct {
 	first, second           int
 	agreed                  bool
@@ -88,8 +87,8 @@ func newComparedTaps(first, second int, checked *trace.Checked, pair *trace.Pair
 	return c
 }
 
-// compare orders pairs by evidence: places that agree with the packets, fewest assumed and missed packets, most events,
-// and longest transit, which bounds most of the path.
+// compare orders pairs by evidence: complete captures first, then fewest directions with assumed places, fewest missed
+// packets, most events, and longest transit, which bounds most of the path.
 func (c *comparedTaps) compare(other *comparedTaps) int {
 	rank := func(agreed bool) int {
 		if agreed {

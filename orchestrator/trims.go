@@ -189,7 +189,6 @@ func (f *facts) followed() []trim.Packet {
 	return f.losses()
 }
 
-// trimReport returns the trimmed packets for the report.
 func (f *facts) trimReport() (list []report.Trim) {
 	for i, p := range f.followed() {
 		t := report.Trim{ID: p.ID, Connection: p.Connection, PSN: p.PSN, Response: p.Response, Size: p.Size, TimeNS: p.TimeNS,

@@ -64,7 +64,6 @@ const (
 	parts
 )
 
-// partNames are the singular and plural names.
 var partNames = [parts][2]string{
 	partResponse:  {"response", "responses"},
 	partCNP:       {"CNP", "CNPs"},

@@ -25,7 +25,6 @@ type Verdict struct {
 	Reasons []string          `json:"reasons,omitempty"` // most important first; empty for a pass
 }
 
-// evidence holds the inputs of a verdict.
 type evidence struct {
 	infrastructure error    // a component failed
 	integrity      []string // conditions that don't hold

@@ -40,7 +40,6 @@ func compressed(t *testing.T, data []byte, how string) []byte {
 	return b.Bytes()
 }
 
-// unpacked unpacks an archive into a new directory.
 func unpacked(t *testing.T, data []byte) (dir string, u *Unpacked, err error) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "archive")
@@ -157,7 +156,6 @@ func TestHostileArchivesAreRefused(t *testing.T) {
 	}
 }
 
-// fixChecksum sets the correct checksum of a header.
 func fixChecksum(header []byte) {
 	copy(header[148:156], "        ")
 	sum := 0

@@ -180,7 +180,6 @@ func openMember(run *orchestrator.OpenedRun, name string) (io.ReadCloser, error)
 	return io.NopCloser(&b), err
 }
 
-// check validates a manifest.
 func (m *Manifest) check() error {
 	if m.Schema != Schema {
 		return invalid("manifest has schema %q, want %s", m.Schema, Schema)

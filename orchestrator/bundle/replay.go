@@ -135,7 +135,6 @@ func (b *Bundle) compare(r *Replayed) (err error) {
 	return err
 }
 
-// explain compares the original with the replay.
 func (b *Bundle) explain(run *orchestrator.OpenedRun) (*diff.Report, error) {
 	m := &b.Manifest
 	doc := orchestrator.RunDocument{

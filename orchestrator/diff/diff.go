@@ -217,7 +217,6 @@ func Compare(a, b *Run) *Report {
 	return r
 }
 
-// verdict returns the verdict and its reasons for comparison.
 func verdict(r *Run) map[string]string {
 	v := map[string]string{"verdict": string(r.Document.Verdict.Verdict)}
 	for i, reason := range r.Document.Reasons {

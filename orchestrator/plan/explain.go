@@ -82,7 +82,6 @@ func psnText(psns [2]*packet.PSN) string {
 	return text(psns[config.Requester])
 }
 
-// explainSchedules prints each distinct schedule once.
 func (p *Plan) explainSchedules(b *strings.Builder) {
 	type group struct {
 		traffic [2]generator.Traffic
@@ -226,7 +225,6 @@ func trimText(a injector.Action) string {
 	return s
 }
 
-// packetText describes the packet that an intent names.
 func (p *Plan) packetText(in *injector.Intent) string {
 	sender := config.Requester
 	if in.Flow.Reverse() {

@@ -28,7 +28,6 @@ func (p *Plan) target(connection int, s config.Side, psn int64) (t target, ok bo
 	return t, ok
 }
 
-// last reports whether the packet is the last of its message.
 func (t target) last() bool { return t.place == t.PSNs }
 
 // payload returns the payload length, in bytes.

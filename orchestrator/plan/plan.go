@@ -125,7 +125,6 @@ func newConnection(t *config.Test, index int) Connection {
 	return c
 }
 
-// requestFlow returns the flow of side s's requests.
 func requestFlow(connection int, s config.Side) trace.FlowID {
 	return trace.NewFlowID(connection, s == config.Responder)
 }
@@ -211,7 +210,6 @@ func controlSpace(c packet.Class) packet.Space {
 	return packet.Responses
 }
 
-// traffic returns the traffic that side s requests on a connection.
 func (p *Plan) traffic(connection int, s config.Side) generator.Traffic {
 	return p.Connections[connection-1].Traffic[s]
 }

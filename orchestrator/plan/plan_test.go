@@ -30,7 +30,6 @@ func golden(t *testing.T, file, got string) {
 	}
 }
 
-// mustPlan plans the test in the YAML text.
 func mustPlan(t *testing.T, file, text string) *plan.Plan {
 	t.Helper()
 	test, err := config.Parse(file, []byte(text), config.Options{})

@@ -104,7 +104,6 @@ func ladderRowOf(r *Report, s *Step, y float64) ladderRowView {
 	return row
 }
 
-// draw places the row's arrow at y.
 func (row *ladderRowView) draw(s *Step, y float64) {
 	from, to, way := float64(ladderRequester), float64(ladderResponder), 1.0
 	if s.Reverse {

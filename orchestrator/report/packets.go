@@ -22,7 +22,6 @@ type packetRow struct {
 	Filter  string // Wireshark display filter for this packet
 }
 
-// filterView is a Wireshark display filter.
 type filterView struct{ What, Text string }
 
 // packetRows lists the packets around f. Anchors start with prefix.

@@ -30,7 +30,6 @@ const (
 	tickRoom   = 96 // between labels on the time axis
 )
 
-// plotView is a Sequence as an SVG.
 type plotView struct {
 	Title   string
 	Width   int

@@ -83,7 +83,6 @@ func (p *printer) labelled(indent, labelWidth int, label cell, text string, s st
 	}
 }
 
-// section starts a new part of the report.
 func (p *printer) section(title string) {
 	p.newline()
 	p.styled(title, bold)

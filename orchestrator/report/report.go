@@ -172,7 +172,6 @@ func (f *Finding) counts() bool {
 	return f.Severity == analyzers.Violation && f.Waiver == "" && !f.Wanted
 }
 
-// violations returns the findings that count against the device under test.
 func (r *Report) violations() []*Finding {
 	return r.findings((*Finding).counts)
 }
@@ -206,7 +205,6 @@ func (r *Report) analyzerNames() []string {
 	return names
 }
 
-// unfired returns the events that never fired.
 func (r *Report) unfired() []*Event {
 	var never []*Event
 	for i := range r.Events {

@@ -15,7 +15,6 @@ import (
 // maxPassingRuns bounds the lines of passing runs in a summary. Other runs are always shown.
 const maxPassingRuns = 30
 
-// maxSeeds bounds the listed seeds of one test.
 const maxSeeds = 8
 
 // SuiteText writes the summary of several runs: a line for each, the counts of verdicts, the violated rules with the
@@ -128,7 +127,6 @@ func (r *Report) inBrief() string {
 	return strings.Join(append(parts, r.asides()...), ", ")
 }
 
-// ruleNames returns the distinct rules of findings, sorted.
 func ruleNames(findings []*Finding) []string {
 	var rules []string
 	for _, f := range findings {
@@ -190,7 +188,6 @@ func (s *suite) counts() {
 	s.newline()
 }
 
-// ran counts the reports of tests that were run.
 func ran(reports []*Report) (n int64) {
 	for _, r := range reports {
 		if r.unrun() == "" {

@@ -101,7 +101,6 @@ func (r *Report) number(name string) string {
 	return ""
 }
 
-// numeric reports whether all values of a column are numbers.
 func numeric(rows []SweepRow, column int) bool {
 	for _, r := range rows {
 		if _, err := strconv.ParseFloat(r.Values[column], 64); err != nil {

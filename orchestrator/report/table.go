@@ -24,7 +24,6 @@ type table struct {
 	keys    int // leftmost columns that identify a row; 0: one
 }
 
-// add appends a row with one cell for each column.
 func (t *table) add(cells ...cell) {
 	for i := range cells {
 		cells[i].text = oneLine(cells[i].text)
@@ -32,7 +31,6 @@ func (t *table) add(cells ...cell) {
 	t.rows = append(t.rows, cells)
 }
 
-// addColumn appends a column with one cell for each row.
 func (t *table) addColumn(c column, cells []cell) {
 	t.columns = append(t.columns, c)
 	for i, cell := range cells {
@@ -130,7 +128,6 @@ func (t *table) parts(room int) []*table {
 	return parts[:1] // a table without rows keeps its headings
 }
 
-// pick appends the first n columns to list.
 func (t *table) pick(list []int, n int) []int {
 	for i := range n {
 		list = append(list, i)
@@ -138,7 +135,6 @@ func (t *table) pick(list []int, n int) []int {
 	return list
 }
 
-// of returns a table of the given columns.
 func (t *table) of(columns []int) *table {
 	if len(columns) == len(t.columns) {
 		return t
@@ -154,7 +150,6 @@ func (t *table) of(columns []int) *table {
 	return part
 }
 
-// dropEmptyRows removes rows that have only keys.
 func (t *table) dropEmptyRows(keys int) {
 	t.rows = slices.DeleteFunc(t.rows, func(row []cell) bool {
 		return !slices.ContainsFunc(row[min(max(keys, 1), len(row)):], func(c cell) bool { return c.text != "" })

@@ -407,7 +407,6 @@ func metricScope(m *analyzers.Metric) string {
 	return strconv.Itoa(m.Connection)
 }
 
-// metricDetail selects the metrics that a form of the report shows.
 type metricDetail int
 
 const (
@@ -456,7 +455,6 @@ func (t *textReport) notes() {
 	}
 }
 
-// whereTo prints the next steps.
 func (t *textReport) whereTo() {
 	t.steps()
 	t.repeatVerdict()

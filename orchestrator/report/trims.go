@@ -24,14 +24,12 @@ type Trim struct {
 	GainNS   *int64
 }
 
-// trimColumns are the headings of the table of trimmed packets.
 var trimColumns = []column{
 	{"packet", false}, {"qpn", true}, {"psn", true}, {"", false}, {"left", true}, {"nack after", true},
 	{"resent after", true}, {"whole after", true},
 	{"in the paired run", true}, {"gain", true}, {"", false},
 }
 
-// cells returns the texts of a row.
 func (m *Trim) cells() []string {
 	kind, left, remark := "", "", ""
 	if m.Response {
@@ -82,7 +80,6 @@ func trimTable(list []Trim) table {
 	return tab
 }
 
-// trims prints the table of trimmed packets.
 func (t *textReport) trims() {
 	if len(t.Trims) == 0 {
 		return
@@ -94,7 +91,6 @@ func (t *textReport) trims() {
 	t.more(2, len(t.Trims)-shown, "packet", "")
 }
 
-// trimView is the table of trimmed packets for the page.
 type trimView struct {
 	Heads []string
 	Rows  [][]string

@@ -12,7 +12,6 @@ import (
 // instant formats an instant relative to the report's origin.
 func (r *Report) instant(ns int64) string { return clock.TextNS(ns - r.OriginNS) }
 
-// tick labels an instant on a time axis.
 func (r *Report) tick(ns int64) string {
 	if ns == r.OriginNS {
 		return "0"

@@ -56,7 +56,6 @@ func (r *Wrapper) Flush() error {
 // maxHang bounds the column at which the text of a line may begin; further right there is too little room.
 const maxHang = 32
 
-// broken breaks a line into parts.
 func (r *Wrapper) broken(line string) []string {
 	if utf8.RuneCountInString(line) <= r.width {
 		return []string{line}

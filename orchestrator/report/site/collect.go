@@ -181,7 +181,6 @@ type sweepDocument struct {
 	} `json:"runs"`
 }
 
-// sweepSchema is the schema of sweep.json.
 const sweepSchema = "candela.sweep/v1"
 
 // sweep adds a sweep and returns the directories of its runs.

@@ -10,7 +10,6 @@ import (
 	"candela.dev/candela/orchestrator/report"
 )
 
-// indexRun is a run in the index's data.
 type indexRun struct {
 	report.Entry
 	Page  string `json:"page"`

@@ -336,7 +336,6 @@ func (w *writer) filesPrefix(run *Run) string {
 	return "../" + way + "/"
 }
 
-// write creates a file of the site.
 func (w *writer) write(name string, fill func(io.Writer) error) error {
 	if err := w.root.MkdirAll(path.Dir(name), 0o777); err != nil {
 		return err

@@ -55,10 +55,8 @@ func (s *Sweep) given(run int) string {
 	return ""
 }
 
-// lastKey returns the last key of a path.
 func lastKey(path string) string { return path[strings.LastIndexByte(path, '.')+1:] }
 
-// measure is a numeric result of a run.
 type measure struct {
 	name, unit string
 	value      float64

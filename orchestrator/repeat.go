@@ -21,7 +21,7 @@ func RepeatSeed(seed uint64, i int) uint64 {
 	return h.Sum64() >> 1 // a seed in config.yml has 63 bits
 }
 
-// OutcomeSchema names the format of what `candela run --format json` prints, one object for each run.
+// OutcomeSchema is the schema of `candela run --format json`, which prints one object for each run.
 const OutcomeSchema = "candela.outcome/v1"
 
 // WriteOutcome writes o as one JSON object.

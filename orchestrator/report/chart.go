@@ -27,7 +27,7 @@ type Column struct {
 // Row is a row of a Table with a cell for each column.
 type Row struct {
 	Cells []string
-	Loud  bool // always shown
+	Loud  bool // important, preferred in a shortened table
 	// Run is the run directory of the row, which a site links; empty: none.
 	Run string `json:",omitempty"`
 }

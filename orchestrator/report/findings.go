@@ -145,7 +145,7 @@ func pick(groups []group, n int) (shown, hidden []group) {
 
 const findingLabel = 10 // width of the labels: expected, actual …
 
-// Citation returns the clause with its document. A clause that is only a number is one of IBTA volume 1.
+// Citation returns the clause with its document. A clause that starts with a digit is one of IBTA volume 1.
 func (f *Finding) Citation() string {
 	if f.Clause != "" && f.Clause[0] >= '0' && f.Clause[0] <= '9' {
 		return "IBTA volume 1, " + f.Clause

@@ -142,7 +142,7 @@ func (t *textReport) about() []string {
 	return about
 }
 
-// asides counts what does not change the verdict but must be shown, especially with a pass.
+// asides returns counts that do not change the verdict but must be shown, especially with a pass.
 func (r *Report) asides() []string {
 	var waived, wanted, warnings int64
 	for i := range r.Findings {

@@ -16,7 +16,7 @@ const (
 	timeout        = "retrans.timeout"
 )
 
-// nic is a NIC of the paper.
+// nic is a NIC of the paper and its profile.
 type nic struct{ name, profile string }
 
 var (
@@ -31,12 +31,12 @@ type losses struct {
 	results []*result
 }
 
-// places returns the mean of a metric for each dropped PSN of a message, from 1.
+// places returns the mean of a metric for each dropped PSN of a message; element 0 is PSN 1.
 func (s losses) places(n nic, metric string) []float64 {
 	return byPlace(of(s.results, n.profile), metric)
 }
 
-// lossFiles are the tests by message size, less their suffix.
+// lossFiles maps message sizes to test files, without suffix.
 var lossFiles = map[string]string{"20 KB": "fig-5-8-9", "100 KB": "fig-5-8-9-100kb"}
 
 // fastRetransmission measures L3 and L4: NACK generation and reaction for each dropped PSN.
@@ -71,7 +71,7 @@ func singleLosses(ctx context.Context, l *lab, sizes ...string) error {
 	return nil
 }
 
-// reactionCDF is the distribution of the reaction to single losses.
+// reactionCDF returns the distribution of the NACK reaction to single losses.
 func reactionCDF(all []losses, n nic) comparison.Plot {
 	p := comparison.Plot{Name: "fig-5-9-" + n.profile + "-cdf", Title: n.name + ", NACK reaction to single losses",
 		X: "us", Y: "share of losses"}
@@ -99,7 +99,8 @@ func placePlot(s losses, name, title, metric string) comparison.Plot {
 	return p
 }
 
-// tail is how many of the last packets of a message cx4 treats differently; the very last has no NACK at all.
+// tail is the number of last packets of a message that cx4 treats differently; the loss of the very last causes no
+// NACK.
 const tail = 2
 
 func generationRows(l *lab, s losses) {
@@ -138,8 +139,9 @@ func reactionRows(l *lab, s losses) {
 	}
 }
 
-// ramp is why single values differ more than the levels do: whatever queues behind n packets waits for n packets, so
-// the reaction must fall with the place of the loss as slowly as L5's latency rises with the size.
+// ramp explains why single values deviate more than the levels. A reaction to the loss of a packet with n packets after
+// it waits for those n packets in the pipeline. The reaction therefore falls with the position of the loss at the slope
+// at which L5's latency rises with the message size.
 const ramp = "the source describes a step; a pipeline makes a ramp, the same as in L5"
 
 // stepRows compares the two levels of the reaction in 100 KB messages.

@@ -13,15 +13,15 @@ import (
 	"candela.dev/candela/testbeds"
 )
 
-// onBed returns the condition that a test runs on the testbed with this name.
+// onBed returns the condition that a test runs on the testbed of this name.
 func onBed(name string) func(*config.Test) bool {
 	return func(t *config.Test) bool { return strings.TrimSuffix(filepath.Base(t.TestbedFile), ".yml") == name }
 }
 
-// unmirrored is a testbed whose switch mirrors to nowhere.
+// unmirrored is a testbed whose switch discards mirror copies.
 type unmirrored struct{ orchestrator.Testbed }
 
-// Injector says how to reach the injector. The only port to mirror to is one without a dumper, where copies end.
+// Injector returns the access to the injector. The only mirror port has no dumper, so copies are discarded.
 func (u unmirrored) Injector(ctx context.Context) (testbeds.Access, error) {
 	a, err := u.Testbed.Injector(ctx)
 	if err == nil {
@@ -90,9 +90,9 @@ func overheadRows(l *lab, full, plain, silent *result) {
 		0, 0, 0.1, 100*(full.meanMCT()/silent.meanMCT()-1)).Noted("absolute tolerance 0.1 points, ours"))
 }
 
-// Dumper capacities of a round: below the 11.3 million packets a second of one direction at line rate, and above half
-// of them. Lumina tells the outcome for 1 MB messages, 23 %; the range is chosen to give it, and the other sizes
-// follow.
+// Packet rates of dumpers, drawn per round. They lie below the 11.3 million packets per second of one direction at line
+// rate, and above half of it. Lumina reports 23 % for 1 MB messages; the range is fitted to that value, and the other
+// sizes follow.
 const (
 	slowestDumper = 8_000_000
 	fastestDumper = 10_430_000

@@ -45,12 +45,12 @@ func newLab(cfg Config, paper string) (*lab, error) {
 
 func (l *lab) close() {
 	if !l.cfg.Keep {
-		// A temporary directory that can't be removed is no reason to lose the results.
+		// Failing to remove a temporary directory does not discard the results.
 		_ = os.RemoveAll(l.dir)
 	}
 }
 
-// readTestbed reads a testbed description from those that come with the tests.
+// readTestbed reads a testbed description that is embedded with the tests.
 func readTestbed(name string) ([]byte, error) {
 	at := strings.Index(filepath.ToSlash(name), "testbeds/")
 	if at < 0 {
@@ -63,7 +63,7 @@ func (l *lab) row(r comparison.Row) { l.results.Rows = append(l.results.Rows, r)
 
 func (l *lab) plot(p comparison.Plot) { l.results.Plots = append(l.results.Plots, p) }
 
-// quickEvery is which seeds a quick reproduction keeps: 1, 21, 41 and so on.
+// quickEvery is the step between the seeds of a quick reproduction: 1, 21, 41 and so on.
 const quickEvery = 20
 
 // tests returns the points of the sweep in a file of configs/lumina.
@@ -84,10 +84,10 @@ func seeded(t *config.Test) bool {
 	return t.Point != nil && slices.ContainsFunc(t.Point.Values, func(v config.Assigned) bool { return v.Path == "seed" })
 }
 
-// result is what one run came to.
+// result is the outcome of one run.
 type result struct {
 	test     *config.Test
-	valid    bool // the trace had integrity
+	valid    bool // the trace passed the integrity check
 	passed   bool
 	analysis *analyzers.Analysis // nil if not valid
 	report   generator.Report
@@ -107,8 +107,8 @@ func (l *lab) runAll(ctx context.Context, files ...string) ([]*result, error) {
 	return l.run(ctx, tests, l.cfg.Build)
 }
 
-// run runs tests on the testbeds that build makes, Workers at a time. A trace without integrity is a result; a failure
-// of the infrastructure is an error.
+// run runs tests on the testbeds that build creates, Workers at a time. A trace without integrity is a result; an
+// infrastructure failure is an error.
 func (l *lab) run(ctx context.Context, tests []*config.Test, build orchestrator.Builder) ([]*result, error) {
 	results := make([]*result, len(tests))
 	err := orchestrator.Batch(ctx, l.cfg.Workers, len(tests), func(_, i int) (err error) {

@@ -12,14 +12,14 @@ import (
 	"candela.dev/candela/orchestrator/config"
 )
 
-// mark is a packet on which the injector set CE, as the trace has it.
+// mark is a packet in the trace on which the injector set CE.
 type mark struct {
 	connection int
 	psn        int64
 	sinceStart int64 // ns after the first packet of the trace
 }
 
-// read takes what a run directory holds beyond the analysis.
+// read reads the generator's report from a run directory.
 func (r *result) read(dir string) error {
 	data, err := os.ReadFile(filepath.Join(dir, "generator.json"))
 	if err != nil {
@@ -31,7 +31,7 @@ func (r *result) read(dir string) error {
 	return nil
 }
 
-// metric returns the named metric of a connection, 0 being all together; nil if the run has none.
+// metric returns the named metric of a connection, or of all together for connection 0; nil if the run has none.
 func (r *result) metric(name string, connection int) *analyzers.Metric {
 	if r.analysis == nil {
 		return nil
@@ -85,7 +85,7 @@ func of(results []*result, profile string) []*result {
 	return slices.DeleteFunc(slices.Clone(results), func(r *result) bool { return r.profile() != profile })
 }
 
-// with returns the results whose test fulfils a condition, in order.
+// with returns the results whose test satisfies a condition, in order.
 func with(results []*result, want func(*config.Test) bool) []*result {
 	return slices.DeleteFunc(slices.Clone(results), func(r *result) bool { return !want(r.test) })
 }
@@ -137,7 +137,7 @@ func farthest(values []float64, want float64) float64 {
 	return worst
 }
 
-// upTo returns 1, 2 … n.
+// upTo returns 1, 2, …, n.
 func upTo(n int) []float64 {
 	list := make([]float64, n)
 	for i := range list {
@@ -146,7 +146,7 @@ func upTo(n int) []float64 {
 	return list
 }
 
-// at returns values[i][j], NaN if there is none.
+// at returns values[i][j], NaN if it does not exist.
 func at(values [][]float64, i, j int) float64 {
 	if i >= len(values) || j >= len(values[i]) {
 		return math.NaN()
@@ -154,7 +154,7 @@ func at(values [][]float64, i, j int) float64 {
 	return values[i][j]
 }
 
-// markTime returns when a marked packet passed the injector, in microseconds after the first packet, NaN if it did not.
+// markTime returns when a marked packet passed the injector, in microseconds after the first packet; NaN if it did not.
 func (r *result) markTime(connection int, psn int64) float64 {
 	for _, m := range r.marks {
 		if m.connection == connection && m.psn == psn {

@@ -10,14 +10,14 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// expectedMarks are tables 5-III and 5-IV for one NIC.
+// expectedMarks holds tables 5-III and 5-IV for one NIC.
 type expectedMarks struct {
 	nic
 	first, second [3]float64 // us, marks by connection
 	cnps          [3]float64
 }
 
-// notification measures L8: how many CNPs each connection gets.
+// notification measures L8: the number of CNPs of each connection.
 func notification(ctx context.Context, l *lab) error {
 	results, err := l.runAll(ctx, "table-5-3.yml", "table-5-3-cx4.yml")
 	if err != nil {

@@ -6,14 +6,14 @@ import (
 	"slices"
 )
 
-// curve is what a sweep over message sizes shows.
+// curve is the result of a sweep over message sizes.
 type curve struct {
 	sizes        []float64 // KB
 	latency      []float64 // us, of the retransmission of the fifth packet
-	actual, free []float64 // us, mean completion time with the loss and without
+	actual, free []float64 // us, mean completion time with and without the loss
 }
 
-// pipeline measures L5: the fifth packet is dropped, and the message gets longer.
+// pipeline measures L5: the fifth packet is dropped in messages of growing size.
 func pipeline(ctx context.Context, l *lab) error {
 	lossy, err := l.runAll(ctx, "fig-5-10.yml")
 	if err != nil {
@@ -44,8 +44,8 @@ func newCurve(lossy, ideal []*result) curve {
 	return c
 }
 
-// knees returns the size from which on the latency grows, the last one at the level of the smallest, and the one from
-// which on it is constant.
+// knees returns the last size whose latency equals that of the smallest size, and the first size from which the latency
+// is constant.
 func (c *curve) knees() (grows, flat float64) {
 	const same = 0.05 // of the level
 	first, last := c.latency[0], c.latency[len(c.latency)-1]

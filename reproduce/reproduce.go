@@ -1,6 +1,6 @@
-// Package reproduce measures the results of a published evaluation again and holds each against what the paper says.
-// Every value is taken from a run: traffic, injector, mirror, dumpers, reconstruction, integrity check and analyzers,
-// or from the generator's report. None is read from a NIC model.
+// Package reproduce repeats the measurements of a published evaluation and compares each with the paper. Every value
+// comes from a run: from its trace, after the integrity check and the analyzers, or from the generator's report. No
+// value is read from a NIC model.
 package reproduce
 
 import (
@@ -16,14 +16,14 @@ import (
 // Config says how to run.
 type Config struct {
 	Build   orchestrator.Builder
-	Options config.Options // which profiles, bugs and rules exist; testbeds are read from the experiments' own files
+	Options config.Options // available profiles, bugs and rules; testbeds are read from the experiments' own files
 	Out     string         // parent of the run directories
 	Keep    bool           // keep the run directories
 	Quick   bool           // fewer points and rounds: seconds, for tests
 	Workers int            // runs at a time
 	Version string         // of the tool, for run.json
 	Wall    func() time.Time
-	// Progress is told before each experiment; nil: nobody listens.
+	// Progress is called before each experiment; it may be nil.
 	Progress func(name string)
 }
 
@@ -33,10 +33,10 @@ type experiment struct {
 	do   func(ctx context.Context, l *lab) error
 }
 
-// Experiments is how many experiments Lumina has.
+// Experiments is the number of Lumina's experiments.
 const Experiments = 8
 
-// Lumina measures L1 to L9: what section 5.6 of Yu's thesis (Johns Hopkins 2023) reports.
+// Lumina measures L1 to L9, the results of section 5.6 of Yu's thesis (Johns Hopkins 2023).
 func Lumina(ctx context.Context, cfg Config) (*comparison.Results, error) {
 	l, err := newLab(cfg, "Lumina: Yu, thesis, Johns Hopkins 2023, section 5.6; Yu et al., SIGCOMM 2023")
 	if err != nil {

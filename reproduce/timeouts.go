@@ -8,14 +8,14 @@ import (
 	"candela.dev/candela/reproduce/comparison"
 )
 
-// lossesPerMessage is how often figure 5-12 drops the tail of each message.
+// lossesPerMessage is the number of tail drops per message in figure 5-12.
 const lossesPerMessage = 7
 
 func adaptive(t *config.Test) bool { return t.Requester.RoCE.AdaptiveRetrans }
 
 func fixed(t *config.Test) bool { return !adaptive(t) }
 
-// timeouts measures L6: how long the timer runs, timeout after timeout.
+// timeouts measures L6: the duration of successive timeouts.
 func timeouts(ctx context.Context, l *lab) error {
 	results, err := l.runAll(ctx, "fig-5-12.yml")
 	if err != nil {
@@ -82,7 +82,7 @@ func timeoutPlot(messages [][]float64, name, title string) comparison.Plot {
 	return p
 }
 
-// retryLimits measures L7: retries until the queue pair gives up.
+// retryLimits measures L7: the retries before the queue pair fails.
 func retryLimits(ctx context.Context, l *lab) error {
 	results, err := l.runAll(ctx, "table-5-2-first.yml", "table-5-2.yml")
 	if err != nil {

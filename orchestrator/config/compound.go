@@ -26,7 +26,7 @@ func (k optional[T]) encode(src any) *yaml.Node {
 	return nil
 }
 
-// present stands in for a mapping that is there but has nothing to write.
+// present returns n, or an empty mapping if n is nil.
 func present(n *yaml.Node) *yaml.Node {
 	if n == nil {
 		return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Style: yaml.FlowStyle}
@@ -36,12 +36,12 @@ func present(n *yaml.Node) *yaml.Node {
 
 func (k optional[T]) jsonSchema() map[string]any { return k.of.jsonSchema() }
 
-// list is a sequence. A key with nothing behind it is an empty list: commenting out the last item must not be an error.
+// list is a sequence. A key without a value is an empty list, so that the last item can be commented out.
 type list[T any] struct {
 	of       kind
 	min, max int
 	omit     bool // write nothing for an empty list
-	single   bool // a lone value stands for a list of one
+	single   bool // a lone value is read as a list of one
 }
 
 func (k list[T]) allowed() string {
@@ -139,13 +139,13 @@ func (k ordinal) jsonSchema() map[string]any {
 	return map[string]any{"oneOf": []any{k.of.jsonSchema(), map[string]any{"const": "any"}}}
 }
 
-// orScalar is an object that a lone value may stand for.
+// orScalar is an object with a short form: a lone value.
 type orScalar struct {
 	object
 	scalar kind
 	// fromScalar stores the lone value, which scalar decodes, in the object.
 	fromScalar func(d *decoder, n *yaml.Node, path string, dst any)
-	// toScalar returns the lone value that says it all, or nil.
+	// toScalar returns the lone value that is equivalent to the object, or nil.
 	toScalar func(src any) *yaml.Node
 }
 

@@ -1,13 +1,14 @@
-// Package config reads the description of a test. A file goes through three steps and is never changed afterwards: YAML
-// → defaults → validation → [Test]. It is strict: unknown keys, wrong types, values out of range and events that no
-// packet can meet are errors, all errors of a file are reported at once, and each names the place, the value, what is
-// allowed and why. Nothing is clamped or ignored, because a test tool that does so tests something else than was asked.
+// Package config reads the description of a test. A file passes through three steps: YAML → defaults → validation. The
+// result, a [Test], never changes afterwards.
+//
+// The package is strict. Errors are unknown keys, wrong types, values out of range, and events that match no packet.
+// All errors of a file are reported at once; each names the place, the value, the allowed values and the reason.
+// Nothing is clamped or ignored, because the tool would then run a different test than the one requested.
 //
 // The configuration language is declared once, as data. Decoding, the writer of config.yml ([Test.YAML]), the schema
-// for editors ([JSONSchema]) and the reference for people ([Reference]) all walk that declaration, so they cannot drift
-// apart.
+// for editors ([JSONSchema]) and the reference for people ([Reference]) all use that declaration, so they always agree.
 //
-// This package is the only one that knows YAML.
+// No other package depends on YAML.
 package config
 
 import (
@@ -34,13 +35,13 @@ type Test struct {
 	Compare     Compare
 	Deadline    clock.Duration // of the whole run, in testbed time
 
-	// Testbeds are the kinds of testbeds that the test is meant for; empty: all.
+	// Testbeds are the kinds of testbeds that the test may run on; empty: all.
 	Testbeds []TestbedKind
-	// TimeScale is what the test's times were multiplied by for its testbed, see Testbed.TimeoutScale; 0: by nothing. It
-	// is no part of the written form, which has the times that the test runs with.
+	// TimeScale is the factor applied to the test's times for its testbed, see Testbed.TimeoutScale; 0: none. It is not
+	// written, as the written times are already scaled.
 	TimeScale int
 
-	// Point says which point of a sweep the test is; nil: none. It is no part of the written form.
+	// Point is the test's point of a sweep; nil: none. It is not written.
 	Point *Point
 
 	// Testbed is the description that TestbedFile or [Options].Testbed names, checked together with the test.
@@ -81,7 +82,8 @@ type NIC struct {
 	Bugs    []string       // seeded bugs of the model, for tests of the harness itself
 	IPs     []netip.Prefix // address with the length of its subnet
 	MAC     *packet.MAC    // nil: the testbed chooses one
-	// IgnoresSlowRestart is a property of the profile: no CNP comes with a NAK, even if RoCE.SlowRestart asks for it.
+	// IgnoresSlowRestart is a property of the profile: the NIC never sends a CNP with a NAK, even if RoCE.SlowRestart is
+	// set.
 	IgnoresSlowRestart bool
 }
 
@@ -93,11 +95,11 @@ type RoCE struct {
 	Pacing          CNPPacing
 	AdaptiveRetrans bool
 	SlowRestart     bool // also send a CNP with a NAK
-	TrimReaction    bool // ask at once for what a trimmed header names
-	TrimDSCP        int  // marks trimmed headers
+	TrimReaction    bool // request missing data immediately after a trimmed header
+	TrimDSCP        int  // DSCP of trimmed headers
 }
 
-// CNPPacing says which CNPs share one pacer.
+// CNPPacing is the set of CNPs that share one pacer.
 type CNPPacing uint8
 
 // Pacing modes (Lumina, section 5.4).
@@ -121,21 +123,21 @@ func (e ECN) String() string {
 	return [...]string{"not-ect", "ect1", "ect0", "ce"}[e&3]
 }
 
-// VerbsBy says what the list of verbs is dealt out to.
+// VerbsBy is the unit that verbs of the list are assigned to.
 type VerbsBy uint8
 
-// Ways of dealing out verbs.
+// Assignments of verbs.
 const (
 	ByMessage    VerbsBy = iota // message i of every connection uses verb i of the list, cyclically
 	ByConnection                // connection i uses verb i of the list, cyclically, for all its messages
 )
 
-// String returns the way in the words of the configuration.
+// String returns the assignment in the words of the configuration.
 func (v VerbsBy) String() string {
 	return [...]string{"message", "connection"}[v]
 }
 
-// Traffic is what the endpoints exchange and what happens to it on the way.
+// Traffic is what the endpoints exchange, and the events that happen to it.
 type Traffic struct {
 	Connections   int
 	Verbs         []generator.Verb
@@ -152,7 +154,7 @@ type Traffic struct {
 	RxRepostDelay clock.Duration
 	AckTimeout    int // IBTA local ACK timeout exponent; 0: no timer
 	RetryCount    int
-	RNRRetry      int // 7: for ever
+	RNRRetry      int // 7: unlimited
 	MinRNRTimer   int // IBTA RNR timer code
 	InitialPSN    InitialPSN
 	ECN           ECN
@@ -168,7 +170,7 @@ type InitialPSN struct {
 	Requester, Responder *packet.PSN
 }
 
-// Of returns what is fixed for side s.
+// Of returns the first PSN of side s, nil if it is drawn.
 func (i InitialPSN) Of(s Side) *packet.PSN {
 	if s == Responder {
 		return i.Responder
@@ -176,18 +178,18 @@ func (i InitialPSN) Of(s Side) *packet.PSN {
 	return i.Requester
 }
 
-// DataEvent is something that happens to a data packet.
+// DataEvent is an event on a data packet.
 type DataEvent struct {
 	QPN  int   // connection, from 1
 	From Side  // whose requests are numbered
 	PSN  int64 // relative, from 1
 	Iter uint16
 	Type trace.EventType
-	Trim *Trim // of a trim, else nil
+	Trim *Trim // parameters of a trim; nil for other types
 
 	Params Params
 
-	Pattern Pattern // nothing in a checked test: patterns are replaced by what they stand for
+	Pattern Pattern // zero in a checked test: patterns are expanded to single events
 	Origin  Origin
 }
 
@@ -202,7 +204,7 @@ type Trim struct {
 // A Param is a parameter of an event's action.
 type Param struct {
 	Key   string // as [trace.Actions] declares it
-	Value int64  // of times in nanoseconds; a rewritten PSN is relative, from 1
+	Value int64  // times are in nanoseconds; a rewritten PSN is relative, from 1
 }
 
 // Params are the parameters of an event's action that have keys of their own, in the order of [trace.Actions].
@@ -218,7 +220,7 @@ func (p Params) Get(key string) (v int64, ok bool) {
 	return 0, false
 }
 
-// With returns the parameters with one more, or with another value of one.
+// With returns the parameters with key set to v.
 func (p Params) With(key string, v int64) Params {
 	var out Params
 	forParams(func(_ *trace.Action, d *trace.ActionParam) {
@@ -231,24 +233,24 @@ func (p Params) With(key string, v int64) Params {
 	return out
 }
 
-// ControlEvent is something that happens to a control packet.
+// ControlEvent is an event on a control packet.
 type ControlEvent struct {
 	QPN    int
 	From   Side // whose requests the packet belongs to
 	Packet packet.Class
-	SentBy *Side  // CNPs only: who sends it; nil: the receiver of the first message's data
-	PSN    *int64 // relative; nil: addressed by ordinal alone
+	SentBy *Side  // CNPs only: the sender; nil: the receiver of the first message's data
+	PSN    *int64 // relative; nil: selected by ordinal alone
 	Nth    uint16
 	Type   trace.EventType
 	Params Params
 
-	Pattern Pattern // nothing in a checked test: patterns are replaced by what they stand for
+	Pattern Pattern // zero in a checked test: patterns are expanded to single events
 	Origin  Origin
 }
 
 // Injector holds options of the event injector.
 type Injector struct {
-	Snap *int // bytes of each mirror copy that are kept; nil: as the testbed says; 0: all
+	Snap *int // bytes kept of each mirror copy; nil: the testbed's; 0: all
 }
 
 // Hosts returns both hosts, requester first.
@@ -257,7 +259,7 @@ func (t *Test) Hosts() [2]*Host { return [2]*Host{&t.Requester, &t.Responder} }
 // Host returns the host of side s.
 func (t *Test) Host(s Side) *Host { return t.Hosts()[s] }
 
-// TrafficFrom returns the requests that side s posts on the 1-based connection. Unless traffic is bidirectional the
+// TrafficFrom returns the requests that side s posts on the 1-based connection. Unless traffic is bidirectional, the
 // responder posts none: Messages is 0.
 func (t *Test) TrafficFrom(s Side, connection int) generator.Traffic {
 	tr := &t.Traffic
@@ -275,8 +277,8 @@ func (t *Test) TrafficFrom(s Side, connection int) generator.Traffic {
 	return g
 }
 
-// IPs returns the addresses that the 1-based connection uses: the first of each list, or with multi-gid the lists'
-// turns.
+// IPs returns the addresses of the 1-based connection: the first of each list or, with multi-gid, the lists in
+// rotation.
 func (t *Test) IPs(connection int) (requester, responder netip.Addr) {
 	i := 0
 	if t.Traffic.MultiGID {
@@ -286,6 +288,6 @@ func (t *Test) IPs(connection int) (requester, responder netip.Addr) {
 	return a[i%len(a)].Addr(), b[i%len(b)].Addr()
 }
 
-// Where names the place of a configuration path, such as "drop.yml:14:9: traffic.data-pkt-events[1]". Of a value that
-// the file leaves to its default it names the mapping around it.
+// Where returns the place of a configuration path, such as "drop.yml:14:9: traffic.data-pkt-events[1]". For a value
+// that the file does not give, it returns the place of the enclosing mapping.
 func (t *Test) Where(path string) string { return t.positions.where(path) }

@@ -5,19 +5,19 @@ import (
 	"strings"
 )
 
-// ProblemAt returns a problem of the value at path, for checks that need more than the test itself.
+// ProblemAt returns a problem of the value at path, for checks outside this package.
 func (t *Test) ProblemAt(path, message, why string) Problem {
 	return Problem{File: t.positions.file, Pos: t.positions.of(path), Path: path, Message: message, Why: why}
 }
 
-// Wrote reports whether the file gives the key at path; a default is not written.
+// Wrote reports whether the file gives the key at path.
 func (t *Test) Wrote(path string) bool {
 	_, ok := t.positions.at[path]
 	return ok
 }
 
-// Corrected returns the lines of the test's file that change when the key at path, which the file does not give, gets a
-// value: the line before it, for orientation, and the new one. In a mapping in braces both are one line.
+// Corrected returns the changed lines of the test's file if the key at path, which the file does not give, is set to
+// value: the line before it, for context, and the new line. In a mapping in braces both are one line.
 func (t *Test) Corrected(source []byte, path, value string) string {
 	parent := parentPath(path)
 	pos, ok := t.positions.at[parent]

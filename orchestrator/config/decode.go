@@ -15,16 +15,15 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Limits on what a file may ask of the decoder. Hand-written tests are a hundred times smaller; these bound hostile
-// ones.
+// Limits on the work for one file, against hostile input. Hand-written tests are a hundred times smaller.
 const (
 	maxFileSize = 4 << 20 // bytes
 	maxNodes    = 1 << 19 // YAML values visited, each use of an alias counted
 
-	maxCollected = 1000 // problems; checks look through all that were found before
+	maxCollected = 1000 // problems; every check searches those found before
 )
 
-// decoder walks one document along a schema. It collects problems instead of stopping at the first.
+// decoder decodes one document by its schema. It collects problems instead of stopping at the first.
 type decoder struct {
 	positions
 	options   Options
@@ -33,20 +32,20 @@ type decoder struct {
 	wrong     map[string]bool // paths with a problem
 	touched   map[string]bool // paths with a problem there or below
 	visited   int
-	defaults  map[string]*yaml.Node // parsed so far, by their text
-	underTest *parameter.Model      // of a switch test: what changes may set
+	defaults  map[string]*yaml.Node // parsed defaults, by their text
+	underTest *parameter.Model      // of a switch test: changes may set its parameters
 }
 
 func posOf(n *yaml.Node) Pos { return Pos{max(1, n.Line), max(1, n.Column)} }
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// problem reports something wrong at n.
+// problem reports a problem at n.
 func (d *decoder) problem(n *yaml.Node, path, message, why string) {
 	d.report(Problem{File: d.file, Pos: posOf(n), Path: path, Message: message, Why: why})
 }
 
-// problemAt reports something wrong with the value at path, wherever that stands.
+// problemAt reports a problem with the value at path, at its position in the file.
 func (d *decoder) problemAt(path, message, why string) {
 	d.report(Problem{File: d.file, Pos: d.of(path), Path: path, Message: message, Why: why})
 }
@@ -66,7 +65,7 @@ func (d *decoder) report(p Problem) {
 // err returns the problems found as an error, nil if there are none.
 func (d *decoder) err() error { return newError(d.problems, d.omitted) }
 
-// wrongType reports that n is not what a kind takes.
+// wrongType reports that n is not a value that a kind takes.
 func (d *decoder) wrongType(n *yaml.Node, path, allowed string) {
 	why := "it takes " + allowed
 	switch {
@@ -107,8 +106,8 @@ func printable(s string) string {
 	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
 }
 
-// enter records where the value of path stands, follows an alias and counts the visit. It returns nil, once with a
-// problem, when the file has had its share.
+// enter records the position of path's value, follows an alias and counts the visit. Beyond maxNodes it returns nil,
+// and reports a problem once.
 func (d *decoder) enter(n *yaml.Node, path string) *yaml.Node {
 	if d.visited++; d.visited > maxNodes {
 		if d.visited == maxNodes+1 {
@@ -124,13 +123,13 @@ func (d *decoder) enter(n *yaml.Node, path string) *yaml.Node {
 		d.problem(n, path, "is an alias without an anchor", "")
 		return nil
 	}
-	// The copy stands where it is used, so that a problem names the use and not the definition.
+	// The copy has the position of the alias, so that a problem names the use and not the definition.
 	use := *n.Alias
 	use.Line, use.Column = n.Line, n.Column
 	return &use
 }
 
-// pairs yields the keys and values of a mapping; keys that are no plain text are problems.
+// pairs yields the keys and values of a mapping. It reports keys that are not plain text.
 func (d *decoder) pairs(n *yaml.Node, path string) iter.Seq2[*yaml.Node, *yaml.Node] {
 	return func(yield func(*yaml.Node, *yaml.Node) bool) {
 		for i := 0; i+1 < len(n.Content); i += 2 {
@@ -149,7 +148,7 @@ func (d *decoder) pairs(n *yaml.Node, path string) iter.Seq2[*yaml.Node, *yaml.N
 	}
 }
 
-// defaultNode parses the YAML text of a default. It stands where the mapping stands that lacks the key.
+// defaultNode parses the YAML text of a default. Its position is that of the mapping that lacks the key.
 func (d *decoder) defaultNode(parent *yaml.Node, text string) *yaml.Node {
 	n := d.defaults[text]
 	if n == nil {
@@ -170,7 +169,7 @@ func mustParse(text string) *yaml.Node {
 	return doc.Content[0]
 }
 
-// parseDocument returns the only document of a file, or reports why there is none.
+// parseDocument returns the only document of a file. It returns nil and reports a problem if there is not exactly one.
 func (d *decoder) parseDocument(data []byte) *yaml.Node {
 	start := &yaml.Node{Line: 1, Column: 1}
 	if len(data) > maxFileSize {
@@ -205,7 +204,7 @@ func (d *decoder) parseDocument(data []byte) *yaml.Node {
 	return root
 }
 
-// invalidText returns the place of the first byte that is no UTF-8.
+// invalidText returns the position of the first byte that is not valid UTF-8.
 func invalidText(data []byte) (Pos, bool) {
 	pos := Pos{1, 1}
 	for len(data) > 0 {
@@ -223,7 +222,7 @@ func invalidText(data []byte) (Pos, bool) {
 
 var yamlLine = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?`)
 
-// syntaxError turns an error of the YAML parser, which knows the line at best, into a problem.
+// syntaxError reports an error of the YAML parser, which gives at most the line.
 func (d *decoder) syntaxError(data []byte, err error) {
 	if errors.Is(err, io.EOF) {
 		d.problem(&yaml.Node{}, "", "the file is empty", "a test needs at least name and traffic")

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// JSONSchema returns a JSON Schema (draft 2020-12) of test files, which makes editors complete and check them. It is
-// generated from the declaration that decoding uses; what only several values together show is beyond it.
+// JSONSchema returns a JSON Schema (draft 2020-12) of test files, for completion and checks in editors. It is generated
+// from the declaration used for decoding. It cannot express constraints between several values.
 func JSONSchema() []byte { return schemaDocument(testSchema(), "candela test") }
 
 // TestbedJSONSchema is [JSONSchema] for testbed descriptions.
@@ -73,7 +73,7 @@ A number without one counts in the unit of the table. ` + "`config.yml`" + ` of 
 	` take the codes of the standard: the error for ` + "`67ms`" + ` names the code.
 `
 
-// patternsText explains what tables can't: what stands for several values. The package's tests parse its examples.
+// patternsText explains values that select several packets. The package's tests parse its examples.
 const patternsText = `
 ## Events by pattern
 
@@ -102,13 +102,13 @@ the sweep is over ` + "`seed`" + `. Each point gets a subdirectory; ` + "`sweep.
       responder.roce-parameters.cnp-pacing, expect.cnp.per-connection[0]: [[per-port, 1], [per-qp, 1]]  # one value for each path
 `
 
-// referenceWriter remembers which tables it has printed where, so that it prints each once.
+// referenceWriter prints each table once; printed records where.
 type referenceWriter struct {
 	bytes.Buffer
 	printed map[string]string
 }
 
-// table writes the table of o and then the sections of the mappings below it.
+// table writes the table of o, followed by the sections of the mappings below it.
 func (w *referenceWriter) table(path string, o *object) {
 	w.WriteString(tableText(o))
 	for i := range o.fields {
@@ -157,14 +157,14 @@ func defaultText(f *field) string {
 	return "`" + f.def + "`"
 }
 
-// holder is a kind around another one.
+// holder is a kind that wraps another one.
 type holder interface{ inner() kind }
 
 func (k optional[T]) inner() kind { return k.of }
 func (k list[T]) inner() kind     { return k.of }
 func (k keyed[T]) inner() kind    { return k.of }
 
-// mapping returns the object that k is or holds, or nil.
+// mapping returns the object that k is or wraps, or nil.
 func mapping(k kind) *object {
 	switch k := k.(type) {
 	case *object:

@@ -7,7 +7,7 @@ import (
 	"candela.dev/candela/generator"
 )
 
-// Expect is what the author of a test expects of it. An analyzer that it doesn't mention is expected to pass.
+// Expect is what the author of a test expects. An analyzer without an entry is expected to pass.
 type Expect struct {
 	GBN        Judgement
 	Retrans    RetransExpect
@@ -19,42 +19,42 @@ type Expect struct {
 	Completion []CompletionExpect
 }
 
-// Outcome is the result that is expected of an analyzer.
+// Outcome is the expected result of an analyzer.
 type Outcome uint8
 
 // Outcomes.
 const (
-	OutcomeUnset Outcome = iota // nothing is said: as OutcomePass
+	OutcomeUnset Outcome = iota // not given: as OutcomePass
 	OutcomePass                 // no violation
-	OutcomeFail                 // at least one violation, of whatever rule
+	OutcomeFail                 // at least one violation, of any rule
 	OutcomeRules                // exactly the rules of Judgement.Violations are violated, each at least once
 )
 
 // String returns the outcome in the words of the configuration.
 func (o Outcome) String() string { return [...]string{"unset", "pass", "fail", "rules"}[o] }
 
-// Judgement is what an analyzer is expected to say about violations. Detection tests expect them: a checker that has
-// never failed proves nothing.
+// Judgement is what an analyzer is expected to find. Tests of the analyzers expect violations: a checker that has never
+// failed proves nothing.
 type Judgement struct {
 	Outcome    Outcome
 	Violations []string // OutcomeRules: rule ids, e.g. "gbn.nak-psn"; all of them must fire
-	Tolerated  []string // rule ids that may fire or not
+	Tolerated  []string // rule ids that may or may not fire
 }
 
-// FieldsExpect is what is expected of single fields beyond what the traffic says of them.
+// FieldsExpect is what is expected of header fields, beyond what follows from the traffic.
 type FieldsExpect struct {
 	Judgement
-	MigReq  *int // of all packets but CNPs; nil: whatever the hosts send
-	CNPDSCP *int // nil: whatever the hosts send
+	MigReq  *int // of all packets except CNPs; nil: any value
+	CNPDSCP *int // nil: any value
 }
 
-// TrimExpect is what is expected of the repair of trimmed packets.
+// TrimExpect is what is expected of the recovery of trimmed packets.
 type TrimExpect struct {
 	Judgement
 	Nack     *Bound // trimmed header → NAK, or repeated READ request
-	Reaction *Bound // that → retransmission
+	Reaction *Bound // NAK or repeated READ request → retransmission
 	Recovery *Bound // trimmed header → the whole packet delivered
-	Gain     *Bound // by which a trimmed packet is sooner repaired than in the paired run
+	Gain     *Bound // reduction of the recovery time relative to the paired run
 }
 
 // TimeLimit limits a time. Nil: no limit on that side.
@@ -64,19 +64,19 @@ type TimeLimit struct{ Min, Max *clock.Duration }
 type Bound struct {
 	Min, Max       *clock.Duration
 	Mean, P50, P99 *TimeLimit
-	Count          *int64 // how many values there must be
-	// Firm bounds hold on software hosts, too: whoever asks for them knows the machine. No part of the written form.
+	Count          *int64 // expected number of values
+	// Firm bounds are also judged on software hosts: the author knows the machine. Firm is not written.
 	Firm bool
 }
 
-// BoundLimit is one of the limits of a bound: which value it is about, and the key that gives it.
+// BoundLimit is one limit of a bound.
 type BoundLimit struct {
 	Key  string // "", "mean", "p50" or "p99"
 	What string // "the mean"; empty: every value
 	TimeLimit
 }
 
-// Limits returns the limits of b: first the one of every value, then those that the test gives of mean, p50 and p99.
+// Limits returns the limits of b: first that of every value, then those given for mean, p50 and p99.
 func (b *Bound) Limits() []BoundLimit {
 	list := []BoundLimit{{"", "", TimeLimit{b.Min, b.Max}}}
 	for _, l := range []struct {
@@ -102,8 +102,8 @@ type RetransExpect struct {
 	NackReaction   *Bound          // NAK → retransmission
 	Retransmission *Bound          // lost packet → its retransmission
 	Timeout        *Bound          // last transmission → retransmission by timeout
-	AckSilence     *clock.Duration // of a responder, that is reported; nil: half of the local ACK timeout
-	NakSilence     *clock.Duration // of a requester after a NAK; nil: three quarters of it
+	AckSilence     *clock.Duration // responder silence that is reported; nil: half of the local ACK timeout
+	NakSilence     *clock.Duration // requester silence after a NAK that is reported; nil: three quarters of AckSilence
 }
 
 // CNPExpect is what is expected of congestion notification.
@@ -125,15 +125,15 @@ type CounterExpect struct {
 	Min, Max *int64
 }
 
-// CompletionExpect is how the work requests of one connection end.
+// CompletionExpect is how the work requests of one connection complete.
 type CompletionExpect struct {
 	QPN          int
-	From         Side // who posted them
+	From         Side // the side that posted them
 	Status       generator.Status
-	AfterRetries *int // transmissions of the fatal packet beyond the first; nil: not checked
+	AfterRetries *int // retransmissions of the fatal packet; nil: not checked
 }
 
-// CompletionOf returns what is expected of the requests that side s posts on a connection; nil: plain success.
+// CompletionOf returns the expected completion of the requests that side s posts on a connection; nil: success.
 func (e *Expect) CompletionOf(connection int, s Side) *CompletionExpect {
 	for i := range e.Completion {
 		if c := &e.Completion[i]; c.QPN == connection && c.From == s {

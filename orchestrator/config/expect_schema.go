@@ -12,7 +12,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// status is a word for which String is all that an enum needs.
+// status is a word, with the String method that an enum needs.
 type status string
 
 func (s status) String() string { return string(s) }
@@ -63,7 +63,7 @@ func expectSchema() *object {
 	}
 }
 
-// verdict is the word for an outcome; other outcomes have none and are not written.
+// verdict is the word for an outcome; outcomes without a word are not written.
 type verdict struct{ enum[Outcome] }
 
 func (k verdict) encode(src any) *yaml.Node {
@@ -73,8 +73,8 @@ func (k verdict) encode(src any) *yaml.Node {
 	return k.enum.encode(src)
 }
 
-// analyzer declares pass, fail, or a mapping with the rules that fire and with more fields. judgement leads from the Go
-// value to its Judgement.
+// analyzer declares pass, fail, or a mapping with the rules that fire and with more fields. judgement returns the
+// Judgement in the Go value.
 func analyzer(name string, judgement func(any) *Judgement, more ...field) kind {
 	rules := list[string]{of: ruleForm, max: 256, omit: true}
 	verdicts := verdict{enum[Outcome]{values: []Outcome{OutcomePass, OutcomeFail}}}
@@ -105,7 +105,7 @@ func judgementOf[T any](f func(*T) *Judgement) func(any) *Judgement {
 	return func(parent any) *Judgement { return f(parent.(*T)) }
 }
 
-// fieldSettings are what NICs are set to outside of the test.
+// fieldSettings are values that NICs are configured with outside of the test.
 func fieldSettings() []field {
 	return []field{
 		{key: "mig-req", doc: "MigReq that both hosts send; ConnectX sends 1, E810 and soft-RoCE send 0.",

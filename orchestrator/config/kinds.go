@@ -19,7 +19,7 @@ func stringNode(s string) *yaml.Node {
 	return n
 }
 
-// because appends the reason for a bound, if there is one to tell.
+// because appends the reason for a bound, if there is one.
 func because(bound, why string) string {
 	if why == "" {
 		return bound
@@ -36,7 +36,7 @@ type integer struct {
 	min, max int64
 	unit     string // for people
 	why      string // the reason for the bounds
-	// code says which number stands for a time in picoseconds, where the number is a code and not a time.
+	// code returns the code for a time in picoseconds, if the number is a code for a time.
 	code func(ps *big.Rat) string
 }
 
@@ -44,7 +44,7 @@ func (k integer) allowed() string {
 	return "a whole number " + k.bounds() + unitNote(k.unit, k.max)
 }
 
-// bounds leaves out an upper bound that only says what a machine can hold.
+// bounds omits an upper bound that is only a limit of representation.
 func (k integer) bounds() string {
 	if k.max >= maxRelPSN {
 		return fmt.Sprintf("from %d on", k.min)
@@ -155,7 +155,7 @@ func (k choice) jsonSchema() map[string]any {
 	return map[string]any{"oneOf": []any{numbers, map[string]any{"type": "string", "pattern": unitPattern}}}
 }
 
-// quantity is a decimal number of some unit, kept as a whole number of a smaller one: 0.5 us as 500000 ps.
+// quantity is a decimal number of a unit, stored as a whole number of a smaller unit: 0.5 us as 500000 ps.
 type quantity struct {
 	unit     string
 	scale    int64 // smaller units in one unit
@@ -213,7 +213,7 @@ func (k quantity) jsonSchema() map[string]any {
 	return numberSchema(map[string]any{"type": "number", "minimum": k.min, "maximum": k.max}, k.unit)
 }
 
-// boolean is true or false; YAML 1.1's yes and on are refused because YAML 1.2 takes them for text.
+// boolean is true or false. YAML 1.1's yes and on are refused because they are strings in YAML 1.2.
 type boolean struct{}
 
 func (boolean) allowed() string { return "true or false" }
@@ -258,13 +258,13 @@ func (k text) jsonSchema() map[string]any {
 	return map[string]any{"type": "string", "pattern": k.form.String()}
 }
 
-// enum is one of a few words, kept as a T.
+// enum is one of a few words, stored as a T.
 type enum[T interface {
 	comparable
 	fmt.Stringer
 }] struct {
 	values  []T
-	refused map[string]string // words that people try, each with the reason why it is none
+	refused map[string]string // words that people try, each with the reason for the refusal
 }
 
 func (k enum[T]) names() []string {
@@ -319,7 +319,7 @@ func (k prefix) decode(d *decoder, n *yaml.Node, path string, dst any) {
 	*dst.(*netip.Prefix) = p
 }
 
-// notHost says why p cannot be the address of a host, or returns "".
+// notHost returns why p cannot be the address of a host, or "".
 func notHost(p netip.Prefix) string {
 	a := p.Addr()
 	switch {
@@ -361,7 +361,7 @@ func (k mac) decode(d *decoder, n *yaml.Node, path string, dst any) {
 		d.wrongType(n, path, k.allowed())
 		return
 	}
-	v, _ := strconv.ParseUint(strings.ReplaceAll(n.Value, ":", ""), 16, 48) // macForm leaves nothing to fail
+	v, _ := strconv.ParseUint(strings.ReplaceAll(n.Value, ":", ""), 16, 48) // cannot fail: macForm matched
 	m := packet.MACFromUint48(v)
 	if m.IsGroup() || v == 0 {
 		d.problem(n, path, n.Value+" is not the address of a NIC", "it takes a unicast address")

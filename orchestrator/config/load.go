@@ -23,7 +23,8 @@ const VirtualTestbed = "virtual"
 // NetnsTestbed is the name of the embedded description of the testbed in network namespaces.
 const NetnsTestbed = "netns"
 
-// NetnsAFPacketTestbed is the name of the embedded description of that with the datapath that has every event.
+// NetnsAFPacketTestbed is the name of the embedded description of the same testbed with the datapath that supports
+// every event.
 const NetnsAFPacketTestbed = "netns-afpacket"
 
 // BMv2Testbed is the name of the embedded description of the testbed in network namespaces whose injector is bmv2.
@@ -35,31 +36,32 @@ const VMTestbed = "vm"
 // Profile is a NIC model that tests may name.
 type Profile struct {
 	Name     string
-	Defaults RoCE // of the transport parameters that a test doesn't give
-	Adaptive bool // whether the model has adaptive retransmission; tests that ask for it in vain are refused
-	// IgnoresSlowRestart says that the model never sends a CNP with a NAK, whatever slow-restart says, as some real NICs.
+	Defaults RoCE // transport parameters for tests that do not give them
+	Adaptive bool // the model has adaptive retransmission; otherwise tests that enable it are refused
+	// IgnoresSlowRestart is set if the model, like some real NICs, never sends a CNP with a NAK.
 	IgnoresSlowRestart bool
 }
 
-// Options is what the caller knows and the file doesn't. The zero value accepts every profile, bug and rule.
+// Options is the information that the caller has and the file does not. The zero value accepts every profile, bug and
+// rule.
 type Options struct {
 	Profiles []Profile // nil: any name is accepted, with common defaults
 	Bugs     []string  // nil: any name is accepted
 	Rules    []string  // ids of the analyzers' rules that a test can expect; nil: any id is accepted
 	Testbed  string    // replaces the file's testbed if not empty
 
-	Switches        []parameter.Model // that a switch test can have under test
-	NICs            []parameter.Model // that the NICs of its hosts can have
-	NoNICs          map[string]string // why other models can't be there, by model
-	Transports      []Transport       // of its hosts, the default first
-	SwitchAnalyzers []string          // that judge it
-	SwitchMetrics   []SwitchMetric    // that it can bound
+	Switches        []parameter.Model // models of the switch under test
+	NICs            []parameter.Model // models of the hosts' NICs
+	NoNICs          map[string]string // why other models cannot be on NICs, by model
+	Transports      []Transport       // of the hosts, the default first
+	SwitchAnalyzers []string          // analyzers of switch tests
+	SwitchMetrics   []SwitchMetric    // metrics that switch tests can bound
 
 	// ReadFile reads testbed descriptions; nil: os.ReadFile.
 	ReadFile func(name string) ([]byte, error)
 }
 
-// Transport is what hosts of switch tests can speak.
+// Transport is a transport of hosts in switch tests.
 type Transport struct {
 	parameter.Model
 	OpenLoop bool // its flows may have a rate
@@ -84,7 +86,7 @@ func (o *Options) openLoops() []string {
 	return names
 }
 
-// transport returns a transport, nil if the caller knows none of that name.
+// transport returns the transport of a name, nil if the caller gave none.
 func (o *Options) transport(name string) *Transport {
 	for i := range o.Transports {
 		if o.Transports[i].Name == name {
@@ -108,15 +110,15 @@ func (o *Options) profile(name string) *Profile {
 func (o *Options) defaults(profile string) RoCE {
 	if p := o.profile(profile); p != nil {
 		d := p.Defaults
-		d.TrimDSCP = cmp.Or(d.TrimDSCP, defaultTrimDSCP) // 0 is best effort's and marks nothing
+		d.TrimDSCP = cmp.Or(d.TrimDSCP, defaultTrimDSCP) // DSCP 0 is best effort and cannot mark
 		return d
 	}
 	return RoCE{DCQCNRP: true, DCQCNNP: true, MinTimeBetween: 4 * clock.Microsecond, Pacing: PerPort,
 		TrimDSCP: defaultTrimDSCP}
 }
 
-// Load reads and checks the test in a file. The error is an [*Error], which lists everything that is wrong, or says
-// that the file cannot be read.
+// Load reads and checks the test in a file. The error is an [*Error] that lists all problems of the file, or a read
+// error.
 func Load(file string, o Options) (*Test, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -125,7 +127,7 @@ func Load(file string, o Options) (*Test, error) {
 	return Parse(file, data, o)
 }
 
-// Parse checks the test in data; file is its name in messages and where the testbed's path starts.
+// Parse checks the test in data. file is its name in messages; testbed paths are relative to it.
 func Parse(file string, data []byte, o Options) (*Test, error) {
 	d := newDecoder(file, o)
 	root := d.parseDocument(data)
@@ -215,13 +217,13 @@ func newDecoder(file string, o Options) *decoder {
 	}
 }
 
-// decodeRoot decodes the document in data along the schema. It returns false if there is nothing to look at further.
+// decodeRoot decodes the document in data by the schema. It returns false if nothing was decoded.
 func (d *decoder) decodeRoot(data []byte, schema *object, dst any) bool {
 	root := d.parseDocument(data)
 	return root != nil && d.decodeNode(root, schema, dst)
 }
 
-// decodeNode is decodeRoot for a document that is parsed already.
+// decodeNode is decodeRoot for a parsed document.
 func (d *decoder) decodeNode(root *yaml.Node, schema *object, dst any) bool {
 	if root = d.enter(root, ""); root == nil {
 		return false
@@ -231,7 +233,7 @@ func (d *decoder) decodeNode(root *yaml.Node, schema *object, dst any) bool {
 }
 
 // loadTestbed reads the testbed that the caller or the test names. A wrong name in the test is a problem of the test;
-// for the rest of the checks the virtual testbed stands in.
+// the remaining checks then use the virtual testbed.
 func (d *decoder) loadTestbed(t *Test) error {
 	if d.options.Testbed != "" {
 		t.TestbedFile = d.options.Testbed
@@ -290,10 +292,10 @@ func (d *decoder) readFirst(files []string) (file string, data []byte, err error
 	return file, data, err
 }
 
-// YAML returns the test with every default made explicit, in the form of config.yml. Parsing it yields the same test.
+// YAML returns the test with all defaults made explicit, in the form of config.yml. Parsing it yields the same test.
 func (t *Test) YAML() []byte { return marshal(testSchema().encode(t)) }
 
-// YAML returns the expectations as the test writes them; nothing if there are none.
+// YAML returns the expectations as the test writes them; nil if there are none.
 func (e *Expect) YAML() []byte {
 	n := expectSchema().encode(e)
 	if n == nil {
@@ -302,11 +304,11 @@ func (e *Expect) YAML() []byte {
 	return marshal(n)
 }
 
-// YAML returns the description with every default made explicit. Parsing it yields the same testbed.
+// YAML returns the description with all defaults made explicit. Parsing it yields the same testbed.
 func (t *Testbed) YAML() []byte { return marshal(testbedSchema().encode(t)) }
 
-// Hash identifies what a run depends on besides the version of the tool: SHA-256 over test and testbed in canonical
-// form, in hexadecimal. The names of files don't count, the seed does.
+// Hash identifies all inputs of a run except the tool's version: SHA-256 over test and testbed in canonical form, in
+// hexadecimal. It covers the seed, but not the names of files.
 func (t *Test) Hash() string {
 	canonical := *t
 	canonical.TestbedFile = VirtualTestbed
@@ -317,7 +319,7 @@ func (t *Test) Hash() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// WithSeed returns a copy of t that draws from another seed.
+// WithSeed returns a copy of t with another seed.
 func (t *Test) WithSeed(seed uint64) *Test {
 	c := *t
 	c.Seed = seed
@@ -329,7 +331,7 @@ func marshal(n *yaml.Node) []byte {
 	enc := yaml.NewEncoder(&b)
 	enc.SetIndent(2)
 	if err := enc.Encode(n); err != nil {
-		panic("config: encode: " + err.Error()) // nodes of our own making, into memory
+		panic("config: encode: " + err.Error()) // cannot fail: generated nodes, written to memory
 	}
 	if err := enc.Close(); err != nil {
 		panic("config: encode: " + err.Error())
@@ -337,8 +339,8 @@ func marshal(n *yaml.Node) []byte {
 	return b.Bytes()
 }
 
-// WithTestbedFile returns a copy of t that names its testbed description by another file, such as the copy beside it in
-// a run directory. The description itself stays as it is.
+// WithTestbedFile returns a copy of t with another TestbedFile, such as the copy in a run directory. The description
+// itself does not change.
 func (t *Test) WithTestbedFile(name string) *Test {
 	c := *t
 	c.TestbedFile = name

@@ -11,10 +11,10 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Import translates a configuration of Lumina's public prototype into a test file of ours, with comments on what could
-// not be carried over. The prototype counts qpn and psn from 0, applies each event to every message, and counts ITER
-// within messages (its README and listings; Yu's thesis on Lumina, sections 5.3.3 and 5.3.4, counts from 1). The result
-// counts from 1, lists the events of all messages and has iter-scope message. Profiles that o doesn't know become spec.
+// Import translates a configuration of Lumina's public prototype into a test file, with comments on what could not be
+// translated. The prototype counts qpn and psn from 0, applies each event to every message, and counts ITER within
+// messages (see its README and listings; Yu's thesis on Lumina, sections 5.3.3 and 5.3.4, counts from 1). The result
+// counts from 1, lists the events of all messages and has iter-scope message. Unknown profiles become spec.
 func Import(file string, data []byte, o Options) ([]byte, error) {
 	d := newDecoder(file, o)
 	root := d.parseDocument(data)
@@ -34,18 +34,18 @@ func Import(file string, data []byte, o Options) ([]byte, error) {
 	return text, nil
 }
 
-// importer builds a test file from the prototype's.
+// importer builds a test file from one of the prototype.
 type importer struct {
 	d     *decoder
 	out   *yaml.Node
-	notes []string // what the reader of the result must know
-	left  []string // keys that describe a laboratory and are left out
+	notes []string // remarks for the reader of the result
+	left  []string // omitted keys, which describe a laboratory
 }
 
 // prototypeProfiles maps the prototype's NIC types to profiles.
 var prototypeProfiles = map[string]string{"CX4": "cx4-lx", "CX5": "cx5", "CX6": "cx6-dx", "E810": "e810"}
 
-// laboratoryKeys are keys of the prototype about machines, cables and files, at any level.
+// laboratoryKeys are the prototype's keys for machines, cables and files, at any level.
 var laboratoryKeys = []string{
 	"local-workspace", "result-path", "aggregate-pcap-filename", "rewrite-udp-dst-port", "switch", "workspace",
 	"control-ip",
@@ -58,7 +58,7 @@ func mappingOf(pairs ...*yaml.Node) *yaml.Node {
 	return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Content: pairs}
 }
 
-// put appends a key, unless there is no value.
+// put appends a key if value is not nil.
 func put(n *yaml.Node, key string, value *yaml.Node) {
 	if value != nil {
 		n.Content = append(n.Content, stringNode(key), value)
@@ -67,7 +67,7 @@ func put(n *yaml.Node, key string, value *yaml.Node) {
 
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 
-// testName makes the name of a test from the name of a file.
+// testName derives the name of a test from the name of a file.
 func testName(file string) string {
 	base := strings.TrimSuffix(filepath.Base(file), filepath.Ext(file))
 	name := strings.Trim(notInNames.ReplaceAllString(strings.ToLower(base), "-"), "-")
@@ -97,7 +97,7 @@ func (im *importer) note(format string, args ...any) {
 	}
 }
 
-// each calls take for the keys of a mapping until take doesn't know one; keys about the laboratory are collected,
+// each calls take for the keys of a mapping. Of the keys that take does not know, laboratory keys are collected and
 // others are problems.
 func (im *importer) each(n *yaml.Node, path string, take func(key string, value *yaml.Node, path string) bool) {
 	if n.Kind != yaml.MappingNode {

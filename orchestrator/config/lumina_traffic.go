@@ -10,7 +10,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// prototypeTraffic is what the translation of events needs of the traffic.
+// prototypeTraffic is the part of the traffic that the translation of events depends on.
 type prototypeTraffic struct {
 	connections, messages, size, mtu int
 	verbs                            []string
@@ -80,7 +80,7 @@ func (im *importer) number(n *yaml.Node, path string, dst *int) *yaml.Node {
 	return k.encode(dst)
 }
 
-// dscp takes the first of the prototype's list of codepoints.
+// dscp returns the first of the prototype's list of codepoints.
 func (im *importer) dscp(n *yaml.Node, path string) *yaml.Node {
 	first, more, _ := strings.Cut(n.Value, ",")
 	if n.Kind == yaml.SequenceNode && len(n.Content) > 0 {
@@ -98,7 +98,7 @@ func (im *importer) dscp(n *yaml.Node, path string) *yaml.Node {
 	return scalarNode("!!int", itoa(v))
 }
 
-// verbs settles verb and number of connections: with send_read, num-qps is "S,R" for S sending and R reading ones.
+// verbs sets verb and number of connections. With send_read, num-qps is "S,R": S connections send and R read.
 func (im *importer) verbs(t *prototypeTraffic, verb, qps *yaml.Node, path string) {
 	word := "write"
 	if verb != nil {
@@ -136,7 +136,7 @@ func (im *importer) verbs(t *prototypeTraffic, verb, qps *yaml.Node, path string
 	}
 }
 
-// events lists the prototype's events for every message: it applies them to each.
+// events lists the prototype's events once per message, as the prototype applies them to each.
 func (im *importer) events(t prototypeTraffic, path string) *yaml.Node {
 	var events []prototypeEvent
 	if t.events.Kind == yaml.ScalarNode && t.events.Tag == "!!null" {
@@ -178,13 +178,13 @@ func (im *importer) events(t prototypeTraffic, path string) *yaml.Node {
 	return out
 }
 
-// prototypeEvent is one event as the prototype has it: counted from 0, within a message.
+// prototypeEvent is an event in the prototype's form: counted from 0, within a message.
 type prototypeEvent struct {
 	qpn, psn, round int // psn -1: all
 	action          string
 }
 
-// packets yields the places in a message of n packets that the event names, from 0.
+// packets yields the indices, from 0, of the packets that the event selects in a message of n packets.
 func (e prototypeEvent) packets(n int) iter.Seq[int] {
 	first, last := e.psn, e.psn
 	if e.psn < 0 {

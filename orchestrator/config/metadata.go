@@ -1,9 +1,9 @@
 package config
 
-// Metadata says what a test is to those who keep it. Reports carry it; nothing is judged by it.
+// Metadata describes a test for its maintainers. Reports show it; it does not influence judgements.
 type Metadata struct {
 	ID          string `json:"id,omitempty"`          // of the test case
-	Owner       string `json:"owner,omitempty"`       // who answers for the test
+	Owner       string `json:"owner,omitempty"`       // the person or team responsible for the test
 	Requirement string `json:"requirement,omitempty"` // that the test covers
 	Issue       string `json:"issue,omitempty"`       // that the test is about
 }
@@ -11,7 +11,7 @@ type Metadata struct {
 // Pair is a name and a value, for people.
 type Pair struct{ Name, Value string }
 
-// Pairs returns what m has, in its order.
+// Pairs returns the fields of m that are set, in order.
 func (m *Metadata) Pairs() []Pair {
 	if m == nil {
 		return nil

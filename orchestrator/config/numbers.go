@@ -9,13 +9,13 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Number is one number of a pattern: N, or with FromLast the last one there is less N.
+// Number is a number of a pattern: N or, with FromLast, the last number minus N.
 type Number struct {
 	N        int64
 	FromLast bool
 }
 
-// of returns the number that n stands for when the last one is last.
+// of returns the value of n, given the last number.
 func (n Number) of(last int64) int64 {
 	if n.FromLast {
 		return last - n.N
@@ -45,7 +45,7 @@ func (s Span) String() string {
 	return s.First.String() + ".." + s.Last.String()
 }
 
-// Numbers is a set of numbers that a test writes down in one place, in the order of the file.
+// Numbers is the set of numbers of one value, in the order of the file.
 type Numbers []Span
 
 // String returns n in the words of the configuration.
@@ -60,17 +60,17 @@ func (n Numbers) String() string {
 	return "[" + strings.Join(words, ", ") + "]"
 }
 
-// maxSpans bounds a list of numbers; every one of them needs an entry in the injector.
+// maxSpans bounds a list of numbers, as each needs an entry in the injector.
 const maxSpans = maxEvents
 
-// numberForm is a number, a range, or one of them counted from the last.
+// numberForm matches a number or a range; both may be relative to last.
 var numberForm = regexp.MustCompile(
 	`^(last(?:-[1-9][0-9]{0,8})?|[0-9]{1,18})(?:\.\.(last(?:-[1-9][0-9]{0,8})?|[0-9]{1,18}))?$`)
 
-// numbers is the kind of a set of numbers: 5, 5..9, last, last-2, or a list of these. It is kept as [Numbers].
+// numbers is the kind of a set of numbers: 5, 5..9, last, last-2, or a list of these. It is stored as [Numbers].
 type numbers struct {
 	of   integer
-	last bool // whether the word last means something here
+	last bool // the word last is allowed
 }
 
 func (k numbers) allowed() string {
@@ -128,10 +128,10 @@ func (k numbers) span(d *decoder, n *yaml.Node, path string, out *Numbers) {
 	*out = append(*out, s)
 }
 
-// numberOf reads what numberForm matches.
+// numberOf parses text that matches numberForm.
 func numberOf(text string) Number {
 	if rest, ok := strings.CutPrefix(text, "last"); ok {
-		n, _ := strconv.ParseInt(strings.TrimPrefix(rest, "-"), 10, 64) // nothing is 0
+		n, _ := strconv.ParseInt(strings.TrimPrefix(rest, "-"), 10, 64) // 0 for an empty string
 		return Number{n, true}
 	}
 	n, _ := strconv.ParseInt(text, 10, 64) // at most 18 digits
@@ -162,14 +162,14 @@ func (k numbers) jsonSchema() map[string]any {
 	return map[string]any{"oneOf": append(one, items)}
 }
 
-// patterned is a value of kind one, or a set of such values. Its accessor leads to the mapping around it, where each
-// form has its place.
+// patterned is a value of kind one, or a set of such values. Its accessor returns the enclosing mapping, which stores
+// the two forms separately.
 type patterned struct {
 	one      kind // integer, ordinal or an optional integer
 	set      numbers
 	plain    func(parent any) any
 	pattern  func(parent any) *Numbers
-	optional bool // 0 in plain stands for an absent key
+	optional bool // 0 in plain is an absent key
 }
 
 func (k patterned) allowed() string { return k.one.allowed() + ", " + k.set.allowed() }
@@ -209,7 +209,7 @@ func (k patterned) jsonSchema() map[string]any {
 	return forms
 }
 
-// positive is a number from 1 that may be absent, kept as 0 then.
+// positive is a number from 1, or 0 if absent.
 type positive struct{ integer }
 
 func (k positive) encode(src any) *yaml.Node {

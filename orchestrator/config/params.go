@@ -12,7 +12,7 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// forParams goes through the parameters of all actions that have keys of their own.
+// forParams calls fn for the parameters of all actions that have keys.
 func forParams(fn func(*trace.Action, *trace.ActionParam)) {
 	for i := range trace.Actions {
 		for n := range trace.Actions[i].Params {
@@ -23,7 +23,7 @@ func forParams(fn func(*trace.Action, *trace.ActionParam)) {
 	}
 }
 
-// eventTypes lists the events of data packets, or of control packets, and describes them.
+// eventTypes returns the events of data packets or of control packets, and their description.
 func eventTypes(data bool) (list []trace.EventType, doc string) {
 	var hardware, software []string
 	for e := trace.EventDrop; e <= trace.MaxEventType; e++ {
@@ -62,7 +62,7 @@ func paramFields(data bool, params func(event any) *Params) (list []field) {
 	return list
 }
 
-// paramKind is the kind of a parameter: a number that is read and written as its values are printed.
+// paramKind is the kind of a parameter: a number that is written as its values are printed.
 type paramKind struct {
 	kind
 	param *trace.ActionParam
@@ -136,7 +136,7 @@ func (p Params) Durations() iter.Seq2[string, clock.Duration] {
 	}
 }
 
-// scaled returns the parameters with times 1<<shift as long.
+// scaled returns the parameters with times multiplied by 1<<shift.
 func (p Params) scaled(shift int) Params {
 	for key, v := range p.Durations() {
 		p = p.With(key, v.Nanoseconds()<<shift)

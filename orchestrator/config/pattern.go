@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// A pattern is a regular expression that is compiled when it is first needed. Those that bound the length of a text
-// are long programs, and most commands need few of them.
+// A pattern is a regular expression that is compiled on first use. Expressions with length limits compile to large
+// programs, and most commands use few of them.
 type pattern struct {
 	source   string
 	compiled func() *regexp.Regexp

@@ -8,12 +8,12 @@ import (
 	"candela.dev/candela/injector"
 )
 
-// Pattern is what an item of a list of events says about a set of packets. Patterns are deterministic: each stands for
-// a list of single events, which take its place before anything else looks at the test. The zero value is no pattern.
+// Pattern is the part of an event that selects a set of packets. It is deterministic: it is expanded to a list of
+// single events before any other check of the test. The zero value is no pattern.
 type Pattern struct {
 	QPN, PSN, Nth Numbers
-	Every         int64 // every so many data packets; 0: not said
-	Start, Until  int64 // of Every; 0: Every itself, and the last data packet
+	Every         int64 // interval in data packets; 0: not given
+	Start, Until  int64 // of Every; 0: from Every, to the last data packet
 }
 
 // none reports whether p says nothing.
@@ -21,10 +21,10 @@ func (p *Pattern) none() bool {
 	return len(p.QPN) == 0 && len(p.PSN) == 0 && len(p.Nth) == 0 && p.Every == 0 && p.Start == 0 && p.Until == 0
 }
 
-// Origin says where an event comes from.
+// Origin is the source of an event.
 type Origin struct {
 	Item    int  // of the list in the file, from 0
-	Pattern bool // the item is a pattern, of which this event is one of several
+	Pattern bool // the item is a pattern; this event is one of several
 }
 
 const (
@@ -38,7 +38,7 @@ func (e *DataEvent) Path() string { return dataEvents + "[" + itoa(e.Origin.Item
 // Path returns the configuration path of the item that e comes from.
 func (e *ControlEvent) Path() string { return controlEvents + "[" + itoa(e.Origin.Item) + "]" }
 
-// which tells e from the other events of its pattern; "" for an event of its own.
+// which identifies e among the events of its pattern; "" for an event of its own.
 func (e *DataEvent) which() string {
 	if !e.Origin.Pattern {
 		return ""
@@ -63,19 +63,19 @@ func nthText(n uint16) string {
 	return itoa(int(n))
 }
 
-// WhereData names the place of the i-th data event, and which of a pattern's events it is.
+// WhereData returns the place of the i-th data event, and its packet if it comes from a pattern.
 func (t *Test) WhereData(i int) string {
 	e := &t.Traffic.DataEvents[i]
 	return t.Where(e.Path()) + e.which()
 }
 
-// WhereControl names the place of the i-th control event, and which of a pattern's events it is.
+// WhereControl returns the place of the i-th control event, and its packet if it comes from a pattern.
 func (t *Test) WhereControl(i int) string {
 	e := &t.Traffic.ControlEvents[i]
 	return t.Where(e.Path()) + e.which()
 }
 
-// expandEvents puts single events in the place of patterns.
+// expandEvents replaces patterns by single events.
 func (d *decoder) expandEvents(t *Test) {
 	x := expansion{d: d, t: t, room: maxEvents, known: d.fine(scheduleKeys...)}
 	tr := &t.Traffic
@@ -98,11 +98,11 @@ func (d *decoder) expandEvents(t *Test) {
 type expansion struct {
 	d     *decoder
 	t     *Test
-	room  int  // events that the injector still has room for
-	known bool // the schedule of messages is sound
+	room  int  // free entries of the injector's event table
+	known bool // the schedule of messages is valid
 }
 
-// data appends the events that e stands for.
+// data appends the events of e.
 func (x *expansion) data(out []DataEvent, e *DataEvent) []DataEvent {
 	path := e.Path()
 	if e.PSN == 0 && len(e.Pattern.PSN) == 0 && e.Pattern.Every == 0 && !x.d.wrong[path] &&
@@ -124,7 +124,7 @@ func (x *expansion) data(out []DataEvent, e *DataEvent) []DataEvent {
 	return out
 }
 
-// control appends the events that e stands for.
+// control appends the events of e.
 func (x *expansion) control(out []ControlEvent, e *ControlEvent) []ControlEvent {
 	path := e.Path()
 	if !x.d.fine(path) {
@@ -150,7 +150,7 @@ func (x *expansion) control(out []ControlEvent, e *ControlEvent) []ControlEvent 
 	return out
 }
 
-// sound checks every, start and until against each other and against psn.
+// sound checks every, start and until for consistency with each other and with psn.
 func (x *expansion) sound(path string, p *Pattern, psn bool) bool {
 	switch {
 	case p.Every != 0 && (psn || len(p.PSN) > 0):
@@ -168,7 +168,7 @@ func (x *expansion) sound(path string, p *Pattern, psn bool) bool {
 	return false
 }
 
-// single is what tells the events of a pattern apart.
+// single identifies one event of a pattern.
 type single struct {
 	qpn  int
 	from Side
@@ -176,8 +176,8 @@ type single struct {
 	nth  uint16
 }
 
-// each calls emit for every event that p stands for; s holds what it leaves open. A pattern that names packets which
-// don't exist, or more than there is room for, is a problem and stands for nothing.
+// each calls emit for every event of p, with fields that p does not set taken from s. If p selects packets that do not
+// exist, or too many, each reports a problem and does not call emit.
 func (x *expansion) each(path string, p *Pattern, nth string, s single, emit func(single)) {
 	qpns, ok := x.list(path+".qpn", p.QPN, int64(s.qpn), int64(x.t.Traffic.Connections),
 		fmt.Sprintf("the last connection (%d)", x.t.Traffic.Connections), "qpn counts from 1")
@@ -201,13 +201,13 @@ func (x *expansion) each(path string, p *Pattern, nth string, s single, emit fun
 	}
 }
 
-// psns returns the PSNs that p names on a connection.
+// psns returns the PSNs that p selects on a connection.
 func (x *expansion) psns(path string, p *Pattern, s single, qpn int) ([]int64, bool) {
 	if len(p.PSN) == 0 && p.Every == 0 {
 		return []int64{s.psn}, true
 	}
 	if qpn > x.t.Traffic.Connections {
-		return []int64{1}, true // the check of qpn tells
+		return []int64{1}, true // the check of qpn reports it
 	}
 	g := x.t.TrafficFrom(s.from, qpn)
 	if p.Every != 0 {
@@ -217,7 +217,7 @@ func (x *expansion) psns(path string, p *Pattern, s single, qpn int) ([]int64, b
 	return x.list(path+".psn", p.PSN, 0, last, fmt.Sprintf("the last data packet (%d)", last), explainLast(g))
 }
 
-// every returns each so-manieth PSN of g.
+// every returns the PSNs of g at the interval p.Every.
 func (x *expansion) every(path string, p *Pattern, g generator.Traffic) ([]int64, bool) {
 	first, last := max(p.Start, p.Every), g.PSNs()
 	if p.Start != 0 {
@@ -247,8 +247,8 @@ func (x *expansion) every(path string, p *Pattern, g generator.Traffic) ([]int64
 	return psns, true
 }
 
-// list returns the numbers of a set, or only alone if there is none. last is the greatest number that there is, and
-// bound and why say so.
+// list returns the numbers of a set, or alone if the set is empty. last is the greatest valid number; bound and why
+// describe it in messages.
 func (x *expansion) list(path string, set Numbers, alone, last int64, bound, why string) ([]int64, bool) {
 	if len(set) == 0 {
 		return []int64{alone}, true
@@ -283,7 +283,7 @@ func (x *expansion) fits(path string, n int64) bool {
 	return false
 }
 
-// take claims room for n events.
+// take reserves room for n events.
 func (x *expansion) take(path string, n int64) bool {
 	if !x.fits(path, n) {
 		return false

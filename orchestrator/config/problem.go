@@ -8,24 +8,23 @@ import (
 	"strings"
 )
 
-// ErrInvalid is what every [Error] of this package is: a file that cannot be run, as opposed to one that cannot be
-// read.
+// ErrInvalid matches every [Error] of this package: a file that can be read but not run.
 var ErrInvalid = errors.New("invalid configuration")
 
-// Pos is a place in a file; lines and columns count from 1.
+// Pos is a position in a file; lines and columns count from 1.
 type Pos struct{ Line, Col int }
 
-// Problem is one thing wrong with a file.
+// Problem is one error in a file.
 type Problem struct {
 	File    string
 	Pos     Pos
 	Path    string // configuration path, "" for the file as a whole
-	Message string // the value, and what is allowed
+	Message string // the value and the allowed values
 	Why     string // the reason or the remedy; may be empty
-	Lines   string // of the file, as they should be; may be empty
+	Lines   string // corrected lines of the file; may be empty
 }
 
-// String prints p on one line, its reason indented on the next.
+// String prints p on one line; the reason follows, indented, on the next.
 func (p Problem) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s:%d:%d: ", p.File, p.Pos.Line, p.Pos.Col)
@@ -40,7 +39,7 @@ func (p Problem) String() string {
 	return b.String()
 }
 
-// indented returns why on lines of its own. Whoever prints it breaks what is too long for its place.
+// indented returns why on its own lines. The caller wraps long lines.
 func indented(why string) string {
 	var b strings.Builder
 	for line := range strings.Lines(why) {
@@ -49,13 +48,13 @@ func indented(why string) string {
 	return b.String()
 }
 
-// Error lists everything wrong with a file, in the order of the file.
+// Error lists all problems of a file, in the order of the file.
 type Error struct {
 	Problems []Problem
 	Omitted  int // problems beyond the first hundred
 }
 
-// Error prints one problem after the other.
+// Error prints one problem per line group.
 func (e *Error) Error() string {
 	lines := make([]string, 0, len(e.Problems)+1)
 	for _, p := range e.Problems {
@@ -70,7 +69,7 @@ func (e *Error) Error() string {
 // Is makes errors.Is(err, ErrInvalid) true.
 func (e *Error) Is(target error) bool { return target == ErrInvalid }
 
-// maxProblems bounds an error message: beyond it a reader starts over anyway.
+// maxProblems bounds an error message; a reader of more starts over.
 const maxProblems = 100
 
 // NewError returns an error that lists problems; nil if there are none.
@@ -91,7 +90,7 @@ func newError(problems []Problem, omitted int) error {
 	return e
 }
 
-// positions remembers where in a file each configuration path stands.
+// positions maps configuration paths to positions in a file.
 type positions struct {
 	file string
 	at   map[string]Pos

@@ -9,8 +9,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Relation is a statement about counters: two sums and how they compare. A name with * stands for the sum of all that
-// match.
+// Relation is a comparison of two sums of counters. A name with * is the sum of all counters that match.
 type Relation struct {
 	Left, Right []Term
 	Op          string // ==, !=, <=, >=, < or >
@@ -23,7 +22,7 @@ type Term struct {
 	Number   int64
 }
 
-// relationOps are the comparisons, longer ones first so that they are found first.
+// relationOps are the comparisons, longer ones first, as shorter ones may be their prefixes.
 var relationOps = []string{"==", "!=", "<=", ">=", "<", ">"}
 
 var (
@@ -33,7 +32,7 @@ var (
 
 const maxTerms = 64
 
-// ParseRelation reads a statement such as "sw0.tx-trim-packets + sw0.dropped-trim-packets == sw0.trim-packets". Words
+// ParseRelation parses a statement such as "sw0.tx-trim-packets + sw0.dropped-trim-packets == sw0.trim-packets". Words
 // are separated by spaces.
 func ParseRelation(text string) (Relation, error) {
 	var r Relation
@@ -93,7 +92,7 @@ func parseTerm(word string) (Term, error) {
 	return Term{Name: word}, nil
 }
 
-// String writes r as ParseRelation reads it.
+// String returns r in the form that ParseRelation reads.
 func (r Relation) String() string { return sumText(r.Left) + " " + r.Op + " " + sumText(r.Right) }
 
 func sumText(terms []Term) string {
@@ -114,7 +113,7 @@ func sumText(terms []Term) string {
 	return b.String()
 }
 
-// Value adds up the counters of a sum; unknown names those that nothing matches.
+// Value returns the value of a sum; unknown lists the names that match no counter.
 func Value(terms []Term, counters map[string]int64) (sum int64, unknown []string) {
 	for _, t := range terms {
 		v, ok := t.Number, true
@@ -132,14 +131,14 @@ func Value(terms []Term, counters map[string]int64) (sum int64, unknown []string
 	return sum, unknown
 }
 
-// CounterValue returns a counter, or of a name with * the sum of all that match; ok is false if there is none.
+// CounterValue returns a counter or, for a name with *, the sum of all that match; ok is false if none matches.
 func CounterValue(name string, counters map[string]int64) (sum int64, ok bool) {
 	if !strings.Contains(name, "*") {
 		sum, ok = counters[name]
 		return sum, ok
 	}
 	for have, n := range counters {
-		if match, _ := path.Match(name, have); match { // termForm leaves no pattern that can be malformed
+		if match, _ := path.Match(name, have); match { // termForm excludes malformed patterns
 			sum, ok = sum+n, true
 		}
 	}

@@ -6,20 +6,20 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// A kind is one sort of value in the configuration language: it decodes a YAML node into a Go value, encodes it back,
-// and describes itself to people and to editors. Kinds hold no state.
+// A kind is a type of value in the configuration language. It decodes a YAML node into a Go value, encodes it, and
+// describes itself to people and editors. Kinds are stateless.
 type kind interface {
-	// decode sets *dst from n, which is no alias, or reports problems to d.
+	// decode sets *dst from n, which is not an alias, or reports problems to d.
 	decode(d *decoder, n *yaml.Node, path string, dst any)
 	// encode returns the node for *src, or nil if there is nothing to write.
 	encode(src any) *yaml.Node
-	// jsonSchema describes the values that decode takes as far as a JSON Schema can.
+	// jsonSchema describes the values that decode takes, as far as a JSON Schema can express them.
 	jsonSchema() map[string]any
-	// allowed says the same in a few words.
+	// allowed describes them in a few words.
 	allowed() string
 }
 
-// A field is one key of an object and where its value lives in the Go struct.
+// A field is a key of an object and the location of its value in the Go struct.
 type field struct {
 	key      string
 	doc      string
@@ -41,8 +41,8 @@ type object struct {
 	title   string // heading in the reference
 	doc     string
 	fields  []field
-	refused map[string]string // keys that people try, each with the reason why it is not supported
-	alias   map[string]string // other names that people try for a key, never accepted
+	refused map[string]string // keys that people try, each with the reason for the refusal
+	alias   map[string]string // wrong names that people try, each with the correct key
 }
 
 func (o *object) keys() []string {
@@ -60,7 +60,7 @@ func (o *object) field(key string) *field {
 	return nil
 }
 
-// Mappings with more keys than fewKeys are described without listing them, unless that is the point.
+// Messages list the keys of a mapping only up to this number, unless the list is the point of the message.
 const fewKeys = 10
 
 func (o *object) allowed() string {
@@ -79,14 +79,14 @@ func (o *object) decode(d *decoder, n *yaml.Node, path string, dst any) {
 	for i := range o.fields {
 		f := &o.fields[i]
 		if f.required && values[f.key] == nil && guessed[f.key] {
-			continue // one slip, one message
+			continue // the unknown key is already reported
 		}
 		o.decodeField(d, n, f, values[f.key], path, dst)
 	}
 }
 
-// collect returns the values of n's known keys and reports unknown, refused and repeated ones. guessed are the keys
-// that unknown ones may have been meant to be.
+// collect returns the values of n's known keys and reports unknown, refused and repeated keys. guessed are the known
+// keys that unknown ones may be misspellings of.
 func (o *object) collect(d *decoder, n *yaml.Node, path string) (values map[string]*yaml.Node,
 	guessed map[string]bool) {
 	values, guessed = make(map[string]*yaml.Node, len(o.fields)), make(map[string]bool)
@@ -109,14 +109,14 @@ func (o *object) collect(d *decoder, n *yaml.Node, path string) (values map[stri
 	return values, guessed
 }
 
-// unknown reports a key that o does not have, and returns the one that may have been meant; empty: it has no idea.
+// unknown reports a key that o does not have. It returns the key that was probably meant, or "".
 func (o *object) unknown(d *decoder, key *yaml.Node, path string) (guess string) {
 	if why, ok := o.refused[key.Value]; ok {
 		d.problem(key, join(path, key.Value), "is not supported here", why)
 		return ""
 	}
 	if len(d.problems) == maxCollected {
-		d.omitted++ // a guess costs more than the rest of the key
+		d.omitted++ // skip the guess, which is expensive
 		return ""
 	}
 	at, place := join(path, printable(key.Value)), path
@@ -141,10 +141,10 @@ func (o *object) unknown(d *decoder, key *yaml.Node, path string) (guess string)
 	return guess
 }
 
-// maxHomes is how many places of a key an error names.
+// maxHomes bounds the number of mappings that an error suggests for a misplaced key.
 const maxHomes = 5
 
-// homesOf returns the keys of mappings in o, or in the items of its lists, that have key; none if there are too many.
+// homesOf returns the keys of mappings in o, or in the items of its lists, that have key; nil if there are too many.
 func (o *object) homesOf(key string) (homes []string) {
 	for i := range o.fields {
 		child := mapping(o.fields[i].kind)

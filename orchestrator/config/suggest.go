@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// didYouMean returns ` (did you mean "x"?)` for the candidate that a typing slip may have turned into got, or "".
+// didYouMean returns ` (did you mean "x"?)` for the candidate that got is probably a misspelling of, or "".
 func didYouMean(got string, candidates []string) string { return asked(closest(got, candidates)) }
 
-// asked returns ` (did you mean "x"?)` for a guess, nothing for none.
+// asked returns ` (did you mean "x"?)` for a guess, or "".
 func asked(guess string) string {
 	if guess == "" {
 		return ""
@@ -17,7 +17,7 @@ func asked(guess string) string {
 	return fmt.Sprintf(" (did you mean %q?)", guess)
 }
 
-// closest returns the candidate that a typing slip may have turned into got, or "".
+// closest returns the candidate that got is probably a misspelling of, or "".
 func closest(got string, candidates []string) string {
 	best, bestDistance := "", 1+min(3, max(1, len(got)/3))
 	for _, c := range candidates {
@@ -31,7 +31,7 @@ func closest(got string, candidates []string) string {
 	return best
 }
 
-// onlyOneWith returns the candidate that contains got as one of its words, if there is just one.
+// onlyOneWith returns the only candidate that contains got as a word, or "".
 func onlyOneWith(got string, candidates []string) string {
 	found := ""
 	for _, c := range candidates {
@@ -45,13 +45,13 @@ func onlyOneWith(got string, candidates []string) string {
 	return found
 }
 
-// normalise removes what people vary without noticing: case and the kind of separator.
+// normalise removes variations that people do not notice: case and separators.
 func normalise(s string) string {
 	return strings.NewReplacer("_", "-", " ", "-").Replace(strings.ToLower(s))
 }
 
 // editDistance counts insertions, deletions, substitutions and swaps of neighbours between a and b (optimal string
-// alignment). Very long strings are never slips: their distance is their length.
+// alignment). For very long strings it returns the length: they are not misspellings.
 func editDistance(a, b string) int {
 	if len(a) > 64 || len(b) > 64 {
 		return max(len(a), len(b))

@@ -12,28 +12,28 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// captures are the pcap files of a run: what came to the switches under test, and what left them, each frame as it was
-// there. Of several switches a list beside each file says at which port of which switch a frame was.
+// captures are the pcap files of a run: frames that entered the switches under test, and frames that left them. With
+// several switches a list beside each file gives the switch and port of every frame.
 type captures struct {
 	net   *fabric.Network
 	files []io.WriteCloser
 	taps  []*fabric.Capture
-	ports []*bufio.Writer // none for a single switch: its frames' addresses tell
+	ports []*bufio.Writer // empty for a single switch: addresses identify the port
 	seen  []uint64        // packets that each tap should have written
 	err   error           // of ports
 }
 
-// CaptureNames lists the captures that a run may leave, below its directory, and behind them the lists of ports.
+// CaptureNames lists the captures that a run may write, relative to its directory, followed by their port lists.
 func CaptureNames() []string {
 	return []string{"taps/before.pcap", "taps/behind.pcap", "taps/before.ports.csv", "taps/behind.ports.csv"}
 }
 
-// stages are those of the captures, in the order of CaptureNames.
+// stages returns the stages of the captures, in the order of CaptureNames.
 func stages() []fabric.Stage { return []fabric.Stage{fabric.Ingress, fabric.Egress} }
 
 const portsHead = "frame,switch,port\n"
 
-// newCaptures makes taps/before.pcap and taps/behind.pcap.
+// newCaptures creates taps/before.pcap and taps/behind.pcap.
 func newCaptures(dir orchestrator.Directory, net *fabric.Network) (*captures, error) {
 	if err := dir.Mkdir("taps"); err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func newCaptures(dir orchestrator.Directory, net *fabric.Network) (*captures, er
 	return c, nil
 }
 
-// add makes the i-th capture.
+// add creates the i-th capture.
 func (c *captures) add(dir orchestrator.Directory, i int) error {
 	name, stage := CaptureNames()[i], stages()[i]
 	file, err := dir.Create(name)
@@ -80,7 +80,7 @@ func (c *captures) add(dir orchestrator.Directory, i int) error {
 	return nil
 }
 
-// note writes where the latest frame of the i-th capture was.
+// note writes the switch and port of the latest frame of the i-th capture.
 func (c *captures) note(i int, at fabric.Point) {
 	if c.err != nil {
 		return
@@ -104,7 +104,7 @@ func (c *captures) close() error {
 	return err
 }
 
-// incomplete says what a capture lacks.
+// incomplete describes the missing packets of a capture, or returns "" if none are missing.
 func (c *captures) incomplete() string {
 	for i, t := range c.taps {
 		if t.Packets() != c.seen[i] {

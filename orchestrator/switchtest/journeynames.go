@@ -12,16 +12,16 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// packetName is what a packet is about: data and all that answers it have one name, and so has a retransmission.
+// packetName identifies data: a packet, its retransmissions and the packets that acknowledge it share one name.
 type packetName struct {
 	kind   string
 	number uint64
 }
 
-// follows reports whether packets of one name tell one story.
+// follows reports whether all packets of this name belong in one drawing.
 func (n packetName) follows() bool { return n.kind == "data" }
 
-// nameOf names a packet; carries says whether it has data.
+// nameOf names a packet; carries is true if the packet has data.
 func nameOf(p *fabric.Header, carries bool) packetName {
 	switch {
 	case p.Protocol == fabric.NDP && p.NDP.Kind == ndp.Pull:
@@ -44,7 +44,7 @@ func answers(p *fabric.Header, carries bool) bool {
 	return !carries
 }
 
-// textOf says what a packet is.
+// textOf describes a packet for the reader.
 func textOf(p *fabric.Header, name packetName, answers bool) string {
 	text := fmt.Sprintf("data %d", name.number)
 	switch p.Protocol {
@@ -88,7 +88,7 @@ func classOf(p *fabric.Header, answers bool) string {
 	return classData
 }
 
-// changes says what a switch did to a packet that leaves; came is what had arrived.
+// changes lists what a switch changed in a packet; came is the header on arrival, valid if known.
 func changes(came *fabric.Header, known bool, p *fabric.Packet) string {
 	var list []string
 	gained := p.Flags
@@ -163,7 +163,8 @@ func (j *journeys) laneName(n node) string {
 	return j.net.Switch(n.n - 1).Name()
 }
 
-// lanesOf orders hosts and switches by their distance from the first host, so that ways lead from left to right.
+// lanesOf orders hosts and switches by their distance from the first sender, so that packets move from left to right.
+// Other hosts come last.
 func lanesOf(hops []*hop) []node {
 	peers := map[node][]node{}
 	var all []node

@@ -15,21 +15,21 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// nics is the model that hosts.nic puts on the NIC of every host.
+// nics is the switch model that hosts.nic puts on the NIC of every host.
 type nics struct {
 	*config.HostNIC
 	family *family
 	model  switches.Model
 }
 
-// nicCommon are the common settings of switches that NICs have, too.
+// nicCommon returns the common switch settings that apply to NICs too.
 func nicCommon() parameter.Table {
 	return slices.DeleteFunc(common(), func(p parameter.Parameter) bool {
 		return !slices.Contains([]string{"ecn-min-bytes", "ecn-max-bytes", "ecn-probability"}, p.Name)
 	})
 }
 
-// notOnNICs says why a model can't be on the NICs of hosts; empty: it can.
+// notOnNICs returns why a model cannot run on the NICs of hosts, "" if it can.
 func notOnNICs(m *switches.Model) string {
 	var s fabric.SwitchSpec
 	err := m.Configure(m.Parameters.Defaults(), &s)
@@ -44,7 +44,7 @@ func notOnNICs(m *switches.Model) string {
 	return ""
 }
 
-// extendNICs adds a model to those that hosts.nic takes or refuses.
+// extendNICs adds a model to those that hosts.nic accepts or refuses.
 func extendNICs(o *config.Options, m switches.Model) {
 	if why := notOnNICs(&m); why != "" {
 		if o.NoNICs == nil {
@@ -57,7 +57,7 @@ func extendNICs(o *config.Options, m switches.Model) {
 	o.NICs = append(o.NICs, m.Model)
 }
 
-// addNICs describes the NICs of hosts. Errors are about the place in the test.
+// addNICs plans the NICs of hosts. On error, place is the key in the test.
 func (p *Plan) addNICs() (place string, err error) {
 	t := p.Test
 	n := &nics{HostNIC: t.Hosts.NIC}
@@ -95,7 +95,7 @@ func (p *Plan) addNICs() (place string, err error) {
 	return "hosts.nic", p.tryNIC()
 }
 
-// tryNIC makes the mechanism of one NIC in a network of its own: what only the model sees is an error about NICs.
+// tryNIC creates a NIC's mechanism in a scratch network, to report errors that only the model can detect.
 func (p *Plan) tryNIC() error {
 	spec := p.Spec
 	var failure error
@@ -107,7 +107,7 @@ func (p *Plan) tryNIC() error {
 	return err
 }
 
-// mechanism returns what makes the mechanism of a NIC; its first error goes to failure.
+// mechanism returns a constructor of NIC mechanisms; it stores its first error in failure.
 func (n *nics) mechanism(failure *error) func(*fabric.Switch) fabric.Mechanism {
 	return func(nic *fabric.Switch) fabric.Mechanism {
 		m, err := n.model.New(nic, n.Values, n.Bugs)
@@ -134,7 +134,7 @@ func (n *nics) component() testbeds.Component {
 	return c
 }
 
-// familyAt returns the family of a switch or, behind them, of a NIC.
+// familyAt returns the family of device i. Numbers from r.net.Switches() on are NICs.
 func (r *run) familyAt(i int) *family {
 	if n := r.plan.nics; n != nil && i >= r.net.Switches() {
 		return n.family
@@ -142,7 +142,7 @@ func (r *run) familyAt(i int) *family {
 	return r.plan.family
 }
 
-// judgesNICs reports whether the judge of a family sees the NICs.
+// judgesNICs reports whether the judge of a family observes the NICs.
 func (p *Plan) judgesNICs(f *family) bool {
 	if p.nics != nil {
 		return p.nics.family.Name == f.Name && f.NICs && f.judge != nil
@@ -153,7 +153,7 @@ func (p *Plan) judgesNICs(f *family) bool {
 // judges reports whether the judge of a family has anything to judge.
 func (p *Plan) judges(f *family) bool { return p.family.Name == f.Name || p.judgesNICs(f) }
 
-// judged returns which switches an analyzer sees: from first, up to end. NICs follow the switches of the network.
+// judged returns the devices that an analyzer observes, first to end-1. NICs follow the switches of the network.
 func (p *Plan) judged(net *fabric.Network, analyzer string) (first, end int) {
 	first, end = 0, devices(net)
 	for _, f := range families() {
@@ -170,7 +170,7 @@ func (p *Plan) judged(net *fabric.Network, analyzer string) (first, end int) {
 	return first, end
 }
 
-// nicsText says what the NICs are, who judges them, and which rules do not; empty: they have no model.
+// nicsText describes the model of the NICs, its analyzers and the rules that are not checked; "" without a model.
 func (p *Plan) nicsText() string {
 	n := p.nics
 	if n == nil {
@@ -209,7 +209,7 @@ func (p *Plan) explainNICs(e *explanation) {
 	}
 }
 
-// nicTable has a row for each NIC with queues that has sent or dropped.
+// nicTable has a row for each NIC that sent or dropped packets.
 func (r *run) nicTable() report.Table {
 	tab := report.Table{Title: "NICs", Note: "Packets of all kinds that a host's NIC sent, dropped and marked, and the " +
 		"greatest length of its queues, in packets.", Columns: []report.Column{{Head: "nic"}, {Head: "sent", Right: true},

@@ -11,7 +11,7 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// edges says for each frame of a capture of several switches which host is at the port where it was seen.
+// edges maps each frame of a capture of several switches to the host at the port of the frame.
 type edges struct {
 	name  string
 	hosts map[string]map[int]fabric.HostID // by switch and port
@@ -19,10 +19,10 @@ type edges struct {
 	frame int64
 }
 
-// maxPortLine bounds a line of a list of ports: two numbers and the name of a switch.
+// maxPortLine bounds the length of a line in a port list: two numbers and a switch name.
 const maxPortLine = 256
 
-// newEdges reads the list of ports that belongs to a capture; name is its name in errors.
+// newEdges reads the port list of a capture; name is used in errors.
 func newEdges(net *fabric.Network, list io.Reader, name string) (*edges, error) {
 	e := &edges{name: name, hosts: make(map[string]map[int]fabric.HostID), lines: bufio.NewScanner(list)}
 	e.lines.Buffer(make([]byte, maxPortLine), maxPortLine)
@@ -42,7 +42,7 @@ func newEdges(net *fabric.Network, list io.Reader, name string) (*edges, error) 
 	return e, nil
 }
 
-// next returns the host at the port where the next frame was seen; ok is false between switches.
+// next returns the host at the port of the next frame; ok is false for a port between switches.
 func (e *edges) next() (host fabric.HostID, ok bool, err error) {
 	if !e.lines.Scan() {
 		if err := e.lines.Err(); err != nil {

@@ -13,13 +13,13 @@ import (
 	"candela.dev/candela/testbeds/live"
 )
 
-// IsRun reports whether a directory is that of a run of a test of a switch.
+// IsRun reports whether a directory holds a run of a switch test.
 func IsRun(o *orchestrator.OpenedRun) bool {
 	data, err := o.ReadFile("config.yml")
 	return err == nil && config.IsSwitchTest(data)
 }
 
-// Recorded returns the test of a recorded run and what its analyzers found, nil if nothing was analysed.
+// Recorded returns the test of a recorded run and its analysis, nil if nothing was analysed.
 func Recorded(opened *orchestrator.OpenedRun, o config.Options) (*config.SwitchTest, *analyzers.Analysis, error) {
 	f, err := load(opened, o)
 	if err != nil {
@@ -28,8 +28,8 @@ func Recorded(opened *orchestrator.OpenedRun, o config.Options) (*config.SwitchT
 	return f.plan.Test, f.analysis, nil
 }
 
-// Analyze judges a recorded run again: NDP from its captures, everything else by what its documents say: flows,
-// counters, integrity, and what the analyzers found. Notes of the report say which is which.
+// Analyze judges a recorded run again. NDP is judged from the captures, if possible; everything else from the recorded
+// documents: flows, counters, integrity and analyses. Notes in the report give the source of each judgement.
 func Analyze(opened *orchestrator.OpenedRun, o orchestrator.AnalyzeOptions) (*orchestrator.Outcome, error) {
 	f, err := load(opened, o.Config)
 	if err != nil {
@@ -52,7 +52,7 @@ func Analyze(opened *orchestrator.OpenedRun, o orchestrator.AnalyzeOptions) (*or
 		Dir:    opened.Dir(),
 		Next:   []string{o.Command + " run " + report.ShellWord(filepath.Join(opened.Dir(), "config.yml"))},
 	}
-	if rep.Notes, rep.Packets = notes, int64(f.flows.Sent); rep.Packets == 0 { // recorded before that was kept
+	if rep.Notes, rep.Packets = notes, int64(f.flows.Sent); rep.Packets == 0 { // older versions did not record it
 		for i := range f.flows.Flows {
 			rep.Packets += f.flows.Flows[i].Sent
 		}
@@ -74,7 +74,7 @@ func Analyze(opened *orchestrator.OpenedRun, o orchestrator.AnalyzeOptions) (*or
 	return out, nil
 }
 
-// load reads what a run left in its directory.
+// load reads the files of a run.
 func load(o *orchestrator.OpenedRun, options config.Options) (*facts, error) {
 	data, err := o.ReadFile("config.yml")
 	if err != nil {

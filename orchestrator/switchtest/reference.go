@@ -8,8 +8,7 @@ import (
 	"candela.dev/candela/orchestrator/config"
 )
 
-// Reference returns the reference of tests of switches in Markdown: every key, model and parameter, and the rules that
-// are checked.
+// Reference returns the reference of switch tests in Markdown: every key, model, parameter and rule.
 func Reference() []byte {
 	var b bytes.Buffer
 	b.Write(config.SwitchReference(Options()))
@@ -26,5 +25,5 @@ func Reference() []byte {
 	return b.Bytes()
 }
 
-// cell makes text fit into one cell of a Markdown table.
+// cell escapes text for a cell of a Markdown table.
 func cell(text string) string { return strings.NewReplacer("|", "\\|", "\n", " ").Replace(text) }

@@ -14,13 +14,13 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// fromCaptures says of an analyzer what it judged.
+// fromCaptures is the note for an analyzer that judged from captures.
 const fromCaptures = "is judged again from taps/before.pcap and taps/behind.pcap: at the ports that hosts are at, " +
 	"with the times of the hosts' links " +
 	"taken off and added"
 
-// rejudge puts what analyzers say of the captures in the place of what they said during the run, if the captures are
-// there and whole, and returns notes about what stands as it was recorded.
+// rejudge replaces recorded analyses by analyses of the captures, where the captures exist and are complete. The notes
+// list the analyses that remain as recorded.
 func (r *run) rejudge(o *orchestrator.OpenedRun) (notes []string, err error) {
 	if r.analysis == nil {
 		return []string{"nothing was analysed, as the run is not valid; expectations and findings say nothing of the switch"},
@@ -33,7 +33,7 @@ func (r *run) rejudge(o *orchestrator.OpenedRun) (notes []string, err error) {
 			return nil, err
 		}
 		r.ledger = newLedger(r.net, r.plan)
-		if _, err = r.plan.attach(r.net, r.ledger); err != nil { // for the numbers of connections
+		if _, err = r.plan.attach(r.net, r.ledger); err != nil { // sets the numbers of connections
 			return nil, err
 		}
 	}
@@ -65,7 +65,7 @@ func (r *run) rejudge(o *orchestrator.OpenedRun) (notes []string, err error) {
 	return r.merge(o, kept, reasons)
 }
 
-// merge joins what stands as it was recorded with what the judges say now, and returns notes about both.
+// merge joins the recorded analyses that are kept with the new ones, and returns notes about both.
 func (r *run) merge(o *orchestrator.OpenedRun, kept []string, reasons map[string]string) (notes []string, err error) {
 	standing, err := orchestrator.MergeParts(append([]string{"flows"}, kept...), o.ReadFile)
 	if err != nil {
@@ -86,7 +86,7 @@ func (r *run) merge(o *orchestrator.OpenedRun, kept []string, reasons map[string
 	return notes, r.collect(standing)
 }
 
-// captured says why nothing can be judged from captures; empty: they may do.
+// captured returns why captures cannot be judged, "" if they may be.
 func (r *run) captured() string {
 	switch {
 	case r.plan.live:
@@ -99,8 +99,8 @@ func (r *run) captured() string {
 	return ""
 }
 
-// replay shows the judges both captures, first all that came to the switches, then all that left them. The frames of
-// several switches are those at ports that hosts are at. The error says what is wrong with the captures.
+// replay feeds both captures to the judges: first all frames that entered the switches, then all that left them. With
+// several switches, only frames at host ports are used. An error describes a defect of the captures.
 func (r *run) replay(o *orchestrator.OpenedRun) error {
 	if len(r.judges) == 0 {
 		return nil
@@ -117,7 +117,7 @@ func (r *run) replay(o *orchestrator.OpenedRun) error {
 	return nil
 }
 
-// tapped returns how many packets the taps of all switches counted on their way in or out.
+// tapped returns the packets that the taps of all switches counted; way is "in" or "out".
 func (r *run) tapped(way string) int64 {
 	sum := int64(0)
 	for i := range r.net.Switches() {
@@ -127,16 +127,16 @@ func (r *run) tapped(way string) int64 {
 	return sum
 }
 
-// recording is a capture that is being read.
+// recording is a capture during reading.
 type recording struct {
 	name   string
 	behind bool
 	judges []*judge
-	edges  *edges // of several switches
+	edges  *edges // nil for a single switch
 	frames int64
 }
 
-// read hands on the frames of the capture and counts them all; ports is the name of its list of ports.
+// read passes the frames of the capture to the judges and counts all of them; ports is the name of its port list.
 func (c *recording) read(o *orchestrator.OpenedRun, net *fabric.Network, ports string) (err error) {
 	file, err := o.Open(c.name)
 	if err != nil {
@@ -172,7 +172,7 @@ func (c *recording) read(o *orchestrator.OpenedRun, net *fabric.Network, ports s
 	}
 }
 
-// take hands on a frame at the edge of the network.
+// take passes a frame at a host port to the judges.
 func (c *recording) take(frame *trace.Frame) (err error) {
 	c.frames++
 	f := transport.Frame{Frame: frame, Behind: c.behind, Known: c.edges != nil}

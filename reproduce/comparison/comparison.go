@@ -1,5 +1,5 @@
-// Package comparison holds measured values against those of a publication: rows with tolerances, figures, and both as
-// text, JSON, SVG and HTML. It knows no paper; the packages that reproduce one fill it.
+// Package comparison compares measured values with those of a publication, as rows with tolerances and figures. It
+// writes both as text, JSON, SVG and HTML. It is independent of the paper; the packages that reproduce one fill it.
 package comparison
 
 import (
@@ -13,16 +13,16 @@ type Row struct {
 	ID   string `json:"id"`   // of the result: L1, T5
 	What string `json:"what"` // "CX5, NACK generation, 20 KB"
 	Unit string `json:"unit"` // us, ms, s, KB, %, or empty for counts
-	// Low and High are what the paper says: one number twice, or a range.
+	// Low and High are the paper's range; they are equal for a single number.
 	Low       float64 `json:"paper_low"`
 	High      float64 `json:"paper_high"`
 	Measured  float64 `json:"measured"`
 	Tolerance float64 `json:"tolerance"` // relative, beyond the range
 	Deviation float64 `json:"deviation"` // relative, from the nearer end of the range; 0 inside
 	Pass      bool    `json:"pass"`
-	// Bound says that the paper gives one end only; Low and High are both that end.
+	// Bound is set if the paper gives one end only; Low and High are both that end.
 	Bound Bound `json:"bound,omitempty"`
-	// Informative rows are shown but not judged: the source gives no tolerance, or the model claims nothing.
+	// Informative rows are shown but not judged: the source gives no tolerance, or the model does not claim the value.
 	Informative bool   `json:"informative,omitempty"`
 	Note        string `json:"note,omitempty"`
 
@@ -32,7 +32,8 @@ type Row struct {
 // nothingMeasured begins the note of a row without a measured value.
 const nothingMeasured = "nothing was measured"
 
-// NewRow judges a measured value against a number of a paper (low equals high) or a range. Tolerance is a share.
+// NewRow judges a measured value against a number of a paper (low equals high) or a range. Tolerance is a share. The
+// row of a NaN fails.
 func NewRow(id, what, unit string, low, high, tolerance, measured float64) Row {
 	r := Row{ID: id, What: what, Unit: unit, Low: low, High: high, Measured: measured, Tolerance: tolerance}
 	switch {
@@ -49,7 +50,7 @@ func NewRow(id, what, unit string, low, high, tolerance, measured float64) Row {
 	return r
 }
 
-// Bound is which end of a range a paper gives.
+// Bound is the end of a range that a paper gives.
 type Bound string
 
 // Bounds; the zero Bound is both ends.
@@ -68,7 +69,7 @@ func NewBound(id, what, unit string, bound Bound, limit, tolerance, measured flo
 	return r
 }
 
-// relative returns how far v is from want, as a share of want, or v itself if want is zero.
+// relative returns the deviation of v as a share of want, or v itself if want is zero.
 func relative(v, want float64) float64 {
 	if want == 0 {
 		return v
@@ -76,7 +77,7 @@ func relative(v, want float64) float64 {
 	return v/want - 1
 }
 
-// Noted returns the row with a remark, behind those that it has.
+// Noted returns the row with a remark appended to its note.
 func (r Row) Noted(note string) Row {
 	if r.Note != "" {
 		note = r.Note + "; " + note
@@ -88,7 +89,7 @@ func (r Row) Noted(note string) Row {
 // ForInformation returns the row as one that is shown but not judged.
 func (r Row) ForInformation() Row { r.Informative = true; return r }
 
-// Plot is a figure of the paper as measured.
+// Plot is the measured version of a figure of the paper.
 type Plot struct {
 	Name   string   `json:"name"` // of its file, without suffix
 	Title  string   `json:"title"`
@@ -115,7 +116,7 @@ const (
 	Segments Style = "segments" // points 0 and 1 are the ends of a bar, points 2 and 3 those of the next
 )
 
-// CDF returns the distribution of values as a line of at most points steps. Values are sorted in place.
+// CDF returns the distribution of values as a line of at most points steps. It sorts values in place.
 func CDF(name string, values []float64, points int) Series {
 	slices.Sort(values)
 	s := Series{Name: name, Style: Line}
@@ -155,7 +156,7 @@ func (r *Results) Failed() int {
 	return n
 }
 
-// Timed calls an experiment and notes how long it took, in the first row that it adds and in the whole.
+// Timed runs an experiment and adds its duration to its first row and to r.Took.
 func (r *Results) Timed(wall func() time.Time, experiment func() error) error {
 	start, rows := wall(), len(r.Rows)
 	err := experiment()

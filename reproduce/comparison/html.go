@@ -27,7 +27,7 @@ figcaption{background:var(--ground)}
 <h1>%s</h1><p>%s</p>
 `
 
-// WriteHTML writes the table and all plots as one page that needs nothing else.
+// WriteHTML writes the table and all plots as one self-contained page.
 func (r *Results) WriteHTML(w io.Writer) error {
 	var b strings.Builder
 	title := html.EscapeString(r.Paper)

@@ -8,8 +8,8 @@ import (
 	"candela.dev/candela/orchestrator/report"
 )
 
-// Checks returns the comparison as checks, one for each value of the paper. Values that are not judged are skipped. The
-// time of an experiment counts for its first value.
+// Checks returns the comparison as checks, one for each value of the paper. Informative values are skipped. The
+// duration of an experiment is reported for its first value.
 func (r *Results) Checks() report.CheckSuite {
 	s := report.CheckSuite{Name: "reproduce " + r.Paper, Took: r.Took,
 		Facts: []report.Fact{{Name: "runs", Value: strconv.Itoa(r.Runs)}}}

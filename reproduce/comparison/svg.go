@@ -17,16 +17,16 @@ const (
 	legendLine, legendGap, legendTextShift = 20, 14, 26
 )
 
-// palette tells series apart also for the colour-blind (Okabe and Ito).
+// palette is also distinguishable for the colour-blind (Okabe and Ito).
 var palette = [...]string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"}
 
-// axis maps values to pixels and knows round numbers for its ticks.
+// axis maps values to pixels; its ticks are at round numbers.
 type axis struct {
 	low, high, step float64
 	from, to        float64 // pixels
 }
 
-// newAxis returns an axis that holds all values, from zero unless they are far above it.
+// newAxis returns an axis that covers all values, from zero unless they are far above it.
 func newAxis(values []float64, from, to float64) axis {
 	low, high := 0.0, 0.0
 	for i, v := range values {
@@ -106,7 +106,7 @@ func (p *Plot) drawAxes(b *strings.Builder, x, y axis) {
 		svgTop+plotAreaHeight/2, svgTop+plotAreaHeight/2, html.EscapeString(p.Y))
 }
 
-// draw draws the i-th series with its entry in the legend.
+// draw draws the i-th series and its legend entry.
 func (s *Series) draw(b *strings.Builder, x, y axis, i int) {
 	colour := palette[i%len(palette)]
 	var line, dots strings.Builder
@@ -130,7 +130,7 @@ func (s *Series) draw(b *strings.Builder, x, y axis, i int) {
 		left, top, colour, left+legendTextShift, top+4, html.EscapeString(s.Name))
 }
 
-// width returns the width of the style's lines in pixels, nothing if it has none.
+// width returns the width of the style's lines in pixels, "" if it has no lines.
 func (s Style) width() string {
 	switch s {
 	case Dots:

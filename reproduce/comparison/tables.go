@@ -2,7 +2,7 @@ package comparison
 
 import "candela.dev/candela/orchestrator/report"
 
-// Tables returns the rows for a page.
+// Tables returns the rows as a table of an HTML report.
 func (r *Results) Tables() []report.Table {
 	t := report.Table{Title: "Measured against " + r.Paper, Note: r.tally(), Columns: []report.Column{{Head: "verdict"},
 		{Head: "result"}, {Head: "what"}, {Head: "paper", Right: true}, {Head: "measured", Right: true},

@@ -18,11 +18,11 @@ func (r *Results) WriteJSON(w io.Writer) error {
 	return enc.Encode(r)
 }
 
-// textWidth is how wide a table for people gets.
+// textWidth is the maximum width of the table in characters.
 const textWidth = 80
 
-// WriteText writes the table for people. What a row is about may be long and stands last; notes, many of which several
-// rows share, stand below by number.
+// WriteText writes the table for people. The description of a row may be long, so it is the last column. Notes follow
+// the table by number, as rows may share them.
 func (r *Results) WriteText(w io.Writer) error {
 	head := []string{"", "", "paper", "measured", "deviation", "tolerance", "what"}
 	lines, notes := [][]string{head}, []string(nil)
@@ -60,7 +60,7 @@ func (r *Results) WriteText(w io.Writer) error {
 	return err
 }
 
-// writeColumns aligns the cells of lines: the first two and the last at the left, the numbers between them at the
+// writeColumns aligns the cells of lines: the first two and the last to the left, the numbers between them to the
 // right.
 func writeColumns(b *strings.Builder, lines [][]string) {
 	last := len(lines[0]) - 1
@@ -82,13 +82,13 @@ func writeColumns(b *strings.Builder, lines [][]string) {
 		}
 		what := wrapped(cells[last], textWidth-indent)
 		if len(what) > 1 {
-			what = wrapped(cells[last], textWidth-indent-2) // the second line stands deeper
+			what = wrapped(cells[last], textWidth-indent-2) // continuation lines are indented
 		}
 		b.WriteString(strings.Join(what, "\n"+strings.Repeat(" ", indent+2)) + "\n")
 	}
 }
 
-// wrapped breaks text at spaces into lines of at most so many characters; a longer word stands alone.
+// wrapped breaks text at spaces into lines of at most width characters; a longer word gets its own line.
 func wrapped(text string, width int) []string {
 	lines := []string{""}
 	for word := range strings.FieldsSeq(text) {
@@ -105,11 +105,11 @@ func wrapped(text string, width int) []string {
 	return lines
 }
 
-// legend says what the columns mean.
+// legend explains the columns.
 const legend = "deviation: from the nearer end of what the paper gives, as a share of it, also where the value is a " +
 	"percentage; info: shown, not judged"
 
-// tally sums up: how many rows are judged and how many pass.
+// tally summarises how many rows are judged and how many pass.
 func (r *Results) tally() string {
 	judged := 0
 	for i := range r.Rows {
@@ -160,7 +160,7 @@ func (r *Row) paper() string {
 
 func withUnit(n, unit string) string { return strings.TrimSpace(n + " " + unit) }
 
-// number prints four significant digits.
+// number prints integers below 1e6 in full, other values with four significant digits.
 func number(v float64) string {
 	if v == math.Trunc(v) && math.Abs(v) < 1e6 {
 		return fmt.Sprintf("%.0f", v)

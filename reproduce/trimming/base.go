@@ -17,7 +17,7 @@ const (
 	receivers     = 16
 )
 
-// senders returns how many senders a point has.
+// senders returns the number of senders of a point.
 func (p *point) senders() int { return p.test.Workload[0].Values.Int("senders") }
 
 // bySenders returns the points of a file by number of senders.
@@ -33,7 +33,7 @@ func (l *lab) bySenders(ctx context.Context, file string) (map[int]*point, error
 	return by, nil
 }
 
-// ideal returns the run of the ideal switch with so many senders, which is measured only once.
+// ideal returns the run of the ideal switch with this number of senders. It is measured only once.
 func (l *lab) ideal(ctx context.Context, senders int) (*point, error) {
 	const file = "t4-ideal.yml"
 	known := append(slices.Clone(l.done[file]), l.single[senders])
@@ -104,7 +104,7 @@ func t4(ctx context.Context, l *lab) error {
 	return nil
 }
 
-// episodes plots when ports were pessimistic (figure 7).
+// episodes plots the pessimistic periods of ports (figure 7).
 func episodes(l *lab, p *point, name, title string) {
 	s := comparison.Series{Name: "pessimistic", Style: comparison.Segments}
 	for r := range receivers {
@@ -117,16 +117,15 @@ func episodes(l *lab, p *point, name, title string) {
 	l.plot(comparison.Plot{Name: name, Title: title, X: "us", Y: "output port", Series: []comparison.Series{s}})
 }
 
-// incastEnd is when the uncontrolled phase is over: the last moment at which a packet was cut beyond what pacing
-// explains. The first window lasts 120 us at line rate; PULLs that come in meanwhile prolong it by a third with four
-// senders to a port.
+// incastEnd is the end of the uncontrolled phase. Packets trimmed later are explained by pacing. The first window lasts
+// 120 us at line rate; PULLs that arrive during it prolong it, by a third with four senders per port.
 func incastEnd(sendersPerPort int) clock.Time {
 	const window = 120 * clock.Microsecond
 	n := clock.Duration(sendersPerPort)
 	return clock.Time(window * n / max(1, n-1)).Add(clock.Microsecond)
 }
 
-// shares returns the mean share of the first so much time that the given ports were pessimistic, in percent.
+// shares returns the mean share of the time before until in which the given ports were pessimistic, in percent.
 func (p *point) shares(ports int, until clock.Time) float64 {
 	sum := 0.0
 	for r := range ports {
@@ -166,7 +165,7 @@ func t5(ctx context.Context, l *lab) error {
 	return nil
 }
 
-// splitFlows returns the goodput of flows with a port of their own and of those that share one.
+// splitFlows returns the goodput of flows with a private port and of flows that share one.
 func splitFlows(p *point) (private, shared []float64) {
 	good := p.goodput()
 	for i, g := range good {

@@ -18,8 +18,8 @@ const (
 	spines   = 3
 )
 
-// alone is the goodput of a TCP connection, or within 0.1 % of an NDP one, that has a link of 25 Gb/s for itself: a
-// frame of 9000 bytes carries 8934 bytes.
+// alone is the goodput of a TCP connection on its own 25 Gb/s link; an NDP connection differs by at most 0.1 %. A frame
+// of 9000 bytes carries 8934 bytes.
 const alone = hostRate * 8934 / 9000
 
 func t14(ctx context.Context, l *lab) error {
@@ -37,7 +37,7 @@ func t14(ctx context.Context, l *lab) error {
 	for _, p := range points {
 		good := p.goodput()
 		sum := mean(good) * float64(len(good))
-		used := int(sum/alone + 0.5) // spines: each that is used is busy all the time
+		used := int(sum/alone + 0.5) // spines: a spine that is used is always busy
 		if used < spines {
 			collisions++
 		}
@@ -60,7 +60,7 @@ func t14(ctx context.Context, l *lab) error {
 	return nil
 }
 
-// trips returns what the first flow of a kind measured.
+// trips returns the round trips that the first flow of a kind measured.
 func (p *point) trips(kind workload.Exchange) (switchtest.Trips, error) {
 	for i := range p.flows.Flows {
 		if f := &p.flows.Flows[i]; f.Kind == kind && f.Trips != nil {
@@ -104,7 +104,7 @@ func t15(ctx context.Context, l *lab) error {
 	return nil
 }
 
-// slowest returns how long the last client of a benchmark takes, in seconds, NaN if one does not come to its end.
+// slowest returns the duration of a benchmark's last client in seconds, NaN if a client did not finish.
 func (p *point) slowest() float64 {
 	last := math.NaN()
 	for i := range p.flows.Flows {
@@ -120,7 +120,7 @@ func (p *point) slowest() float64 {
 	return last
 }
 
-// timeouts returns how many timeouts the clients of a benchmark, or their server, had.
+// timeouts returns the number of timeouts of a benchmark's clients and their server.
 func (p *point) timeouts() float64 {
 	sum := 0.0
 	for i := range p.flows.Flows {
@@ -131,8 +131,8 @@ func (p *point) timeouts() float64 {
 	return sum
 }
 
-// T16's ratio depends on what an idle second is made of. With short, the assumption of the judged rows, it is round
-// trips of many clients in turn; otherwise the server's own time.
+// T16's ratio depends on what an idle second consists of. With short, the assumption of the judged rows, it is the
+// round trips of many clients in turn; otherwise it is the server's own time.
 const short = 50 * clock.Microsecond
 
 func t16(ctx context.Context, l *lab) error {

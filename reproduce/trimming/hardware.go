@@ -11,7 +11,7 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// traced is how many packets the source's table covers.
+// traced is the number of packets in the source's table.
 const traced = 20_000
 
 func t12(ctx context.Context, l *lab) error {
@@ -48,7 +48,7 @@ func t12(ctx context.Context, l *lab) error {
 	return nil
 }
 
-// fairness compares the flows once all four run, and plots figure 11.
+// fairness compares the flows after all four have started, and plots figure 11.
 func fairness(l *lab, p *point, id string) {
 	const settle, bin = 20 * clock.Microsecond, 10 * clock.Microsecond
 	from := lastStart(p) + settle
@@ -126,7 +126,7 @@ func firstFlow(p *point) []arrival {
 	return list
 }
 
-// onTheWay returns how long a packet takes to its receiver when nothing is queued, in microseconds.
+// onTheWay returns the transit time of a packet without queueing, in microseconds.
 func onTheWay(list []arrival) float64 {
 	least := math.Inf(1)
 	for _, a := range list {
@@ -137,7 +137,7 @@ func onTheWay(list []arrival) float64 {
 	return least
 }
 
-// figure12 plots packet number against time, from the arrival of the second flow on.
+// figure12 plots packet numbers over time, from the arrival of the second flow on.
 func figure12(list []arrival, origin float64) comparison.Plot {
 	series := []comparison.Series{
 		{Name: "data", Style: comparison.Dots}, {Name: "trimmed in ingress", Style: comparison.Dots},
@@ -160,7 +160,7 @@ func figure12(list []arrival, origin float64) comparison.Plot {
 		Series: series}
 }
 
-// jump is what figure 12 shows, in microseconds from the arrival of the second flow.
+// jump holds the results of figure 12, in microseconds after the arrival of the second flow.
 type jump struct{ longest, firstHeader, overtaken, drained, share float64 }
 
 func jumpOf(list []arrival, origin float64) jump {
@@ -180,7 +180,7 @@ func jumpOf(list []arrival, origin float64) jump {
 			j.firstHeader = at
 			j.overtaken = j.longest - max(0, waited)
 		}
-		const settled = 14 // us: the pessimistic time is over
+		const settled = 14 // us: the pessimistic time has ended
 		if at > settled {
 			after++
 			if a.trimmed {

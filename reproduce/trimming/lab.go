@@ -27,9 +27,9 @@ type lab struct {
 	options config.Options
 	dir     string // parent of run directories
 	results comparison.Results
-	single  map[int]*point      // runs of the ideal switch by number of senders, where not all were measured
-	done    map[string][]*point // measured without taps of their own, by file: several results may need them
-	sweeps  map[string]sweep    // over the response, by file, likewise
+	single  map[int]*point      // runs of the ideal switch by number of senders, if a sweep does not cover them
+	done    map[string][]*point // by file, measured without extra taps; several results may use them
+	sweeps  map[string]sweep    // over the response, by file; several results may use them
 }
 
 func newLab(cfg Config) (*lab, error) {
@@ -53,7 +53,7 @@ func newLab(cfg Config) (*lab, error) {
 
 func (l *lab) close() {
 	if !l.cfg.Keep {
-		// A temporary directory that can't be removed is no reason to lose the results.
+		// Failing to remove a temporary directory does not discard the results.
 		_ = os.RemoveAll(l.dir)
 	}
 }
@@ -62,7 +62,7 @@ func (l *lab) row(r comparison.Row) { l.results.Rows = append(l.results.Rows, r)
 
 func (l *lab) plot(p comparison.Plot) { l.results.Plots = append(l.results.Plots, p) }
 
-// change applies the settings to a test.
+// change applies the settings of Config.Set to a test.
 func (l *lab) change(t *config.SwitchTest) error {
 	for _, s := range l.cfg.Set {
 		model, setting, _ := strings.Cut(s, ".")
@@ -78,7 +78,7 @@ func (l *lab) change(t *config.SwitchTest) error {
 	return nil
 }
 
-// quickEvery is which points of a sweep a quick reproduction keeps.
+// quickEvery is the step between the sweep points of a quick reproduction.
 const quickEvery = 4
 
 // tests returns the points of the sweep in a file of configs/trimming.
@@ -106,14 +106,14 @@ func (l *lab) tests(file string) ([]*config.SwitchTest, error) {
 	return all, nil
 }
 
-// point is what one run came to.
+// point is the outcome of one run.
 type point struct {
 	test   *config.SwitchTest
-	repeat int // with which of several seeds, from 1; 0: there is one only
+	repeat int // number of the seed, from 1; 0: there is only one seed
 	flows  switchtest.FlowsDocument
 	counts map[string]int64
 	probe  *probe
-	// pessimistic times of each front port in the first pipeline; the same in all, when all are notified.
+	// Pessimistic periods of each front port in the first pipeline; identical in all pipelines if all are notified.
 	spans     [][]trimming.Span
 	pipelines int
 }
@@ -128,8 +128,7 @@ func (l *lab) measure(ctx context.Context, file string) ([]*point, error) {
 	return points, err
 }
 
-// measureAll runs every point of some files and returns them in order. attach, if not nil, hangs taps into each
-// network.
+// measureAll runs every point of some files and returns them in order. attach, if not nil, adds taps to each network.
 func (l *lab) measureAll(ctx context.Context, files []string, attach func(*probe)) ([]*point, error) {
 	var tests []*config.SwitchTest
 	for _, file := range files {
@@ -150,7 +149,7 @@ func (l *lab) measureTests(ctx context.Context, tests []*config.SwitchTest, atta
 	return points, l.measurePoints(ctx, points, attach)
 }
 
-// measurePoints runs the tests of some points.
+// measurePoints runs the tests of points.
 func (l *lab) measurePoints(ctx context.Context, points []*point, attach func(*probe)) error {
 	err := orchestrator.Batch(ctx, l.cfg.Workers, len(points),
 		func(_, i int) error { return l.run(ctx, points[i], attach) })
@@ -158,12 +157,12 @@ func (l *lab) measurePoints(ctx context.Context, points []*point, attach func(*p
 	return err
 }
 
-// seeds is how often each point of the sensitivity analysis is measured: near the threshold it is chance whether a
+// seeds is the number of seeds per point of the sensitivity analysis. Near the threshold, the seed decides whether a
 // queue stays small.
 const seeds = 3
 
-// measureSeeds runs every point of a file with several seeds, those of `candela run --repeat`, and returns the points
-// of each.
+// measureSeeds runs every point of a file with several seeds, those of `candela run --repeat`, and returns the runs of
+// each point.
 func (l *lab) measureSeeds(ctx context.Context, file string) ([][]*point, error) {
 	tests, err := l.tests(file)
 	if err != nil {
@@ -220,7 +219,7 @@ func (l *lab) run(ctx context.Context, p *point, attach func(*probe)) error {
 	return nil
 }
 
-// inspect takes from the switch what no counter says, and lets go of the network.
+// inspect reads the state of the switch that no counter has, and releases the network.
 func (p *point) inspect(sw *fabric.Switch) {
 	p.probe.net, p.pipelines = nil, sw.Pipelines()
 	m, ok := sw.Mechanism().(interface {
@@ -231,7 +230,7 @@ func (p *point) inspect(sw *fabric.Switch) {
 	}
 }
 
-// runID names a run directory: the test, and what tells its point from the others.
+// runID names a run directory: the test, and the values that identify its point.
 func (p *point) runID() string {
 	t := p.test
 	id := t.Name

@@ -21,12 +21,12 @@ func (p *point) counter(name string) float64 {
 	return float64(n)
 }
 
-// trims returns how many packets the switch cut.
+// trims returns how many packets the switch trimmed.
 func (p *point) trims() float64 {
 	return p.counter("trims-ingress") + p.counter("trims-overflow") + p.counter("trims-deflected")
 }
 
-// recirculationPeak returns the greatest length of any recirculation port's queue in packets.
+// recirculationPeak returns the maximum queue length of all recirculation ports, in packets.
 func (p *point) recirculationPeak() float64 {
 	peak := 0.0
 	for i := range p.pipelines {
@@ -47,7 +47,7 @@ func (p *point) goodput() []float64 {
 // end returns the instant at which the run ended.
 func (p *point) end() clock.Time { return clock.Time(p.flows.EndNS * int64(clock.Nanosecond)) }
 
-// pessimisticShare returns which share of the time until an instant a port was pessimistic.
+// pessimisticShare returns the share of the time before until in which a port was pessimistic.
 func (p *point) pessimisticShare(port int, until clock.Time) float64 {
 	var sum clock.Duration
 	for _, s := range p.spans[port] {
@@ -58,10 +58,10 @@ func (p *point) pessimisticShare(port int, until clock.Time) float64 {
 	return float64(sum) / float64(until)
 }
 
-// probe has the taps of a run beyond those that every run has.
+// probe records what the additional taps of a run see.
 type probe struct {
 	net     *fabric.Network
-	arrived map[uint64]clock.Time // of packets at the switch, by ID
+	arrived map[uint64]clock.Time // arrival times of packets at the switch, by ID
 	headers []header
 	packets []arrival
 }
@@ -143,7 +143,7 @@ func (b *probe) arrivals() []float64 {
 	return list
 }
 
-// quantile returns the value below which a share of sorted values lies, NaN if there are none.
+// quantile returns the value below which a share of the sorted values lies, NaN if there are none.
 func quantile(sorted []float64, share float64) float64 {
 	if len(sorted) == 0 {
 		return math.NaN()

@@ -8,10 +8,10 @@ import (
 	"candela.dev/candela/reproduce/comparison"
 )
 
-// mechanisms are the switches that figure 5 compares, in its order.
+// mechanisms are the switches compared in figure 5, in its order.
 var mechanisms = [...]string{"ideal", "mod", "dod", "tofino"}
 
-// incast is what figure 5 shows of one traffic pattern: each mechanism's headers.
+// incast holds the headers of each mechanism for one traffic pattern of figure 5.
 type incast struct {
 	id       string
 	arrivals map[string][]float64 // sorted, us
@@ -46,7 +46,7 @@ func startUp(ctx context.Context, l *lab, id, figure, title string) (*incast, er
 	return in, nil
 }
 
-// account checks that no packet was lost in silence: what was sent has arrived, whole or as a header.
+// account checks that no packet was lost silently: each sent packet arrived, whole or as a header.
 func (in *incast) account(l *lab) {
 	missing := 0.0
 	for _, m := range mechanisms {
@@ -58,8 +58,7 @@ func (in *incast) account(l *lab) {
 		missing))
 }
 
-// later returns how much later than on the ideal switch headers arrive in the middle: the mean over the deciles from 10
-// to 90 %.
+// later returns how much later headers arrive than on the ideal switch: the mean over the deciles from 10 to 90 %.
 func (in *incast) later(m string) float64 {
 	sum := 0.0
 	for d := 1; d <= 9; d++ {
@@ -69,7 +68,7 @@ func (in *incast) later(m string) float64 {
 	return sum / 9
 }
 
-// slower returns a quantile of a mechanism's header delays less that of the ideal switch.
+// slower returns a quantile of a mechanism's header delays minus that of the ideal switch.
 func (in *incast) slower(m string, share float64) float64 {
 	return quantile(in.delays[m], share) - quantile(in.delays["ideal"], share)
 }
@@ -79,8 +78,8 @@ func (in *incast) ratio(a, b string, share float64) float64 {
 	return quantile(in.delays[a], share) / quantile(in.delays[b], share)
 }
 
-// alike is how far apart, in us, arrivals may be that the source's plots show as one curve: a tenth of what mirroring
-// adds.
+// alike is the maximum distance, in us, of arrivals that the source's plots show as one curve: a tenth of the delay
+// that mirroring adds.
 const alike = 0.1
 
 func t1(ctx context.Context, l *lab) error {
@@ -162,7 +161,7 @@ func t3(ctx context.Context, l *lab) error {
 	return nil
 }
 
-// modes returns the median delays of headers cut in ingress and of deflected ones.
+// modes returns the median delays of headers trimmed in ingress and of deflected ones.
 func (in *incast) modes(m string) (ingress, deflected float64) {
 	var lists [2]probe
 	for _, h := range in.points[m].probe.headers {

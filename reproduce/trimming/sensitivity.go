@@ -12,7 +12,7 @@ import (
 	"candela.dev/candela/reproduce/comparison"
 )
 
-// curve is what a sweep over the duration of the response gives with one seed.
+// curve is the result of a sweep over the duration of the response with one seed.
 type curve struct {
 	micros []float64 // pessimistic time
 	good   []float64 // mean goodput of a flow, Gb/s
@@ -21,10 +21,11 @@ type curve struct {
 	ideal  float64   // goodput on the ideal switch, Gb/s
 }
 
-// sweep is the same sweep with several seeds. The source ran each point once; what it says is held against the median.
+// sweep is a sweep repeated with several seeds. The source ran each point once; its values are compared with the
+// median.
 type sweep []*curve
 
-// of returns the median over all seeds of what a curve shows; NaN, nothing measured, comes last.
+// of returns the median of a value over all seeds; NaN, nothing measured, sorts last.
 func (s sweep) of(show func(*curve) float64) float64 {
 	values := s.each(show)
 	slices.SortFunc(values, func(a, b float64) int {
@@ -51,7 +52,7 @@ func (s sweep) each(show func(*curve) float64) []float64 {
 	return values
 }
 
-// spread says what each seed gives.
+// spread lists the value of each seed.
 func (s sweep) spread(show func(*curve) float64) string {
 	words := make([]string, len(s))
 	for i, v := range s.each(show) {
@@ -119,11 +120,11 @@ func (l *lab) responses(ctx context.Context, file, figure, title string) (sweep,
 	return s, nil
 }
 
-// smallQueue is how long a recirculation queue is that the source's plots show as small, beside thousands: twice the
-// 250 packets that it names for its own choice.
+// smallQueue is the maximum recirculation queue, in packets, that the source's plots show as small, next to thousands:
+// twice the 250 packets that it gives for its own choice.
 const smallQueue = 500
 
-// stableFrom returns the shortest response from which on the recirculation queue stays small; infinity if none does.
+// stableFrom returns the shortest response from which on the recirculation queue stays small; infinity if none.
 func (c *curve) stableFrom() float64 {
 	from := math.Inf(1)
 	for i := len(c.micros) - 1; i >= 0 && c.queue[i] <= smallQueue; i-- {
@@ -132,7 +133,7 @@ func (c *curve) stableFrom() float64 {
 	return from
 }
 
-// at returns a value for the measured response that is nearest to one, NaN if there are none.
+// at returns the value for the measured response that is nearest to micros, NaN if there are none.
 func (c *curve) at(values []float64, micros float64) float64 {
 	best := math.NaN()
 	distance := math.Inf(1)
@@ -144,8 +145,8 @@ func (c *curve) at(values []float64, micros float64) float64 {
 	return best
 }
 
-// within returns the values for responses from low to high. Where none was measured, as in a quick reproduction, it is
-// the value for the response that is nearest to the middle.
+// within returns the values for responses from low to high. If none was measured, as in a quick reproduction, it
+// returns the value nearest to the middle.
 func (c *curve) within(values []float64, low, high float64) []float64 {
 	var list []float64
 	for i, m := range c.micros {
@@ -161,7 +162,7 @@ func (c *curve) within(values []float64, low, high float64) []float64 {
 
 const longest = 30 // us of response in all sweeps
 
-// Why some rows deviate; docs/internals/reproducing-trimming.md has the whole story.
+// Reasons for deviations of rows; docs/internals/reproducing-trimming.md explains them in full.
 const (
 	steadier = "with three times as much half-pessimistic time behind it, a shorter response holds here; alone (T9) it " +
 		"takes 3 us"
@@ -169,7 +170,7 @@ const (
 	milder  = "here pipelines share deflected packets evenly, so that each hears of a port soon enough by itself"
 )
 
-// stableRow compares where a scheme becomes stable.
+// stableRow compares the response from which on a scheme is stable.
 func (s sweep) stableRow(id, what string, low, high, tolerance float64) comparison.Row {
 	from := s.of((*curve).stableFrom)
 	if math.IsInf(from, 1) {
@@ -182,7 +183,7 @@ func (s sweep) stableRow(id, what string, low, high, tolerance float64) comparis
 	return row.Noted(s.spread((*curve).stableFrom))
 }
 
-// goodAt and extraAt show goodput and trims at the measured response that is nearest to one.
+// goodAt and extraAt return functions that give goodput and trims at the measured response nearest to micros.
 func goodAt(micros float64) func(*curve) float64 {
 	return func(c *curve) float64 { return c.at(c.good, micros) }
 }
@@ -278,10 +279,10 @@ func t10(ctx context.Context, l *lab) error {
 	return nil
 }
 
-// worstExtra returns the most trims of responses that are too short.
+// worstExtra returns the highest share of additional trims among responses that are too short.
 func worstExtra(c *curve) float64 { return slices.Max(c.within(c.extra, 0.5, 2.5)) }
 
-// best returns the best goodput of the stable responses, NaN if there are none.
+// best returns the highest goodput of the stable responses, NaN if there are none.
 func best(c *curve) float64 {
 	from := c.stableFrom()
 	if math.IsInf(from, 1) {

@@ -1,7 +1,7 @@
-// Package trimming measures the evaluation of packet trimming in programmable switches (Popa et al.,
-// arXiv:2207.04967) again, as results T1 to T16. Every value is taken from a run of a test of configs/trimming on the
-// virtual testbed: from flows and counters of its run directory, from taps, or from the switch's own record of when its
-// control loop was on. None is a table.
+// Package trimming repeats the evaluation of packet trimming in programmable switches (Popa et al., arXiv:2207.04967)
+// as results T1 to T16. Every value comes from a run of a test in configs/trimming on the virtual testbed: from flows
+// and counters of its run directory, from taps, or from the switch's record of its control loop. No value is read from
+// a table.
 package trimming
 
 import (
@@ -24,9 +24,9 @@ type Config struct {
 	Workers int    // runs at a time
 	Version string // of the tool, for run.json
 	Wall    func() time.Time
-	// Set changes parameters of switch models for this reproduction, each MODEL.PARAMETER=VALUE.
+	// Set changes parameters of switch models, each MODEL.PARAMETER=VALUE.
 	Set []string
-	// Progress is told before each experiment; nil: nobody listens.
+	// Progress is called before each experiment; it may be nil.
 	Progress func(name string)
 }
 
@@ -54,7 +54,7 @@ func IDs() []string {
 	return ids
 }
 
-// Check refuses results that don't exist and changes that no model knows.
+// Check refuses unknown results, and settings of unknown models or parameters.
 func (c *Config) Check(ids []string) error {
 	known := IDs()
 	for _, id := range ids {

@@ -16,13 +16,13 @@ type Ping struct {
 	Mark     Mark
 }
 
-// Echo asks and answers echo requests (ICMP) on one host.
+// Echo sends and answers echo requests (ICMP) on one host.
 type Echo struct {
 	host    fabric.HostID
 	pings   []pinging
 	answers []fabric.Header
-	now     clock.Time // of the latest call: what is due by then is polled, without a timer
-	// done is told of each round trip; nil: nobody.
+	now     clock.Time // of the latest call; requests due by then are polled, without a timer
+	// done is called for each round trip.
 	done func(now clock.Time, id uint32, rtt clock.Duration)
 }
 
@@ -31,10 +31,10 @@ type pinging struct {
 	sent []clock.Time // by number from 0
 }
 
-// Answer is a bit of the numbers of answers.
+// Answer is set in the numbers of answers.
 const Answer = 1 << 31
 
-// NewEcho returns the echo transport of a host. done is told of each round trip.
+// NewEcho returns the echo transport of a host. It calls done for each round trip.
 func NewEcho(host fabric.HostID, done func(now clock.Time, id uint32, rtt clock.Duration)) *Echo {
 	return &Echo{host: host, done: done, now: -1}
 }
@@ -49,7 +49,7 @@ func (p *pinging) next() clock.Time {
 	return p.Start.Add(clock.Duration(len(p.sent)) * p.Interval)
 }
 
-// Receive implements fabric.Stack. A trimmed request is no request.
+// Receive implements fabric.Stack. It ignores trimmed and returned packets.
 func (e *Echo) Receive(now clock.Time, p *fabric.Packet) {
 	if p.Flags&(fabric.Trimmed|fabric.Returned) != 0 {
 		return
@@ -66,7 +66,7 @@ func (e *Echo) Receive(now clock.Time, p *fabric.Packet) {
 	}
 }
 
-// Poll implements fabric.Stack: answers first.
+// Poll implements fabric.Stack. Answers go first.
 func (e *Echo) Poll(now clock.Time, p *fabric.Packet) bool {
 	e.now = now
 	if len(e.answers) > 0 {
@@ -100,5 +100,5 @@ func (e *Echo) NextTimer() clock.Time {
 	return at
 }
 
-// HandleTimer implements fabric.Stack: being polled is all that a request wants.
+// HandleTimer implements fabric.Stack. Poll sends the requests that are due.
 func (e *Echo) HandleTimer(now clock.Time) { e.now = now }

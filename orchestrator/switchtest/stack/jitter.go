@@ -7,9 +7,8 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// Jitter is a transport whose packets take a random time from when they are decided to the NIC, in their order. The
-// transport is asked for packets at the rate of the link, as a NIC would; a NIC that is behind by more than the most
-// that a packet may take has it wait.
+// Jitter delays each packet of a transport by a random time on its way to the NIC, without reordering. It polls the
+// transport at link rate, as a NIC would. Polling pauses while a packet has waited at the NIC for the maximum jitter.
 type Jitter struct {
 	inner fabric.Stack
 	most  clock.Duration
@@ -17,17 +16,17 @@ type Jitter struct {
 	rand  *rand.Rand
 
 	line []late
-	free clock.Time // when the transport may be asked next
-	idle bool       // it had nothing when it was asked last
+	free clock.Time // earliest time of the next poll
+	idle bool       // the last poll returned nothing
 }
 
-// late is a packet on its way to the NIC.
+// late is a packet that is delayed, with the time at which it reaches the NIC.
 type late struct {
 	at clock.Time
 	fabric.Header
 }
 
-// NewJitter returns inner with jitter of at most most; takes says how long a frame of that size occupies the link.
+// NewJitter returns inner with a jitter of up to most; takes returns the serialisation time of a frame of a size.
 func NewJitter(inner fabric.Stack, most clock.Duration, takes func(size int32) clock.Duration,
 	random *rand.Rand) *Jitter {
 	return &Jitter{inner: inner, most: most, takes: takes, rand: random}
@@ -39,7 +38,7 @@ func (j *Jitter) Receive(now clock.Time, p *fabric.Packet) {
 	j.idle = false
 }
 
-// ask has the transport decide what it can, unless the NIC is further behind than jitter alone has it.
+// ask polls the transport, unless the first packet has waited at the NIC for the maximum jitter.
 func (j *Jitter) ask(now clock.Time) {
 	for !j.idle && j.free <= now && !j.ripe(now.Add(-j.most)) {
 		var p fabric.Packet
@@ -56,7 +55,7 @@ func (j *Jitter) ask(now clock.Time) {
 	}
 }
 
-// ripe reports whether a packet has reached the NIC.
+// ripe reports whether the first packet has reached the NIC.
 func (j *Jitter) ripe(now clock.Time) bool { return len(j.line) > 0 && j.line[0].at <= now }
 
 // Poll implements fabric.Stack.

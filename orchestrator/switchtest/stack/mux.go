@@ -1,5 +1,5 @@
-// Package stack has the simplest transports of simulated hosts: packets at a rate that nothing slows down, echo
-// requests and their answers, and a mux that puts several transports behind one NIC.
+// Package stack has the simplest transports of simulated hosts: packets at a constant rate, echo requests and answers,
+// and a mux that connects several transports to one NIC.
 package stack
 
 import (
@@ -7,8 +7,8 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// Mux is several transports behind one NIC. Arriving packets go to the transport of their protocol; when the NIC is
-// free they are asked for a packet in turn.
+// Mux connects several transports to one NIC. An arriving packet goes to the transport of its protocol. When the NIC is
+// free, the transports are polled in turn.
 type Mux struct {
 	parts []part
 	turn  int
@@ -19,12 +19,12 @@ type part struct {
 	stack    fabric.Stack
 }
 
-// Add puts a transport behind the NIC; each protocol has one.
+// Add adds a transport; each protocol has one.
 func (m *Mux) Add(protocol fabric.Protocol, s fabric.Stack) {
 	m.parts = append(m.parts, part{protocol, s})
 }
 
-// Stack returns the mux, or its transport if there is just one: then nothing stands between.
+// Stack returns the mux, or its only transport.
 func (m *Mux) Stack() fabric.Stack {
 	if len(m.parts) == 1 {
 		return m.parts[0].stack
@@ -32,7 +32,7 @@ func (m *Mux) Stack() fabric.Stack {
 	return m
 }
 
-// Receive implements fabric.Stack. Packets of a protocol that the host lacks are lost on it, as on a real one.
+// Receive implements fabric.Stack. It drops packets of protocols that the host does not have, as a real host does.
 func (m *Mux) Receive(now clock.Time, p *fabric.Packet) {
 	for i := range m.parts {
 		if m.parts[i].protocol == p.Protocol {

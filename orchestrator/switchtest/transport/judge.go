@@ -11,15 +11,15 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// Judge is the analyzer of a transport's hosts. It is called as the transport is.
+// Judge is the analyzer of a transport's hosts.
 type Judge struct {
 	Rules     []analyzers.Rule
-	OfNetwork func(rule string) bool // a rule about the network between the hosts; nil: there are none
+	OfNetwork func(rule string) bool // whether a rule is about the network between the hosts; nil: no rule is
 	// New returns the observer of a run.
 	New func(t *Trial) Observer
-	// Recorded returns one of the captures that a run left; why says why they are not enough.
+	// Recorded returns a recorder for the captures of a run; why explains why they do not suffice.
 	Recorded func(t *Trial) (r Recorder, why string)
-	Note     string // what else a reader has to know of a judgement from captures
+	Note     string // further information for readers of a judgement from captures
 }
 
 // Observer sees every packet at every tap of a run.
@@ -28,24 +28,24 @@ type Observer interface {
 	Finish(end clock.Time, drained bool) analyzers.Result
 }
 
-// Recorder sees the frames of captures: first all that came to the switches, then all that left them.
+// Recorder judges captures: first all frames that entered the switches, then all that left them.
 type Recorder interface {
 	Frame(f *Frame) error
 	Finish(end clock.Time, drained bool) analyzers.Result
 }
 
-// Frame is a frame of a capture, at a port that a host is at.
+// Frame is a frame of a capture, at a port that connects a host.
 type Frame struct {
 	*trace.Frame
-	Behind bool          // it has left the switches; else it has come to them
-	Host   fabric.HostID // at that port
-	Known  bool          // Host is it; of a single switch the frame itself tells
+	Behind bool          // it has left the switches; otherwise it enters them
+	Host   fabric.HostID // at that port, if Known
+	Known  bool          // Host is set; for a single switch the frame's addresses identify the host
 }
 
-// maxSightings bounds the memory of judging a recording: each takes some 80 bytes.
+// maxSightings bounds the memory for judging a recording: about 80 bytes each.
 const maxSightings = 20_000_000
 
-// Sightings are what captures show of the packets of a transport, as they were to be seen at the NICs of the hosts.
+// Sightings are the captured packets of a transport, with their times at the NICs of the hosts.
 type Sightings[T any] struct {
 	NICTimes
 	list []sighting[T]
@@ -57,10 +57,10 @@ type sighting[T any] struct {
 	seen    T
 }
 
-// NewSightings returns none, of a recorded run.
+// NewSightings returns empty Sightings of a recorded run.
 func NewSightings[T any](t *Trial) Sightings[T] { return Sightings[T]{NICTimes: newNICTimes(t)} }
 
-// Add appends what was seen at a NIC.
+// Add appends a packet seen at a NIC. It fails beyond maxSightings.
 func (s *Sightings[T]) Add(f *Frame, at clock.Time, seen T) error {
 	if len(s.list) == maxSightings {
 		return fmt.Errorf("packet %d: packets are more than %d", f.Number, maxSightings)
@@ -69,8 +69,8 @@ func (s *Sightings[T]) Add(f *Frame, at clock.Time, seen T) error {
 	return nil
 }
 
-// Each hands on what was seen in order of time. What reaches a host in the instant in which it sends something has
-// come first if it was added first. drained is false if the observation ended before everything had arrived.
+// Each calls f for all packets in order of time. Packets of the same instant keep the order in which they were added.
+// If drained is false, arrivals after the end of the observation are left out.
 func (s *Sightings[T]) Each(drained bool, f func(*T)) {
 	slices.SortStableFunc(s.list, func(a, b sighting[T]) int { return cmp.Compare(a.at, b.at) })
 	for i := range s.list {

@@ -8,17 +8,16 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// Grain is the resolution of captures' times. Their times at NICs are off by that at the most, in either direction.
+// Grain is the resolution of capture times, and the maximum error of the derived times at NICs, in either direction.
 const Grain = clock.Nanosecond
 
-// NICTimes turns times of captures at switches into those at the NICs of the hosts. Between a NIC and its switch is a
-// link that the test describes: it loses nothing and keeps the order, so that only its time has to be subtracted or
-// added.
+// NICTimes converts capture times at switches to times at the NICs of the hosts. The link between a NIC and its switch
+// is described by the test. It neither loses nor reorders frames, so its delay is subtracted or added.
 type NICTimes struct {
 	links   []config.LinkSpec // of hosts
-	latency clock.Duration    // of switches, which passes after the tap behind them
-	latest  [2][]clock.Time   // by way and host: frames of one way keep their order
-	end     clock.Time        // up to when the run was observed for certain: it goes on after its flows have ended
+	latency clock.Duration    // of switches; it passes after the egress tap
+	latest  [2][]clock.Time   // by direction and host: frames of one direction keep their order
+	end     clock.Time        // the run was observed at least until then; it continues after its flows have ended
 }
 
 func newNICTimes(t *Trial) NICTimes {
@@ -32,8 +31,8 @@ func newNICTimes(t *Trial) NICTimes {
 	return n
 }
 
-// HostOf returns the host whose link a frame is on: of a single switch its sender, or where it goes. false: no host
-// of the test.
+// HostOf returns the host whose link a frame is on. With a single switch this is the sender of an entering frame and
+// the destination of a leaving one. It returns false if the test has no such host.
 func (n *NICTimes) HostOf(f *Frame) (fabric.HostID, bool) {
 	if f.Known {
 		return f.Host, true
@@ -45,7 +44,7 @@ func (n *NICTimes) HostOf(f *Frame) (fabric.HostID, bool) {
 	return hostOfMAC(mac, len(n.links))
 }
 
-// At returns when a frame left the NIC of a host or reached it, and how long it was on the link.
+// At returns when a frame left the NIC of a host or reached it, and its serialisation time.
 func (n *NICTimes) At(f *Frame, host fabric.HostID) (at clock.Time, takes clock.Duration) {
 	link := &n.links[host]
 	at, takes = clock.Time(clock.Duration(f.TimeNS)*clock.Nanosecond), link.Rate.Serialise(f.OrigLen+link.Framing)
@@ -61,19 +60,19 @@ func (n *NICTimes) At(f *Frame, host fabric.HostID) (at clock.Time, takes clock.
 	return at, takes
 }
 
-// Until returns the time up to which everything that left a host has reached its switch before the observation ended;
-// size is that of the largest frame.
+// Until returns a time such that frames that left the host before it have reached the switch before the observation
+// ended; size is that of the largest frame.
 func (n *NICTimes) Until(host, size int) clock.Time {
 	link := &n.links[host]
 	return n.end.Add(-link.Delay - link.Rate.Serialise(size+link.Framing))
 }
 
-// hostOfMAC returns the host with an address of the fabric's plan.
+// hostOfMAC returns the host with an address of the fabric's addressing plan.
 func hostOfMAC(mac []byte, hosts int) (fabric.HostID, bool) {
 	if len(mac) < 6 {
 		return 0, false
 	}
-	// a network has fewer hosts than 16 bits number; the rest must be the plan's
+	// the plan numbers hosts in 16 bits; the other bytes are fixed
 	h := fabric.HostID(mac[4])<<8 | fabric.HostID(mac[5])
 	want := h.MAC()
 	return h, int(h) < hosts && slices.Equal(mac, want[:])

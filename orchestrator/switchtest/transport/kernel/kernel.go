@@ -1,5 +1,5 @@
-// Package kernel is the TCP of the machine's kernel as a transport. It has no model: it runs live alone, and its hosts
-// are not judged.
+// Package kernel is the TCP of the machine's kernel as a transport. It has no model, so it runs only on live testbeds,
+// and its hosts are not judged.
 package kernel
 
 import (
@@ -16,7 +16,7 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// Name is the transport's.
+// Name is the name of the transport.
 const Name = "kernel-tcp"
 
 // Transport declares the transport.
@@ -50,7 +50,7 @@ func attach(s *transport.Setup, flows []*transport.Flow) error {
 	return nil
 }
 
-// Connections returns the flows that are the kernel's, in the order of their start.
+// Connections returns the flows of the kernel's TCP in the order of their start.
 func Connections(flows []transport.Flow, v parameter.Values) []live.Connection {
 	var list []live.Connection
 	for i := range flows {

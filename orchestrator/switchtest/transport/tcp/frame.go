@@ -8,7 +8,7 @@ import (
 	"candela.dev/candela/generator/wire"
 )
 
-// tcpFrame is what a captured frame of a TCP host says.
+// tcpFrame is a decoded frame of a TCP host.
 type tcpFrame struct {
 	wire.Datagram
 	src, dst netip.Addr
@@ -17,7 +17,7 @@ type tcpFrame struct {
 	payload  int // bytes
 }
 
-// parse decodes a frame and reports whether it is an undamaged TCP packet: a trimmed one has a checksum that is wrong.
+// parse decodes a frame and reports whether it is an undamaged TCP packet. A trimmed packet has a wrong checksum.
 func (t *tcpFrame) parse(frame []byte) bool {
 	if !t.Parse(frame) || t.Next != wire.ProtocolTCP || t.header.Parse(t.Body) != nil || !t.Intact() {
 		return false

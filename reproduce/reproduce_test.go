@@ -91,8 +91,7 @@ func short(ctx context.Context, l *lab) error { return singleLosses(ctx, l, "20 
 
 func long(ctx context.Context, l *lab) error { return singleLosses(ctx, l, "100 KB") }
 
-// The harness measures; it doesn't know what the models are made of. So a parameter that moves must move what it
-// causes.
+// The harness measures independently of the models, so changing a parameter must change the values that depend on it.
 func TestAParameterMovesWhatItCauses(t *testing.T) {
 	for _, c := range []struct {
 		name   string

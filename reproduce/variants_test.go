@@ -7,7 +7,7 @@ import (
 	"candela.dev/candela/clock"
 )
 
-// pair runs a test of two points: a profile as it is, and its variant.
+// pair runs a test of two points: a profile and its variant.
 func pair(t *testing.T, file string) (usual, variant *result) {
 	t.Helper()
 	l, err := newLab(quick(t, nil), "test")

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// docs/reference/config.md is what users read; it must not drift from what decoding takes.
+// docs/reference/config.md must match what decoding accepts.
 func TestTheReferenceInTheDocumentsMatchesTheDeclaration(t *testing.T) {
 	golden(t, "../../docs/reference/config.md", string(Reference()))
 }

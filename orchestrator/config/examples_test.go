@@ -31,7 +31,7 @@ func examples(t *testing.T) []string {
 	return files
 }
 
-// isSwitchTest reports whether an example tests a switch. Package switchtest loads, plans and runs those.
+// isSwitchTest reports whether an example is a switch test. Package switchtest tests those.
 func isSwitchTest(t *testing.T, file string) bool {
 	t.Helper()
 	data, err := os.ReadFile(file)
@@ -41,7 +41,7 @@ func isSwitchTest(t *testing.T, file string) bool {
 	return config.IsSwitchTest(data)
 }
 
-// warned are the examples that show what a warning is about.
+// warned are the examples that demonstrate a warning.
 var warned = map[string]string{"trim-runt.yml": "passes whole", "timer-never-off.yml": "there is no timer",
 	"timer-off.yml": "there is no timer"}
 
@@ -79,7 +79,7 @@ func TestEveryExampleSaysWhatItTeaches(t *testing.T) {
 		heading, _, _ := strings.Cut(string(data), "\nname: ")
 		least := 1
 		if suite := filepath.Base(filepath.Dir(file)); suite == "sai-trimming" || suite == "trimming" {
-			least = 0 // the title names the case or figure, which says the rest
+			least = 0 // the title names the case or figure, which is sufficient
 		}
 		if lines := strings.Count(heading, "\n# "); !strings.HasPrefix(heading, "# ") || lines < least {
 			t.Errorf("%s has no comment that explains it", file)
@@ -124,7 +124,7 @@ func TestTheIndexOfExamplesListsEachOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		if filepath.Dir(name) != "." && isSwitchTest(t, file) {
-			continue // a suite, which the index lists as a whole
+			continue // a suite, which the index lists as one entry
 		}
 		if n := len(regexp.MustCompile(regexp.QuoteMeta("]("+name+")")).FindAll(data, -1)); n != 1 {
 			t.Errorf("configs/README.md lists %s %d times", name, n)

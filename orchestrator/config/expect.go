@@ -103,7 +103,7 @@ type RetransExpect struct {
 	Retransmission *Bound          // lost packet → its retransmission
 	Timeout        *Bound          // last transmission → retransmission by timeout
 	AckSilence     *clock.Duration // responder silence that is reported; nil: half of the local ACK timeout
-	NakSilence     *clock.Duration // requester silence after a NAK that is reported; nil: three quarters of AckSilence
+	NakSilence     *clock.Duration // of a requester after a NAK; nil: three quarters of the local ACK timeout
 }
 
 // CNPExpect is what is expected of congestion notification.

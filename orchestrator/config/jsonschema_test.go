@@ -13,7 +13,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// checkSchema is as much of a JSON Schema validator as our schemas need. It returns what is wrong with v.
+// checkSchema validates the part of JSON Schema that our schemas use. It returns the problems of v.
 func checkSchema(schema map[string]any, v any, path string) []string {
 	if alternatives, ok := schema["oneOf"].([]any); ok {
 		return checkOneOf(alternatives, v, path)
@@ -161,7 +161,7 @@ func TestJSONSchemaAcceptsWhatParsesAndRefusesWhatItCanSeeIsWrong(t *testing.T) 
 				t.Fatal(err)
 			}
 			if IsSwitchTest(data) {
-				continue // package switchtest knows the models
+				continue // package switchtest has the models
 			}
 			if wrong := checkSchema(schema, asJSON(t, data), ""); wrong != nil {
 				t.Errorf("%s: the schema refuses it:\n%s", file, strings.Join(wrong, "\n"))

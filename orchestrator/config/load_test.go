@@ -35,7 +35,7 @@ func golden(t *testing.T, file, got string) {
 	}
 }
 
-// laboratory is what the tests' caller knows.
+// laboratory is the Options of these tests.
 var laboratory = Options{
 	Profiles: []Profile{{Name: "spec"}, {Name: "cx5"}, {Name: "cx6-dx"}},
 	Bugs:     []string{"nack-psn-plus-one", "never-acks"},
@@ -66,15 +66,14 @@ func TestEveryProblemOfAFileIsReportedAtItsPlace(t *testing.T) {
 			if !errors.Is(err, ErrInvalid) {
 				t.Fatalf("got %v, want an invalid configuration", err)
 			}
-			types, _ := eventTypes(true) // the golden errors hold when a type of event is added
+			types, _ := eventTypes(true) // makes the golden errors independent of new event types
 			got := strings.ReplaceAll(err.Error(), enum[trace.EventType]{values: types}.allowed(), "(every type of event)")
 			golden(t, strings.TrimSuffix(file, ".yml")+".txt", got+"\n")
 		})
 	}
 }
 
-// Hostile files end in an error soon, however large they pretend to be; a quadratic step would show as a test that
-// hangs.
+// Hostile files are refused quickly, whatever their apparent size; quadratic work would make this test hang.
 func TestHostileFilesAreRefusedSoon(t *testing.T) {
 	runtimetest.SkipRace(t)
 	bomb := "name: x\na: &a [x, x, x, x, x, x, x, x, x, x]\n"

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// What newPattern is given is compiled late; here every one of them is.
+// Patterns are compiled on first use; this test compiles all of them.
 func TestAllPatternsCompile(t *testing.T) {
 	entries, err := os.ReadDir(".")
 	if err != nil {

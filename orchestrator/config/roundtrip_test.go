@@ -21,7 +21,7 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// same compares everything but where it stood.
+// same compares everything except positions.
 var same = cmp.Options{
 	cmpopts.IgnoreUnexported(Test{}, Testbed{}), cmpopts.IgnoreTypes(Origin{}),
 	cmp.Comparer(func(a, b netip.Prefix) bool { return a == b }),
@@ -35,14 +35,14 @@ func TestWrittenTestsReadBackTheSame(t *testing.T) {
 	}
 	for _, file := range files {
 		if data, err := os.ReadFile(file); err != nil || IsSwitchTest(data) {
-			continue // package switchtest knows the models
+			continue // package switchtest has the models
 		}
 		tests, err := LoadAll(file, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		test := tests[len(tests)-1]
-		test.Point = nil // the written form stands for itself
+		test.Point = nil // the written form has no point
 		reparsed, err := Parse(file, test.YAML(), Options{})
 		if err != nil {
 			t.Fatalf("%s, written out:\n%s\n%v", file, test.YAML(), err)
@@ -87,7 +87,7 @@ func TestWrittenFormIsStable(t *testing.T) {
 	golden(t, "testdata/virtual.testbed.yml", string(test.Testbed.YAML()))
 }
 
-// draw returns a node that k takes, or nil for an absent one.
+// draw returns a node that k accepts, or nil for an absent one.
 func draw(t *rapid.T, k kind, label string) *yaml.Node {
 	switch k := k.(type) {
 	case *object:
@@ -130,10 +130,10 @@ func drawObject(t *rapid.T, o *object, label string) *yaml.Node {
 	for i := range o.fields {
 		f := &o.fields[i]
 		if _, sweep := f.kind.(sweepKind); sweep {
-			continue // read before anything else: ParseAll
+			continue // ParseAll removes it before decoding
 		}
 		if _, short := f.kind.(shortTrim); short {
-			continue // another way to write trim, as which it is written back
+			continue // short form of trim, which is written as trim
 		}
 		if !f.required && rapid.Bool().Draw(t, join(label, f.key)+" absent") {
 			continue
@@ -152,7 +152,7 @@ func drawList(t *rapid.T, of kind, label string, items func() (int, int)) *yaml.
 	return n
 }
 
-// drawNumbers returns a set of numbers as people write them.
+// drawNumbers returns a set of numbers in one of its notations.
 func drawNumbers(t *rapid.T, k numbers, label string) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq"}
 	for range rapid.IntRange(1, 3).Draw(t, label+" spans") {
@@ -317,7 +317,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		test := tests[len(tests)-1]
-		test.Point = nil // config.yml stands for itself
+		test.Point = nil // config.yml has no point
 		reparsed, err := Parse("f.yml", test.YAML(), laboratory)
 		if err != nil {
 			t.Fatalf("written out, it is refused: %v\n%s", err, test.YAML())

@@ -13,18 +13,18 @@ import (
 	"candela.dev/candela/runtimetest"
 )
 
-// place is a mapping of the schema and a document in which it stands alone.
+// place is a mapping of the schema and a minimal document that contains it.
 type place struct {
 	path   string
 	object *object
-	wrap   func(*yaml.Node) *yaml.Node // puts the mapping into a whole document
+	wrap   func(*yaml.Node) *yaml.Node // inserts the mapping into a whole document
 }
 
 func mappingNode(pairs ...*yaml.Node) *yaml.Node {
 	return &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Content: pairs}
 }
 
-// sampleKey is a key that a mapping with free keys takes.
+// sampleKey returns a valid key of a mapping with free keys.
 func sampleKey(k kind) string {
 	switch k.(type) {
 	case keyed[CounterExpect]:

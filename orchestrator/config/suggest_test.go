@@ -9,12 +9,12 @@ import (
 func TestAnUnknownNameOfManyIsAnsweredWithAll(t *testing.T) {
 	names := strings.Fields(strings.Repeat("no-nack ack-goes-back timer-never-off ", 20))
 	for i := range names {
-		names[i] += strings.Repeat("x", i/3) // no two alike
+		names[i] += strings.Repeat("x", i/3) // makes all names different
 	}
 	said := NoSuch("seeded bug", "nope", names).Error()
 	lines := strings.Split(said, "\n")
 	if lines[0] != `there is no seeded bug "nope"` || len(lines) != 2 || !strings.HasPrefix(lines[1], "  ") {
-		t.Errorf("said in %d lines: %s", len(lines), said) // whoever prints it breaks the second
+		t.Errorf("said in %d lines: %s", len(lines), said) // the caller wraps the second line
 	}
 	words := strings.FieldsFunc(said, func(r rune) bool { return strings.ContainsRune(" ,\n", r) })
 	for _, name := range names {

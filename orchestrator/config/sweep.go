@@ -11,14 +11,14 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Limits of a sweep. A thousand points run for minutes already; files of their size bound what checking them may cost.
+// Limits of a sweep. A thousand points run for minutes; the other limits bound the time of checking hostile files.
 const (
 	maxPoints      = 1000
-	maxSweepValues = 1 << 21 // YAML values read, each once a point
-	maxSweepEvents = 1 << 18 // single events of all points together
+	maxSweepValues = 1 << 21 // YAML values read, counted once per point
+	maxSweepEvents = 1 << 18 // single events of all points
 )
 
-// Point is one point of a sweep: the values that make it differ from the others.
+// Point is a point of a sweep, with the values that distinguish it.
 type Point struct {
 	Index    int // from 1; the last key of the sweep varies fastest
 	Of       int // points of the sweep
@@ -26,7 +26,7 @@ type Point struct {
 	Values   []Assigned // in the order of the file
 }
 
-// Assigned returns the values of a point; none if the test is not of a sweep.
+// Assigned returns the values of a point; nil if the test does not belong to a sweep.
 func (p *Point) Assigned() []Assigned {
 	if p == nil {
 		return nil
@@ -34,7 +34,7 @@ func (p *Point) Assigned() []Assigned {
 	return p.Values
 }
 
-// Assigned is a value that a sweep gives to one path, or to several alike.
+// Assigned is a value that a sweep assigns to one path, or the same value for several paths.
 type Assigned struct {
 	Path  string `json:"path"` // as the sweep writes it
 	Value string `json:"value"`
@@ -50,7 +50,7 @@ func (p *Point) String() string {
 	return strings.Join(words, " ")
 }
 
-// Names returns a short name for each value: the end of its path that no other path of the sweep has.
+// Names returns a short name for each value: the shortest end of its path that is unique in the sweep.
 func (p *Point) Names() []string {
 	paths := make([]string, len(p.Values))
 	for i, v := range p.Values {
@@ -70,7 +70,7 @@ func (p *Point) Names() []string {
 	return names
 }
 
-// tail returns the last words of a path.
+// tail returns the last components of a path; words is their number.
 func tail(path string, words int) string {
 	at := len(path)
 	for ; words > 0 && at >= 0; words-- {
@@ -79,13 +79,13 @@ func tail(path string, words int) string {
 	return path[at+1:]
 }
 
-// has reports whether the sweep gives a value to path.
+// has reports whether the sweep assigns a value to path.
 func (p *Point) has(path string) bool {
 	return slices.ContainsFunc(p.Values, func(v Assigned) bool { return slices.Contains(splitPaths(v.Path), path) })
 }
 
-// seed returns the seed of the point: a function of the sweep's seed and the point's values, so that adding a point
-// doesn't change the others.
+// seed returns the seed of the point. It depends only on the sweep's seed and the point's values, so adding a point
+// does not change the others.
 func (p *Point) seed(base uint64) uint64 {
 	h := fnv.New64a()
 	var b [8]byte
@@ -94,10 +94,10 @@ func (p *Point) seed(base uint64) uint64 {
 	for _, v := range p.Values {
 		h.Write([]byte(v.Path + "=" + v.Value + "\n"))
 	}
-	return h.Sum64() >> 11 // 53 bits are exact in every tool that reads JSON
+	return h.Sum64() >> 11 // 53 bits, which JSON tools represent exactly
 }
 
-// Title returns the name of the test, of a point with the values that it stands for.
+// Title returns the name of the test and, for a point of a sweep, its values.
 func (t *Test) Title() string {
 	if t.Point == nil {
 		return t.Name
@@ -105,16 +105,16 @@ func (t *Test) Title() string {
 	return t.Name + " [" + t.Point.String() + "]"
 }
 
-// WithBaseSeed returns a copy of t that draws from another seed; a point of a sweep derives its own from it, unless the
-// sweep is over seeds.
+// WithBaseSeed returns a copy of t with another seed. A point of a sweep derives its own seed from it, unless the sweep
+// varies seeds.
 func (t *Test) WithBaseSeed(seed uint64) *Test {
 	c := *t
 	c.Seed, c.Point = t.Point.reseeded(t.Seed, seed)
 	return &c
 }
 
-// reseeded returns the seed of a point, and the point, in a sweep with another seed than the one from which it has its
-// own. A test that is no point, nil, has that of the sweep.
+// reseeded returns the seed and the point for another base seed. In a sweep over seeds the point keeps its own seed.
+// For a nil point the seed is base.
 func (p *Point) reseeded(own, base uint64) (uint64, *Point) {
 	if p == nil {
 		return base, nil
@@ -127,7 +127,7 @@ func (p *Point) reseeded(own, base uint64) (uint64, *Point) {
 	return c.seed(base), &c
 }
 
-// LoadAll is [Load] for files that may hold a sweep: it returns a test for each point, in order.
+// LoadAll is [Load] for files that may contain a sweep. It returns the test of each point, in order.
 func LoadAll(file string, o Options) ([]*Test, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -136,8 +136,8 @@ func LoadAll(file string, o Options) ([]*Test, error) {
 	return ParseAll(file, data, o)
 }
 
-// ParseAll is [Parse] for files that may hold a sweep. Every point is checked like a test of its own, and problems say
-// at which points they occur.
+// ParseAll is [Parse] for files that may contain a sweep. Every point is checked as a separate test, and problems name
+// the points at which they occur.
 func ParseAll(file string, data []byte, o Options) ([]*Test, error) {
 	d := newDecoder(file, o)
 	root := d.parseDocument(data)
@@ -157,7 +157,7 @@ func ParseAll(file string, data []byte, o Options) ([]*Test, error) {
 	return s.tests()
 }
 
-// sweepOf returns what the document says under sweep, or nil.
+// sweepOf returns the value of the document's key sweep, or nil.
 func sweepOf(root *yaml.Node) *yaml.Node {
 	if root == nil || root.Kind != yaml.MappingNode {
 		return nil
@@ -168,7 +168,7 @@ func sweepOf(root *yaml.Node) *yaml.Node {
 	return nil
 }
 
-// lookup finds a key of a mapping; i is the place of its value.
+// lookup finds a key of a mapping; i is the index of its value.
 func lookup(n *yaml.Node, key string) (i int, value *yaml.Node) {
 	for i := 1; i < len(n.Content); i += 2 {
 		if n.Content[i-1].Kind == yaml.ScalarNode && n.Content[i-1].Value == key {
@@ -178,7 +178,7 @@ func lookup(n *yaml.Node, key string) (i int, value *yaml.Node) {
 	return 0, nil
 }
 
-// without returns a copy of a mapping that lacks the first pair with a key: a second one stays and is refused later.
+// without returns a copy of a mapping without the first pair with a key. A second pair remains and is refused later.
 func without(n *yaml.Node, key string) *yaml.Node {
 	c := *n
 	i, _ := lookup(n, key)

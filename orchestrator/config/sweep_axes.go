@@ -9,10 +9,10 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// sweep is a matrix of tests in the making.
+// sweep is a sweep that is being decoded.
 type sweep struct {
 	d    *decoder
-	root *yaml.Node // the document less the sweep
+	root *yaml.Node // the document without the sweep
 	axes []axis
 }
 
@@ -20,13 +20,13 @@ type sweep struct {
 type axis struct {
 	key    *yaml.Node
 	paths  []string
-	values [][]*yaml.Node // for each value a node for each path
+	values [][]*yaml.Node // for each value, a node for each path
 	alike  bool           // all paths get the same value
 }
 
 const sweepForm = "it takes a list, a range such as 1..9, or {from: 10, to: 200, step: 10}"
 
-// pathForm is one configuration path. Keys of expectations may have a space in them.
+// pathForm matches a configuration path. Keys of expectations may contain a space.
 var pathForm = regexp.MustCompile(
 	`^[A-Za-z][A-Za-z0-9_ -]*(\[[0-9]{1,6}\])?(\.[A-Za-z][A-Za-z0-9_ -]*(\[[0-9]{1,6}\])?)*$`)
 
@@ -63,7 +63,7 @@ func (s *sweep) read(spec *yaml.Node) {
 	s.checkSize(spec)
 }
 
-// checkPaths refuses paths that can't be varied. taken has the paths so far and everything above them.
+// checkPaths refuses paths that cannot be varied. taken has the paths so far and all their parents.
 func (s *sweep) checkPaths(a *axis, taken map[string]bool) bool {
 	for _, p := range a.paths {
 		at := "sweep." + printable(a.key.Value)
@@ -88,7 +88,7 @@ func (s *sweep) checkPaths(a *axis, taken map[string]bool) bool {
 	return true
 }
 
-// overlaps reports whether p, or a path above or below it, is taken by another key.
+// overlaps reports whether another key has taken p, its parent or its child.
 func (s *sweep) overlaps(p string, taken map[string]bool) bool {
 	if taken[p] {
 		return true
@@ -103,7 +103,7 @@ func (s *sweep) overlaps(p string, taken map[string]bool) bool {
 	return false
 }
 
-// checkSize bounds the number of points and what reading them costs.
+// checkSize bounds the number of points and the work of reading them.
 func (s *sweep) checkSize(spec *yaml.Node) {
 	points, values := 1, nodes(s.root, maxSweepValues)
 	for _, a := range s.axes {
@@ -119,7 +119,7 @@ func (s *sweep) checkSize(spec *yaml.Node) {
 	}
 }
 
-// nodes counts the values below n, each use of an alias as one, up to a limit.
+// nodes counts the values below n, up to a limit. An alias counts as one.
 func nodes(n *yaml.Node, limit int) int {
 	count := 1
 	for _, c := range n.Content {
@@ -130,7 +130,7 @@ func nodes(n *yaml.Node, limit int) int {
 	return count
 }
 
-// values decodes what an axis takes: a list, or a range.
+// values decodes the values of an axis: a list or a range.
 func (s *sweep) values(a *axis, n *yaml.Node, path string) {
 	a.alike = true
 	switch n.Kind {
@@ -154,7 +154,7 @@ func (s *sweep) values(a *axis, n *yaml.Node, path string) {
 	s.checkDistinct(a, path)
 }
 
-// item decodes one item of a list: a value, a range, or a list with a value for each path.
+// item decodes an item of a list: a value, a range, or a list with a value for each path.
 func (s *sweep) item(a *axis, n *yaml.Node, path string) {
 	switch {
 	case n.Kind == yaml.SequenceNode && len(a.paths) > 1 && len(n.Content) == len(a.paths):
@@ -184,7 +184,7 @@ func (s *sweep) scalar(n *yaml.Node, path string) bool {
 	return false
 }
 
-// add appends a value for all paths. Beyond the limit it only counts.
+// add appends a value for all paths.
 func (s *sweep) add(a *axis, n *yaml.Node) {
 	same := make([]*yaml.Node, len(a.paths))
 	for i := range same {
@@ -196,7 +196,7 @@ func (s *sweep) add(a *axis, n *yaml.Node) {
 // spanForm is a range of whole numbers.
 var spanForm = regexp.MustCompile(`^([0-9]{1,18})\.\.([0-9]{1,18})$`)
 
-// span decodes a range; quotes make it a value like any other. ok is false if n is none.
+// span decodes a range; a quoted one is a plain value. ok is false if n is not a range.
 func (s *sweep) span(a *axis, n *yaml.Node, path string) (ok bool) {
 	match := spanForm.FindStringSubmatch(n.Value)
 	if n.Kind != yaml.ScalarNode || n.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) != 0 || match == nil {
@@ -212,7 +212,7 @@ func (s *sweep) span(a *axis, n *yaml.Node, path string) (ok bool) {
 	return true
 }
 
-// count adds the numbers from first to last; of too many only so many that the check of the size sees it.
+// count adds the numbers from first to last. It stops after maxPoints, as checkSize then refuses the sweep.
 func (s *sweep) count(a *axis, at *yaml.Node, first, last, step int64) {
 	for v := first; v <= last && len(a.values) <= maxPoints; v += step {
 		n := scalarNode("!!int", strconv.FormatInt(v, 10))
@@ -250,7 +250,7 @@ func (s *sweep) steps(a *axis, n *yaml.Node, path string) {
 	s.count(a, n, v.from, v.to, v.step)
 }
 
-// checkDistinct refuses a value that is there already: it would run the same test twice.
+// checkDistinct refuses repeated values, which would run the same test twice.
 func (s *sweep) checkDistinct(a *axis, path string) {
 	seen := make(map[string]bool, len(a.values))
 	for _, v := range a.values {
@@ -266,8 +266,8 @@ func (s *sweep) checkDistinct(a *axis, path string) {
 	}
 }
 
-// sweepKind declares the key for editors and the reference. A sweep is read before anything else ([ParseAll]); where a
-// single test is asked for it is refused.
+// sweepKind declares the key for editors and the reference. [ParseAll] removes the sweep before decoding; where only a
+// single test is possible, decode refuses it.
 type sweepKind struct{}
 
 func (sweepKind) allowed() string {

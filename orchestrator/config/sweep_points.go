@@ -10,11 +10,10 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// A check reads the test in a document that has the values of one point.
+// A check decodes and checks the test in a document that has the values of one point.
 type check[T any] func(d *decoder, root *yaml.Node) (T, error)
 
-// withRest returns what is wrong with the sweep together with what is wrong with the first point that can be made of
-// it.
+// withRest returns the problems of the sweep and those of its first point.
 func withRest[T any](s *sweep, test check[T]) error {
 	s.axes = slices.DeleteFunc(s.axes, func(a axis) bool { return len(a.values) == 0 })
 	var rest *Error
@@ -24,7 +23,7 @@ func withRest[T any](s *sweep, test check[T]) error {
 	return s.d.err()
 }
 
-// pointsOf checks every point. finish gives each test its point.
+// pointsOf checks every point. finish assigns its point to each test.
 func pointsOf[T any](s *sweep, test check[T], finish func(T, *Point) (T, error)) ([]T, error) {
 	total := 1
 	for _, a := range s.axes {
@@ -53,7 +52,7 @@ func pointsOf[T any](s *sweep, test check[T], finish func(T, *Point) (T, error))
 	return tests, nil
 }
 
-// nicTest is the check of a test of NICs.
+// nicTest is the check of a NIC test.
 func nicTest(d *decoder, root *yaml.Node) (*Test, error) { return d.test(root) }
 
 // tests checks every point of a sweep of NIC tests.
@@ -69,7 +68,7 @@ func (s *sweep) tests() ([]*Test, error) {
 	})
 }
 
-// document returns the document with the values of point p, which it fills in.
+// document returns the document for point p, and sets p.Values.
 func (s *sweep) document(p *Point) (*decoder, *yaml.Node) {
 	d, root, turn := newDecoder(s.d.file, s.d.options), s.root, p.Index-1
 	chosen := make([][]*yaml.Node, len(s.axes))
@@ -95,7 +94,7 @@ func (s *sweep) document(p *Point) (*decoder, *yaml.Node) {
 	return d, root
 }
 
-// segment is a step along a path: into a key, or if that is empty to an item of a list.
+// segment is a component of a path: a key or, if key is empty, an index in a list.
 type segment struct {
 	key  string
 	item int
@@ -107,15 +106,15 @@ func segments(path string) []segment {
 		key, item, indexed := strings.Cut(word, "[")
 		list = append(list, segment{key: key})
 		if indexed {
-			i, _ := strconv.Atoi(strings.TrimSuffix(item, "]")) // at most six digits
+			i, _ := strconv.Atoi(strings.TrimSuffix(item, "]")) // cannot fail: at most six digits
 			list = append(list, segment{item: i})
 		}
 	}
 	return list
 }
 
-// replace returns a copy of n in which the value at path is v; what doesn't lie on the path is shared. Mappings that
-// the file leaves out are made. why says what is in the way.
+// replace returns a copy of n with v as the value at path. Nodes off the path are shared, and missing mappings are
+// created. why is the reason if the path cannot be set.
 func replace(n *yaml.Node, path []segment, v, at *yaml.Node) (out *yaml.Node, why string) {
 	if len(path) == 0 {
 		return v, ""
@@ -140,7 +139,7 @@ func replace(n *yaml.Node, path []segment, v, at *yaml.Node) (out *yaml.Node, wh
 	return into(c, i, path, v, at)
 }
 
-// into replaces the i-th content of c, which may be absent.
+// into replaces c.Content[i], which may be nil.
 func into(c *yaml.Node, i int, path []segment, v, at *yaml.Node) (*yaml.Node, string) {
 	child := c.Content[i]
 	if child == nil {
@@ -155,7 +154,7 @@ func into(c *yaml.Node, i int, path []segment, v, at *yaml.Node) (*yaml.Node, st
 	return c, ""
 }
 
-// resolved returns a copy of n, of an alias a copy of what it stands for; nothing becomes a mapping where v stands.
+// resolved returns a copy of n or, for an alias, of its target. A null becomes an empty mapping at the position of v.
 func resolved(n, v *yaml.Node) *yaml.Node {
 	c := *n
 	if n.Kind == yaml.AliasNode && n.Alias != nil {
@@ -168,7 +167,7 @@ func resolved(n, v *yaml.Node) *yaml.Node {
 	return &c
 }
 
-// faults gathers the problems of all points, each once with the points at which it occurs.
+// faults collects the problems of all points, each once, with the points at which it occurs.
 type faults struct {
 	points  int
 	list    []Problem
@@ -202,7 +201,7 @@ func (f *faults) err() error {
 		where := fmt.Sprintf("at point %d of %d: %s", p.Index, p.Of, p)
 		switch n := f.count[problem]; {
 		case n == f.points:
-			continue // it has nothing to do with the sweep
+			continue // it does not depend on the sweep
 		case n > 1:
 			where = fmt.Sprintf("at %d of %d points, the first is %d: %s", n, p.Of, p.Index, p)
 		}

@@ -122,7 +122,7 @@ func TestASweepIsRefusedWhereOneTestIsNeeded(t *testing.T) {
 	}
 }
 
-// The number of points is the product, whatever the lists, and each differs from every other.
+// The number of points is the product of the lists' lengths, and all points differ.
 func TestEveryCombinationOccursOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		keys := []string{"traffic.tx-depth", "traffic.rx-depth", "traffic.num-msgs-per-qp", "traffic.dscp"}

@@ -11,7 +11,7 @@ import (
 // SwitchMetric is a number that switch tests can bound.
 type SwitchMetric struct {
 	Name string
-	Flow bool // one value for each flow; else one for the whole run, or for each port
+	Flow bool // one value for each flow; otherwise one for the run or for each port
 	Doc  string
 }
 
@@ -48,7 +48,7 @@ func switchExpectSchema(o *Options) *object {
 	}
 }
 
-// analyzerOf returns the place of what is expected of an analyzer, a new one if there is none.
+// analyzerOf returns the expectation of an analyzer; it adds one if there is none.
 func analyzerOf(e *SwitchExpect, name string) *Judgement {
 	i := slices.IndexFunc(e.Analyzers, func(a AnalyzerExpect) bool { return a.Name == name })
 	if i < 0 {
@@ -76,7 +76,7 @@ func flowExpectSchema(o *Options) *object {
 	return &object{title: "expectation of flows", doc: "Expectations of some flows.", fields: fields}
 }
 
-// metricField declares a metric; it is kept in a list that has only those that are given.
+// metricField declares a metric; the list stores only metrics that are given.
 func metricField(m SwitchMetric, place int, of func(parent any) *[]MetricExpect) field {
 	return field{key: m.Name, doc: m.Doc, kind: metricKind{m.Name, place}, at: func(parent any) any { return of(parent) }}
 }
@@ -84,13 +84,13 @@ func metricField(m SwitchMetric, place int, of func(parent any) *[]MetricExpect)
 // metricKind is the bounds of one metric.
 type metricKind struct {
 	name  string
-	place int // among all metrics
+	place int // index among all metrics
 }
 
 // maxMetric is the greatest bound, in units.
 const maxMetric = 1 << 42
 
-// decimal is a bound of a metric, whose name ends in its unit.
+// decimal returns the kind of a metric's bounds. The unit is the end of the metric's name.
 func decimal(metric string) quantity {
 	name := metric[strings.LastIndexByte(metric, '-')+1:]
 	if unitOf(name).of == noDimension {

@@ -29,11 +29,11 @@ func (k optionalStatus) encode(src any) *yaml.Node {
 	return k.enum.encode(src)
 }
 
-// switchTestKey makes a file a switch test.
+// switchTestKey identifies a file as a switch test.
 const switchTestKey = "switch-under-test"
 
-// IsSwitchTest reports whether a file is a test of a switch, valid or not: it has the key switch-under-test, or none of
-// the keys of a NIC test and one that a switch test has or that people write for it.
+// IsSwitchTest reports whether a file is a switch test, valid or not. It has the key switch-under-test, or it has no
+// key of a NIC test and a key that resembles one of a switch test.
 func IsSwitchTest(data []byte) bool {
 	root := newDecoder("", Options{}).parseDocument(data)
 	if root == nil || root.Kind != yaml.MappingNode {
@@ -60,7 +60,7 @@ func IsSwitchTest(data []byte) bool {
 	return false
 }
 
-// IsNetworkLab reports whether a file describes a lab without an injector, correct or not.
+// IsNetworkLab reports whether a file describes a lab without an injector, valid or not.
 func IsNetworkLab(data []byte) bool {
 	root := newDecoder("", Options{}).parseDocument(data)
 	if root == nil || root.Kind != yaml.MappingNode {
@@ -74,7 +74,7 @@ func IsNetworkLab(data []byte) bool {
 	return driver != nil && driver.Value == DriverNone
 }
 
-// LoadSwitchTests reads and checks a test of a switch; of a sweep it returns a test for each point, in order.
+// LoadSwitchTests reads and checks a switch test; for a sweep it returns the test of each point, in order.
 func LoadSwitchTests(file string, o Options) ([]*SwitchTest, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -83,7 +83,7 @@ func LoadSwitchTests(file string, o Options) ([]*SwitchTest, error) {
 	return ParseSwitchTests(file, data, o)
 }
 
-// ParseSwitchTests is [LoadSwitchTests] for a file in memory.
+// ParseSwitchTests is [LoadSwitchTests] for data in memory.
 func ParseSwitchTests(file string, data []byte, o Options) ([]*SwitchTest, error) {
 	d := newDecoder(file, o)
 	root := d.parseDocument(data)
@@ -128,7 +128,7 @@ func (d *decoder) switchTest(root *yaml.Node) (*SwitchTest, error) {
 	return t, nil
 }
 
-// loadTopology reads the topology from the file that the test names, if it has none of its own.
+// loadTopology reads the topology from the file that the test names, unless the test contains one.
 func (d *decoder) loadTopology(t *SwitchTest, root *yaml.Node) error {
 	_, own := lookup(root, "topology")
 	name := t.TopologyFile
@@ -161,7 +161,7 @@ func (d *decoder) loadTopology(t *SwitchTest, root *yaml.Node) error {
 	return nil
 }
 
-// readTopology parses a built-in description, or the first file that exists.
+// readTopology parses a built-in description, or the first of the files that exists.
 func (d *decoder) readTopology(name string) (*SwitchTestbed, error) {
 	if data, ok := testbeds.Topology(name); ok {
 		return ParseSwitchTestbed(name+".yml", data)
@@ -208,7 +208,7 @@ func ParseSwitchTestbed(file string, data []byte) (*SwitchTestbed, error) {
 	return t, nil
 }
 
-// YAML returns the test with every default and its topology made explicit, in the form of config.yml. Parsing it yields
+// YAML returns the test with all defaults and its topology made explicit, in the form of config.yml. Parsing it yields
 // the same test.
 func (t *SwitchTest) YAML() []byte {
 	whole := *t
@@ -216,7 +216,7 @@ func (t *SwitchTest) YAML() []byte {
 	return marshal(switchTestSchema(whole.vocabulary()).encode(&whole))
 }
 
-// vocabulary returns options that know the words of the test, to write it.
+// vocabulary returns options with all names that occur in the test, as encoding needs them.
 func (t *SwitchTest) vocabulary() *Options {
 	var o Options
 	for _, a := range t.Expect.Analyzers {
@@ -235,7 +235,7 @@ func (t *SwitchTest) vocabulary() *Options {
 	return &o
 }
 
-// YAML returns the expectations as the test writes them; nothing if there are none.
+// YAML returns the expectations as the test writes them; nil if there are none.
 func (e *SwitchExpect) YAML() []byte {
 	t := SwitchTest{Expect: *e}
 	if n := switchExpectSchema(t.vocabulary()).encode(e); n != nil {
@@ -244,8 +244,7 @@ func (e *SwitchExpect) YAML() []byte {
 	return nil
 }
 
-// Hash identifies what a run depends on besides the version of the tool: SHA-256 over the canonical form, in
-// hexadecimal.
+// Hash identifies all inputs of a run except the tool's version: SHA-256 over the canonical form, in hexadecimal.
 func (t *SwitchTest) Hash() string {
 	sum := sha256.Sum256(t.YAML())
 	return hex.EncodeToString(sum[:])

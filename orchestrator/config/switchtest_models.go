@@ -7,17 +7,17 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// modelled is a mapping in which one key names a model, and the model's own table declares the other keys.
+// modelled is a mapping in which one key names a model. The model's parameter table declares the other keys.
 type modelled struct {
 	selector string // the key that names the model
 	doc      string // of the selector
 	title    string
 	what     string // "model of a switch"
-	def      string // the model of a mapping that names none; empty: required
+	def      string // the default model; empty: the selector is required
 	models   []parameter.Model
 	of       func(parent any) *Modelled
 	more     []field           // keys that every model has
-	refused  map[string]string // why a model that exists is none of models
+	refused  map[string]string // known models that are refused, each with the reason
 	bugs     bool
 }
 
@@ -36,7 +36,7 @@ func (k *modelled) model(name string) *parameter.Model {
 	return nil
 }
 
-// takes reports whether key belongs in the mapping: it names the model, or a model has it.
+// takes reports whether key is the selector, a common key, or a parameter of a model.
 func (k *modelled) takes(key string) bool {
 	return key == k.selector || slices.ContainsFunc(k.more, func(f field) bool { return f.key == key }) ||
 		slices.ContainsFunc(k.models, func(m parameter.Model) bool { return m.Parameters.Find(key) >= 0 })
@@ -63,7 +63,7 @@ func (k *modelled) decode(d *decoder, n *yaml.Node, path string, dst any) {
 	k.object(m).decode(d, n, path, dst)
 }
 
-// choose returns the model that the mapping names; nil, with a problem, if there is none.
+// choose returns the model that the mapping names. If there is none, it reports a problem and returns nil.
 func (k *modelled) choose(d *decoder, n *yaml.Node, path string) *parameter.Model {
 	_, value := lookup(n, k.selector)
 	if value == nil {
@@ -115,7 +115,7 @@ func (k *modelled) object(m *parameter.Model) *object {
 	return &object{title: k.title + " " + m.Name, doc: m.Doc, fields: fields}
 }
 
-// bugList keeps words as strings.
+// bugList stores words as strings.
 type bugList struct{ list[status] }
 
 func (k bugList) decode(d *decoder, n *yaml.Node, path string, dst any) {
@@ -136,7 +136,7 @@ func (k bugList) encode(src any) *yaml.Node {
 
 func (k *modelled) encode(src any) *yaml.Node {
 	m := k.model(k.of(src).Model)
-	if m == nil { // made by a caller that knows more models
+	if m == nil { // the caller knows more models than k
 		m = &parameter.Model{Name: k.of(src).Model, Parameters: k.of(src).Values.Table()}
 		for _, b := range k.of(src).Bugs {
 			m.Bugs = append(m.Bugs, parameter.Bug{Name: b})
@@ -181,7 +181,7 @@ func tableFields(t parameter.Table, values func(parent any) *parameter.Values, d
 // parameterKind is one parameter of a model; it is kept in [parameter.Values].
 type parameterKind struct{ p *parameter.Parameter }
 
-// scalar returns the kind of a lone value; nil of lists.
+// scalar returns the kind of a single value; nil for lists.
 func (k parameterKind) scalar() kind {
 	p := k.p
 	switch p.Kind {
@@ -326,7 +326,7 @@ func (k parameterItem) encode(src any) *yaml.Node { return k.object().encode(src
 
 func (k parameterItem) jsonSchema() map[string]any { return k.object().jsonSchema() }
 
-// settings is what a change sets: parameters of the switch under test, none of them by default.
+// settings are the parameters of the switch under test that a change sets; there are no defaults.
 type settings struct{}
 
 func (settings) allowed() string { return "a mapping of parameters of the switch under test" }
@@ -342,7 +342,7 @@ func (k settings) decode(d *decoder, n *yaml.Node, path string, dst any) {
 		return
 	}
 	if d.underTest == nil {
-		return // its model is a problem already
+		return // the problem of its model is already reported
 	}
 	v := dst.(*parameter.Values)
 	*v = d.underTest.Parameters.Nothing()

@@ -10,8 +10,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Terse returns the test without the settings that have their default anyway. If that reads differently, because a
-// default depends on another setting, everything is written out.
+// Terse returns the test without settings that equal their defaults. If a default depends on another setting and the
+// short form would differ, Terse returns the full form.
 func (t *SwitchTest) Terse(o Options) []byte {
 	full := t.YAML()
 	plain, err := ParseSwitchTests("plain", t.plain(), o)
@@ -44,7 +44,7 @@ func (t *SwitchTest) Terse(o Options) []byte {
 	return b.Bytes()
 }
 
-// plain is a test with the same models and kinds of workload, and nothing else.
+// plain returns a minimal test with the same models and kinds of workload.
 func (t *SwitchTest) plain() []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b,
@@ -68,7 +68,7 @@ func rootOf(document []byte) *yaml.Node {
 	return n.Content[0]
 }
 
-// prune removes from a mapping what another has, too, but for keys that a test must have.
+// prune removes from a mapping the pairs that usual has too, except keys that a test requires.
 func prune(n, usual *yaml.Node) {
 	must := []string{"name", "kind", "model", "transport", "packets", "workload"}
 	for _, k := range workload.Kinds() {
@@ -96,7 +96,7 @@ func prune(n, usual *yaml.Node) {
 	n.Content = kept
 }
 
-// alike reports whether two nodes say the same.
+// alike reports whether two nodes are equal, apart from positions and style.
 func alike(a, b *yaml.Node) bool {
 	return a.Kind == b.Kind && a.Value == b.Value && slices.EqualFunc(a.Content, b.Content, alike)
 }

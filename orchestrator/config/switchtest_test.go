@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// switchLaboratory is a caller with small models, so that these tests don't depend on real ones.
+// switchLaboratory returns options with small models, so that these tests do not depend on real ones.
 func switchLaboratory() Options {
 	size := parameter.Parameter{Name: "packet-size", Kind: parameter.Integer, Unit: "bytes", Default: "1500", Min: 64,
 		Max: 9216, Doc: "Frame."}

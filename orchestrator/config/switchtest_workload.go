@@ -22,7 +22,7 @@ func workloadSchema(o *Options) workloadItem {
 	return item
 }
 
-// workloadItem is an item of which exactly one key is given.
+// workloadItem is a mapping with exactly one key.
 type workloadItem struct{ *object }
 
 func (k workloadItem) inner() kind { return k.object }
@@ -56,7 +56,7 @@ func (k workloadKind) encode(src any) *yaml.Node {
 	return present(k.object.encode(src))
 }
 
-// offerFields declares what all items have in common.
+// offerFields declares the fields that all items have.
 func offerFields(o *Options) []field {
 	in := func(f func(*Offer) any) func(any) any {
 		return func(parent any) any { return f(&parent.(*Workload).Offer) }
@@ -96,5 +96,5 @@ func offerFields(o *Options) []field {
 	}
 }
 
-// optionalStatus writes nothing for an empty word.
+// optionalStatus is not written if empty.
 type optionalStatus struct{ enum[status] }

@@ -17,10 +17,10 @@ const (
 	maxConnections = 2048        // two flows each in a connection table of 4096
 	maxEvents      = 8192        // size of the event table
 	maxIter        = 1<<16 - 1   // ITER, ordinals and watch slots have 16 bits
-	maxMessageSize = 1 << 31     // bytes; IBTA volume 1 allows no longer message
+	maxMessageSize = 1 << 31     // bytes; the longest message of IBTA volume 1
 	maxPSN         = 1<<24 - 1   // 24 bits
-	maxRelPSN      = 1 << 53     // exact in every tool that reads JSON
-	minTrimSize    = 40 + 8 + 12 // IPv6, UDP and BTH must survive
+	maxRelPSN      = 1 << 53     // JSON tools represent it exactly
+	minTrimSize    = 40 + 8 + 12 // IPv6, UDP and BTH must remain
 	maxTrimSize    = 9216
 )
 
@@ -38,7 +38,7 @@ var (
 
 const randomRefused = "a random event differs from run to run; name the packets that it should meet"
 
-// refusedEventKeys are ways to ask for random events, and names from elsewhere.
+// refusedEventKeys are keys that request random events, and names from other tools.
 var refusedEventKeys = map[string]string{
 	"probability": randomRefused, "rate": randomRefused, "percent": randomRefused, "random": randomRefused,
 	"ratio": randomRefused, "seed": randomRefused,
@@ -309,7 +309,7 @@ func eventFields() []field {
 
 func sides() enum[Side] { return enum[Side]{values: []Side{Requester, Responder}} }
 
-// parent is the accessor of fields whose kind finds its places in the mapping itself.
+// parent is the accessor of fields whose kind accesses several fields of the mapping.
 func parent(of any) any { return of }
 
 func qpnField(plain func(any) any, pattern func(any) *Numbers) field {
@@ -332,7 +332,7 @@ func ordinals(plain func(any) any, pattern func(any) *Numbers) patterned {
 	return patterned{one: ordinal{one}, set: numbers{of: one}, plain: plain, pattern: pattern}
 }
 
-// everyFields are the keys of a pattern by distance.
+// everyFields are the keys of a pattern with a fixed interval.
 func everyFields() []field {
 	count := positive{integer{min: 1, max: maxRelPSN, why: psnFrom1}}
 	return []field{

@@ -1,17 +1,17 @@
 package config
 
-// ExternalInjector is an injector switch that runs already: Stratum, bmv2, a vendor's P4Runtime server.
+// ExternalInjector is an injector switch that is already running: Stratum, bmv2, a vendor's P4Runtime server.
 type ExternalInjector struct {
 	P4Runtime string // address of the server
 	DeviceID  uint64
-	TLS       *Certificates // nil: the address is a unix socket, or loopback without any protection
+	TLS       *Certificates // nil: the address is a unix socket, or unprotected loopback
 	Pipeline  *Pipeline     // nil: the contract's P4Info without a device configuration
 }
 
-// Pipeline names the files of the pipeline that an injector shall run.
+// Pipeline names the files of an injector's pipeline.
 type Pipeline struct {
-	P4Info       string // the contract, less what the target lacks; text or binary
-	DeviceConfig string // what the target's compiler made
+	P4Info       string // the contract without features that the target lacks; text or binary
+	DeviceConfig string // output of the target's compiler
 }
 
 func externalInjectorSchema() *object {
@@ -48,7 +48,7 @@ func pipelineSchema() *object {
 	}
 }
 
-// refuseInjector says that a kind of testbed makes its injector itself.
+// refuseInjector refuses an external injector for kinds of testbeds that start their own.
 func (d *decoder) refuseInjector(t *Testbed) {
 	if t.Injector != nil {
 		d.problemAt("injector", "is not possible for kind "+t.Kind,

@@ -13,7 +13,7 @@ const (
 	KindVM      = "vm"
 )
 
-// TestbedKind is one of them.
+// TestbedKind is a kind of testbed.
 type TestbedKind string
 
 // String returns the kind in the words of the configuration.
@@ -26,14 +26,14 @@ const (
 	DatapathBMv2     = "bmv2" // simple_switch_grpc from the PATH
 )
 
-// MaxXDPMTU is the largest path MTU under the xdp datapath: a frame must stand in one linear buffer.
+// MaxXDPMTU is the largest path MTU of the xdp datapath: a frame must fit into one linear buffer.
 const MaxXDPMTU = 2048
 
-// Live is what only testbeds with real packets have.
+// Live is the part of a description that only testbeds with real packets have.
 type Live struct {
-	Datapath string // of the injector that `testbed up` starts; in a lab, the one that runs there
-	CPU      int    // that handles the injector's packets under xdp
-	Seed     uint64 // of the ports of mirror copies
+	Datapath string // of the injector that `testbed up` starts; in a lab, of the running one
+	CPU      int    // handles the injector's packets under xdp
+	Seed     uint64 // of the source ports of mirror copies
 
 	// A lab's machines; nil on one machine.
 	Requester, Responder *Station
@@ -43,15 +43,15 @@ type Live struct {
 	Certificates         *Certificates
 }
 
-// Station is a machine of a lab that an agent serves.
+// Station is a machine of a lab with an agent.
 type Station struct {
 	Agent     string // host:port or unix:path
 	Interface string
-	Port      int // of the injector that the interface is cabled to
+	Port      int // injector port that the interface is connected to
 	Neighbour *Neighbour
 }
 
-// Neighbour is what LLDP says about the other end of a cable.
+// Neighbour is the other end of a cable, as LLDP reports it.
 type Neighbour struct {
 	System string // its name, or its chassis; empty: any
 	Port   string // its id or description; empty: any
@@ -62,7 +62,7 @@ type LiveSwitch struct {
 	Address  string // of its P4Runtime server
 	DeviceID uint64
 
-	// Of the machine that is the switch of a lab without an injector.
+	// For the machine that is the switch in a lab without an injector.
 	Agent      string   // address of its agent
 	Interfaces []string // by port
 }
@@ -70,7 +70,7 @@ type LiveSwitch struct {
 // Certificates name the PEM files of the orchestrator.
 type Certificates struct {
 	Cert, Key, CA string
-	CRL           string // of revoked certificates; empty: none is
+	CRL           string // revoked certificates; empty: none
 }
 
 // IsLive reports whether the testbed has real packets.
@@ -81,7 +81,7 @@ var (
 		"an address such as 10.1.0.1:9560 or unix:/run/agent.sock"}
 	deviceForm = text{newPattern(`^[A-Za-z0-9._-]{1,15}$`), "the name of a network interface"}
 	listForm   = text{newPattern(`^([A-Za-z._/][A-Za-z0-9._/@+,=~ -]{0,999})?$`), "a path"}
-	// What LLDP calls a system or a port.
+	// Name of a system or port in LLDP.
 	neighbourForm = text{newPattern(`^([A-Za-z0-9._:/][A-Za-z0-9._:/ ()+-]{0,254})?$`), "a name"}
 	pemForm       = text{newPattern(`^[^\x00\n]{1,1000}$`), "a path"}
 )
@@ -183,7 +183,7 @@ func certificatesSchema() *object {
 	}
 }
 
-// validateLive checks that what a kind of testbed needs is there, and nothing else.
+// validateLive checks that all keys required for the kind of testbed are given, and no others.
 func (d *decoder) validateLive(t *Testbed) {
 	if !d.fine("kind", "live") {
 		return
@@ -284,7 +284,7 @@ func (d *decoder) validateNetwork(t *Testbed) {
 	d.validateReach(l)
 }
 
-// validateSeats wants a port and an agent of its own for every host.
+// validateSeats checks that every host has its own port and agent.
 func (d *decoder) validateSeats(l *Live) {
 	ports, agents := map[int]int{}, map[string]string{l.Switch.Agent: "live.switch"}
 	for i, h := range l.Hosts {
@@ -310,8 +310,8 @@ func (d *decoder) validateSeats(l *Live) {
 	}
 }
 
-// validateReach wants certificates for addresses over TCP, on loopback too, where every user of a machine can be a
-// client or a server.
+// validateReach requires certificates for TCP addresses. Loopback is included, as any user of a machine can connect or
+// listen there.
 func (d *decoder) validateReach(l *Live) {
 	if l.Certificates != nil {
 		return
@@ -342,7 +342,7 @@ func (d *decoder) validateReach(l *Live) {
 	}
 }
 
-// validateDatapath refuses what the testbed's datapath can't carry.
+// validateDatapath refuses an MTU that the datapath does not support.
 func (d *decoder) validateDatapath(t *Test) {
 	live := t.Testbed.Live
 	if live == nil || t.Testbed.Injector != nil || live.Datapath != DatapathXDP || t.Traffic.MTU <= MaxXDPMTU ||

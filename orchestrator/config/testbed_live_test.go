@@ -50,8 +50,8 @@ live:
     - {agent: "unix:/run/candela/b.sock", interface: eth1, port: 1}
 `
 
-// TestALabWithoutAnInjectorNamesASwitchAndHosts: what a description says too little, twice or for tests of NICs is
-// refused at its place.
+// TestALabWithoutAnInjectorNamesASwitchAndHosts checks that missing, repeated and unsuitable keys are refused, each at
+// its place.
 func TestALabWithoutAnInjectorNamesASwitchAndHosts(t *testing.T) {
 	bed, err := config.ParseTestbed("rack.yml", []byte(networkText))
 	if err != nil {

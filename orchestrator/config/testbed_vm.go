@@ -1,16 +1,16 @@
 package config
 
-// VM is what only testbeds of virtual machines have.
+// VM is the part of a description that only testbeds of virtual machines have.
 type VM struct {
-	Image  string // directory that tools/vm-image made; empty: the usual one
+	Image  string // directory that tools/vm-image created; empty: the default one
 	Memory int    // MiB of each guest
-	Model  string // the side on which a NIC model stands instead of a guest: requester, responder or none
+	Model  string // the side with a NIC model instead of a guest: requester, responder or none
 }
 
-// NoModel says that guests stand on both sides.
+// NoModel means that both sides are guests.
 const NoModel = "none"
 
-// ModelOn reports whether a NIC model stands on side s.
+// ModelOn reports whether side s is a NIC model.
 func (v *VM) ModelOn(s Side) bool { return v != nil && v.Model == s.String() }
 
 var imageForm = text{newPattern(`^([A-Za-z._/][A-Za-z0-9._/@+,=~ -]{0,999})?$`), "a path"}
@@ -33,13 +33,13 @@ func vmSchema() *object {
 	}
 }
 
-// validateVM refuses what belongs to virtual machines on other testbeds.
+// validateVM refuses the key vm on other kinds of testbeds.
 func (d *decoder) validateVM(t *Testbed) {
 	if t.VM != nil && t.Kind != KindVM && d.fine("kind", "vm") {
 		d.problemAt("vm", "is not possible for kind "+t.Kind, "it belongs in a testbed of kind vm")
 	}
 }
 
-// SoftwareHosts reports whether the devices under test are software on machines that may stand still: spans between
-// their packets are then reported, not judged.
+// SoftwareHosts reports whether the devices under test are software on machines that may be descheduled. Intervals
+// between their packets are then reported, not judged.
 func (t *Testbed) SoftwareHosts() bool { return t != nil && t.Kind == KindVM }

@@ -9,10 +9,10 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// maxShift is the most that a testbed can slow tests down, as power of two.
+// maxShift is the base-2 logarithm of the maximum factor for times.
 const maxShift = 14
 
-// Limits of the times that are multiplied, as the schema has them.
+// Limits of times that are scaled, as in the schema.
 const (
 	longestDelay = 10 * clock.Second
 	longestBound = 86_400 * clock.Second
@@ -21,14 +21,14 @@ const (
 // LongestBetweenCNPs is the longest minimum time between CNPs.
 const LongestBetweenCNPs = clock.Second
 
-// defaultTimeoutFloor is that of network namespaces: 67.1 ms. A host there is a process, and waits for a CPU for some
-// milliseconds now and then; a quarter of the timeout is what a run puts up with.
+// defaultTimeoutFloor is the floor of network namespaces: 67.1 ms. A host there is a process that occasionally waits
+// several milliseconds for a CPU. A run tolerates waits of up to a quarter of the timeout.
 const defaultTimeoutFloor = 14
 
 // longestTimeout is the greatest exponent of a local ACK timeout.
 const longestTimeout = 31
 
-// Floor returns the least exponent of a local ACK timeout that tests run with on the testbed; 0: any.
+// Floor returns the least exponent of a local ACK timeout that the testbed supports; 0: any.
 func (t *Testbed) Floor() int {
 	switch {
 	case t.TimeoutFloor != nil:
@@ -57,7 +57,7 @@ func timeScaleFields() []field {
 	}
 }
 
-// validateTimeScale refuses a scale by which exponents cannot be multiplied.
+// validateTimeScale refuses a scale that is not a power of two, as exponents cannot represent it.
 func (d *decoder) validateTimeScale(t *Testbed) {
 	if s := t.TimeoutScale; s != nil && bits.OnesCount(uint(*s)) != 1 && d.fine("timeout-scale") {
 		d.problemAt("timeout-scale", fmt.Sprintf("%d is not a power of two", *s),
@@ -65,7 +65,7 @@ func (d *decoder) validateTimeScale(t *Testbed) {
 	}
 }
 
-// validatePlace refuses a test on a testbed that it is not meant for, or whose machines would refuse it.
+// validatePlace refuses a test that is not meant for its testbed, or that exceeds the testbed's limits.
 func (d *decoder) validatePlace(t *Test) {
 	messages := t.Traffic.Connections * t.Traffic.Messages
 	if t.Traffic.Bidirectional {
@@ -86,8 +86,8 @@ func (d *decoder) validatePlace(t *Test) {
 	}
 }
 
-// scaleTimes slows t down as its testbed asks, or refuses it. The test then has the times that it runs with, and its
-// testbed asks for no more.
+// scaleTimes scales the times of t as its testbed requires, or refuses t. Afterwards t has the times of the run, and
+// its testbed requires no further scaling.
 func (d *decoder) scaleTimes(t *Test) {
 	const key = "traffic.min-retransmit-timeout"
 	floor, timeout := t.Testbed.Floor(), t.Traffic.AckTimeout
@@ -117,7 +117,8 @@ func (d *decoder) scaleTimes(t *Test) {
 	}
 }
 
-// staysInRange reports whether every time of a test can be multiplied by a power of two, and refuses it otherwise.
+// staysInRange reports whether every scaled time of a test is within its limit; it reports a problem for each that is
+// not.
 func (d *decoder) staysInRange(t *Test, shift int) bool {
 	before := len(d.problems)
 	check := func(path string, v, most clock.Duration) {
@@ -162,7 +163,7 @@ const (
 	maxLiveCores    = 64
 )
 
-// exponent returns the timeout that an exponent stands for (IBTA volume 1, 9.7.6.1.3).
+// exponent returns the timeout of an exponent (IBTA volume 1, 9.7.6.1.3).
 func exponent(t int) string { return fmt.Sprintf("%.3g ms", float64(uint64(4096)<<t)/1e6) }
 
 // scale multiplies the times of a test by a power of two.
@@ -195,14 +196,13 @@ func (t *Test) scale(shift int) {
 	}
 }
 
-// pathBound is a bound of latencies and its place.
+// pathBound is a bound of latencies and its path.
 type pathBound struct {
 	path  string
 	bound **Bound
 }
 
-// latencyBounds are the bounds that grow with the times of a test. What is gained on a paired run is a difference of
-// such times.
+// latencyBounds returns the bounds that scale with the times of a test. The gain over a paired run is omitted.
 func (t *Test) latencyBounds() []pathBound {
 	r, trim := &t.Expect.Retrans, &t.Expect.Trim
 	return []pathBound{
@@ -213,8 +213,8 @@ func (t *Test) latencyBounds() []pathBound {
 	}
 }
 
-// longestDeadline is how far a deadline grows with the timeouts: the default, in which any test ends that does not
-// hang.
+// longestDeadline limits the scaling of deadlines. It is the default deadline; every test that does not hang finishes
+// within it.
 const longestDeadline = 60 * clock.Second
 
 // scaled returns a copy of b with its times multiplied by a power of two.
@@ -237,8 +237,7 @@ func scaled(d *clock.Duration, shift int) *clock.Duration {
 	return &s
 }
 
-// rnrTimerOf returns the code of the shortest RNR timer that is not shorter than ns; of the longest one if there is
-// none.
+// rnrTimerOf returns the code of the shortest RNR timer that is at least ns, or of the longest timer if none is.
 func rnrTimerOf(ns int64) int {
 	for code := 1; code < 32; code++ {
 		if packet.RNRTimer(uint8(code)) >= ns {
@@ -248,16 +247,16 @@ func rnrTimerOf(ns int64) int {
 	return 0 // 655.36 ms
 }
 
-// MeasuresWaits reports whether a run on the testbed ends as an infrastructure failure if a host waited for a CPU for
-// more than a quarter of the shortest timeout.
+// MeasuresWaits reports whether a run fails as an infrastructure failure if a host waits for a CPU for more than a
+// quarter of the shortest timeout.
 func (t *Testbed) MeasuresWaits() bool { return t != nil && t.IsLive() }
 
-// HardwareTimes reports whether the hosts of the testbed have the times of the hardware that they stand for: simulated
-// ones do. On machines with software hosts expectations of latencies are reported and not judged.
+// HardwareTimes reports whether the hosts have the latencies of hardware, as simulated ones do. Otherwise expectations
+// of latencies are reported, not judged.
 func (t *Testbed) HardwareTimes() bool { return t == nil || t.Kind == KindVirtual }
 
-// WaitsForCNPs reports whether how many CNPs answer marked packets depends on when those come: a notification point
-// keeps a time between CNPs.
+// WaitsForCNPs reports whether the number of CNPs depends on the arrival times of marked packets, because a
+// notification point has a minimum time between CNPs.
 func (t *Test) WaitsForCNPs() bool {
 	return t.Requester.RoCE.DCQCNNP && t.Requester.RoCE.MinTimeBetween > 0 || t.Responder.RoCE.DCQCNNP &&
 		t.Responder.RoCE.MinTimeBetween > 0

@@ -33,7 +33,7 @@ func TestATestbedScalesTimesTogetherOrRefuses(t *testing.T) {
 	for _, tt := range []struct {
 		name, bed string
 		timeout   int
-		scale     int    // 0: the test is as it was
+		scale     int    // 0: the test is unchanged
 		refused   string // part of the message; empty: it is not refused
 	}{
 		{"a short timeout on network namespaces", netns, 8, 64, ""},

@@ -8,11 +8,12 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// defaultTrimDSCP is what a NIC looks for where no profile says so: the DSCP of the examples in SONiC's documentation.
+// defaultTrimDSCP is the DSCP of trimmed headers if the profile gives none: that of the examples in SONiC's
+// documentation.
 const defaultTrimDSCP = 48
 
-// trimFields declares the short way to write a trim: its parameters beside the type. They are the fields of trim, which
-// is what the explicit form of a test has.
+// trimFields declares the short form of a trim: its parameters next to the type. The written form of a test uses the
+// mapping trim instead.
 func trimFields() []field {
 	var list []field
 	for _, f := range trimSchema().fields {
@@ -34,7 +35,7 @@ func trimFields() []field {
 	return list
 }
 
-// shortTrim is the kind of one parameter of a trim that stands beside the type.
+// shortTrim is the kind of a trim parameter next to the type.
 type shortTrim struct {
 	kind
 	of func(trim any) any
@@ -52,7 +53,7 @@ func (k shortTrim) decode(d *decoder, n *yaml.Node, path string, dst any) {
 	k.kind.decode(d, n, path, k.of(*trim))
 }
 
-// encode writes nothing: the explicit form is that of trim.
+// encode writes nothing: the written form uses the mapping trim.
 func (k shortTrim) encode(any) *yaml.Node { return nil }
 
 // defaultTrim returns a trim with every default.
@@ -62,7 +63,7 @@ func defaultTrim(d *decoder) *Trim {
 	return t
 }
 
-// validateTrim settles and checks the trim parameters of an event.
+// validateTrim sets the defaults of an event's trim parameters and checks them.
 func (d *decoder) validateTrim(path string, e *DataEvent) {
 	switch {
 	case e.Type == trace.EventTrim && e.Trim == nil:
@@ -73,7 +74,7 @@ func (d *decoder) validateTrim(path string, e *DataEvent) {
 	}
 }
 
-// validateTrimReaction checks that a NIC can tell trimmed packets from whole ones.
+// validateTrimReaction checks that a NIC can distinguish trimmed packets from whole ones.
 func (d *decoder) validateTrimReaction(t *Test) {
 	for _, s := range []Side{Requester, Responder} {
 		path := s.String() + ".roce-parameters.trim-dscp"
@@ -84,9 +85,9 @@ func (d *decoder) validateTrimReaction(t *Test) {
 	}
 }
 
-// Compare says what a test is held against.
+// Compare describes the paired run that a test is compared with.
 type Compare struct {
-	// TrimAs is what happens to trimmed packets in a paired run; none: there is no paired run.
+	// TrimAs replaces trims in the paired run; EventNone: there is no paired run.
 	TrimAs trace.EventType
 }
 
@@ -106,7 +107,7 @@ func compareSchema() *object {
 	}
 }
 
-// optionalEvent is an event type of which none is not written.
+// optionalEvent is an event type; EventNone is not written.
 type optionalEvent struct{ enum[trace.EventType] }
 
 func (k optionalEvent) encode(src any) *yaml.Node {
@@ -116,7 +117,7 @@ func (k optionalEvent) encode(src any) *yaml.Node {
 	return k.enum.encode(src)
 }
 
-// WithTrimsAs returns the test of the paired run: every trim is another event, and nothing is expected or compared.
+// WithTrimsAs returns the test of the paired run. It replaces every trim by another event and has no expectations.
 func (t *Test) WithTrimsAs(as trace.EventType) *Test {
 	other := *t
 	other.Compare, other.Expect = Compare{}, Expect{}
@@ -129,7 +130,7 @@ func (t *Test) WithTrimsAs(as trace.EventType) *Test {
 	return &other
 }
 
-// validateCompare checks that there is something to compare.
+// validateCompare checks that the test has trims to compare.
 func (d *decoder) validateCompare(t *Test) {
 	trims := slices.ContainsFunc(t.Traffic.DataEvents, func(e DataEvent) bool { return e.Type == trace.EventTrim })
 	if t.Compare.TrimAs != trace.EventNone && !trims && d.fine("compare.trim-as", "traffic.data-pkt-events") {

@@ -10,7 +10,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// dimension is what a unit measures.
+// dimension is the quantity that a unit measures.
 type dimension uint8
 
 const (
@@ -20,19 +20,19 @@ const (
 	bitRate
 )
 
-// String names the dimension with its article.
+// String returns the dimension with its article.
 func (d dimension) String() string {
 	return [...]string{"a number without unit", "a size", "a time", "a bit rate"}[d]
 }
 
-// unit is a suffix of a number: how many bytes, picoseconds or bits per second it stands for.
+// unit is a suffix of a number; factor is in bytes, picoseconds or bits per second.
 type unit struct {
 	of     dimension
 	factor int64
 }
 
-// units are the suffixes that numbers take where the schema names a unit. Sizes count in powers of 1024, as perftest's
-// ib_write_bw -s 64K and ucx_perftest do; rates in powers of 1000, as all link rates.
+// units are the suffixes of numbers for which the schema names a unit. Sizes are powers of 1024, as in perftest's
+// ib_write_bw -s 64K and ucx_perftest. Rates are powers of 1000, as all link rates.
 var units = map[string]unit{
 	"B": {size, 1}, "byte": {size, 1}, "bytes": {size, 1},
 	"K": {size, 1 << 10}, "k": {size, 1 << 10}, "KB": {size, 1 << 10}, "kB": {size, 1 << 10}, "KiB": {size, 1 << 10},
@@ -50,18 +50,17 @@ var units = map[string]unit{
 	"Tbps": {bitRate, 1e12}, "Tb/s": {bitRate, 1e12}, "Tbit/s": {bitRate, 1e12},
 }
 
-// unitOf returns the unit that the schema names for a value; its dimension is noDimension if it is none of those.
+// unitOf returns the unit that the schema names for a value, or a zero unit if the name is unknown.
 func unitOf(name string) unit { return units[name] }
 
-// measure matches a number with a suffix. The suffix is looked up afterwards.
+// measure matches a number with a suffix. It does not check the suffix.
 var measure = regexp.MustCompile(`^([-+]?[0-9]{1,19}(?:\.[0-9]{1,12})?) ?([A-Za-zµμ][A-Za-zµμ/]{0,15})$`)
 
-// unitPattern is measure for editors.
+// unitPattern is the JSON Schema form of measure.
 const unitPattern = `^[-+]?[0-9]{1,19}(\.[0-9]{1,12})? ?[A-Za-zµμ][A-Za-zµμ/]{0,15}$`
 
-// withUnit rewrites n, a number with a suffix, to the number in the unit that the schema names: 64KB of bytes is 65536.
-// It returns n itself if n is a plain number or no number at all, which the caller handles; and false, with a problem,
-// if the suffix does not fit.
+// withUnit converts a number with a suffix to a number in the schema's unit: 64KB of bytes is 65536. It returns n
+// itself if n has no suffix. If the suffix does not fit, it reports a problem and returns false.
 func (d *decoder) withUnit(n *yaml.Node, path, name, allowed string) (*yaml.Node, bool) {
 	if n.Kind != yaml.ScalarNode || n.Tag != "!!str" {
 		return n, true
@@ -70,11 +69,11 @@ func (d *decoder) withUnit(n *yaml.Node, path, name, allowed string) (*yaml.Node
 	if match == nil {
 		return n, true
 	}
-	value, _ := new(big.Rat).SetString(match[1]) // measure leaves decimal numbers
+	value, _ := new(big.Rat).SetString(match[1]) // cannot fail: measure matches only decimal numbers
 	want, suffix := unitOf(name), match[2]
 	given, known := units[suffix]
 	if want.of == bitRate && known && given.of == size && len(suffix) == 1 {
-		given, known = units[strings.ToUpper(suffix)+"bps"] // 40G at a link is a rate
+		given, known = units[strings.ToUpper(suffix)+"bps"] // 40G is a rate where a rate is expected
 	}
 	if !known || given.of != want.of || want.of == noDimension {
 		d.problem(n, path, "is "+show(n), unitRemedy(value, suffix, name, want)+"it takes "+allowed)
@@ -89,7 +88,7 @@ func (d *decoder) withUnit(n *yaml.Node, path, name, allowed string) (*yaml.Node
 	return &c, true
 }
 
-// near are suffixes that people write and that mean something else, or too many things.
+// near are suffixes that people write but that mean something else or are ambiguous, with the likely intended ones.
 var near = map[string][]string{
 	"kb": {"KB"}, "Kb": {"KB"}, "mb": {"MB"}, "Mb": {"MB"}, "gb": {"GB"}, "Gb": {"GB", "Gbps"}, "kib": {"KiB"},
 	"KBytes": {"KB"}, "kbytes": {"KB"}, "MBytes": {"MB"}, "kilobytes": {"KB"}, "megabytes": {"MB"},
@@ -99,8 +98,8 @@ var near = map[string][]string{
 	"GBPS": {"Gbps"}, "Gbs": {"Gbps"}, "mbps": {"Mbps"}, "gbit": {"Gbit"}, "g": {"Gbps"},
 }
 
-// unitRemedy says which number a value with a suffix that does not fit would be, by each reading that is likely; it is
-// empty if there is none.
+// unitRemedy returns the corrected numbers for a value with a wrong suffix, one for each likely reading; "" if there is
+// none.
 func unitRemedy(value *big.Rat, suffix, name string, want unit) string {
 	if want.of == noDimension {
 		if units[suffix].of == noDimension {
@@ -138,7 +137,7 @@ func plain(v *big.Rat) string {
 	return strings.TrimRight(v.FloatString(12), "0")
 }
 
-// unitNote is what follows the bounds of a number with a unit in messages and in the reference.
+// unitNote returns the text that follows the bounds of a number with a unit in messages and the reference.
 func unitNote(name string, max int64) string {
 	examples := map[string]string{"ns": "5us", "us": "2ms", "ms": "2s", "MiB": "1GiB"}
 	example := examples[name]
@@ -158,7 +157,7 @@ func unitNote(name string, max int64) string {
 	return fmt.Sprintf(" (%s, or with a unit: %s)", name, example)
 }
 
-// numberSchema lets a JSON Schema of numbers take numbers with a unit.
+// numberSchema extends a JSON Schema of numbers to accept numbers with a unit.
 func numberSchema(s map[string]any, name string) map[string]any {
 	if unitOf(name).of != noDimension {
 		s["type"], s["pattern"] = []string{s["type"].(string), "string"}, unitPattern
@@ -172,8 +171,8 @@ var (
 	quotedNumber   = regexp.MustCompile(`^[0-9]{1,19}(\.[0-9]{1,12})?$`)
 )
 
-// meant returns the plain number that n stands for in a form that is refused, because languages read it differently or
-// as text: 65_536, 65,536, 1e6, "10". It is empty if n is none of those.
+// meant returns the plain number for n in a form that is refused because languages read it differently or as text:
+// 65_536, 65,536, 1e6, "10". It returns "" for other forms.
 func meant(n *yaml.Node) string {
 	if n.Kind != yaml.ScalarNode {
 		return ""
@@ -197,7 +196,7 @@ func meant(n *yaml.Node) string {
 	return ""
 }
 
-// timeOf returns the picoseconds of a time with its unit, nil if n is none.
+// timeOf returns a time with a unit in picoseconds, nil if n is not one.
 func timeOf(n *yaml.Node) *big.Rat {
 	match := measure.FindStringSubmatch(n.Value)
 	if n.Kind != yaml.ScalarNode || n.Tag != "!!str" || match == nil {
@@ -210,11 +209,11 @@ func timeOf(n *yaml.Node) *big.Rat {
 	if u.of != span {
 		return nil
 	}
-	v, _ := new(big.Rat).SetString(match[1]) // measure leaves decimal numbers
+	v, _ := new(big.Rat).SetString(match[1]) // cannot fail: measure matches only decimal numbers
 	return v.Mul(v, big.NewRat(u.factor, 1))
 }
 
-// timeoutCode says which exponents of the local ACK timeout are closest to a time.
+// timeoutCode returns the exponents of the local ACK timeout closest to a time.
 func timeoutCode(ps *big.Rat) string {
 	ns := new(big.Rat).Quo(ps, big.NewRat(1000, 1))
 	t := 1
@@ -222,7 +221,7 @@ func timeoutCode(ps *big.Rat) string {
 		t++
 	}
 	if t > 1 && ns.Cmp(big.NewRat(4096<<(t-1)*102/100, 1)) <= 0 {
-		t-- // 67.2 ms is meant to be the 67.1 ms of 14
+		t-- // 67.2 ms means the 67.1 ms of exponent 14
 	}
 	if ns.Cmp(big.NewRat(4096<<t*98/100, 1)) >= 0 || t == 1 {
 		return fmt.Sprintf("write %d, which is %s", t, exponent(t))
@@ -230,7 +229,7 @@ func timeoutCode(ps *big.Rat) string {
 	return fmt.Sprintf("write %d, which is %s, or %d, which is %s", t, exponent(t), t-1, exponent(t-1))
 }
 
-// rnrCode says which code of the RNR timer is the shortest that lasts as long as a time.
+// rnrCode returns the code of the shortest RNR timer that is at least a time.
 func rnrCode(ps *big.Rat) string {
 	ns, _ := new(big.Rat).Quo(ps, big.NewRat(1000, 1)).Float64()
 	code := rnrTimerOf(int64(ns))

@@ -86,7 +86,7 @@ func TestAFormOfANumberThatIsRefusedNamesTheNumberMeant(t *testing.T) {
 	}
 }
 
-// Every kind of number that names a unit takes it: a new key cannot be forgotten, and a metric's unit is its name's.
+// Every number with a unit accepts suffixes, and the unit of a metric is the end of its name.
 func TestMetricsTakeTheUnitOfTheirName(t *testing.T) {
 	for name, text := range map[string]string{"fct-us": "2ms", "goodput-gbps": "40Gbps", "queue-bytes": "64KB"} {
 		want := map[string]int64{"fct-us": 2000, "goodput-gbps": 40, "queue-bytes": 65536}[name] * MetricUnit

@@ -12,7 +12,7 @@ import (
 // named matches keys whose name ends in a unit.
 var named = regexp.MustCompile(`(^|-)(ns|us|ms|bytes|gbps)$`)
 
-// numeric returns what lies below optional values and lists, and its unit; ok: it is a number.
+// numeric returns the number kind inside optional values and lists, and its unit; ok is false if k is not a number.
 func numeric(k kind) (leaf kind, unit string, ok bool) {
 	switch k := k.(type) {
 	case parameterKind:
@@ -61,7 +61,7 @@ func walkKeys(k kind, path string, visit func(path string, k kind)) {
 	}
 }
 
-// decodedNumber returns what a kind makes of a value, in a field of the size that the largest needs.
+// decodedNumber returns the value that a kind decodes, in a field of the largest size.
 func decodedNumber(t *testing.T, k kind, value string) (got int64, problems []Problem) {
 	t.Helper()
 	var n yaml.Node

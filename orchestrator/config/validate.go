@@ -10,8 +10,8 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// fine reports whether no problem was found so far at, above or below any of paths. Checks that combine values ask
-// first, so that one slip yields one problem and the others are still found.
+// fine reports whether no problem was found yet at, above or below any of paths. Checks that combine values call it
+// first, so that one mistake yields one problem.
 func (d *decoder) fine(paths ...string) bool {
 	for _, path := range paths {
 		if d.touched[path] {
@@ -26,7 +26,7 @@ func (d *decoder) fine(paths ...string) bool {
 	return true
 }
 
-// validate checks what no single value can show.
+// validate checks relations between values.
 func (d *decoder) validate(t *Test) {
 	for _, s := range []Side{Requester, Responder} {
 		d.validateHost(t.Host(s), s.String())
@@ -73,7 +73,7 @@ func (d *decoder) known(path, name string, names []string, what string) {
 	d.problemAt(path, message, why)
 }
 
-// noSuch says that name is none of names, and what there is.
+// noSuch returns the message for a name that is not among names, and the valid names or the likely one.
 func noSuch(what, name string, names []string) (message, why string) {
 	guess, why := didYouMean(name, names), "there are "+oneOf(names)
 	if guess != "" && len(names) > fewKeys {
@@ -82,17 +82,17 @@ func noSuch(what, name string, names []string) (message, why string) {
 	return fmt.Sprintf("there is no %s %q%s", what, name, guess), why
 }
 
-// Closest returns the name that one which is none of names may be meant to be; empty if there is none.
+// Closest returns the element of names that name is probably a misspelling of, or "".
 func Closest(name string, names []string) string { return closest(name, names) }
 
-// NoSuch is the error of a name on the command line that is none of names: as for one in a file, with the name that may
-// be meant, or with all that there are on lines of their own.
+// NoSuch returns an error for an unknown name on the command line. As for a name in a file, it suggests the likely name
+// or, on separate lines, lists all.
 func NoSuch(what, name string, names []string) error {
 	message, why := noSuch(what, name, names)
 	return errors.New(message + indented(why))
 }
 
-// validateAddresses checks that every address is unique and that the two of each connection can talk.
+// validateAddresses checks that every address is unique and that the two of each connection can communicate.
 func (d *decoder) validateAddresses(t *Test) {
 	lists := [2]string{"requester.nic.ip-list", "responder.nic.ip-list"}
 	if !d.fine(lists[:]...) {
@@ -118,7 +118,7 @@ func (d *decoder) validateAddresses(t *Test) {
 	}
 }
 
-// validatePairs checks the addresses of each connection against each other. The switch forwards in one broadcast
+// validatePairs checks that the addresses of each connection are compatible. The switch forwards in one broadcast
 // domain.
 func (d *decoder) validatePairs(t *Test, lists [2]string) {
 	a, b := t.Requester.NIC.IPs, t.Responder.NIC.IPs
@@ -157,7 +157,7 @@ func (d *decoder) validateFrames(t *Test) {
 	}
 }
 
-// validateInvalidate checks what goes with a SEND that invalidates a remote key.
+// validateInvalidate checks the settings that depend on a SEND that invalidates a remote key.
 func (d *decoder) validateInvalidate(t *Test) {
 	i := slices.Index(t.Traffic.Verbs, generator.SendInvalidate)
 	if i < 0 {
@@ -178,8 +178,8 @@ func (d *decoder) validateInvalidate(t *Test) {
 	}
 }
 
-// longestFrame returns the longest Ethernet frame of the traffic without FCS: a WRITE with immediate data that is one
-// packet.
+// longestFrame returns the longest Ethernet frame of the traffic without FCS: a single-packet WRITE with immediate
+// data.
 func longestFrame(t *Test) int {
 	ip := packet.IPv4Len
 	if slices.ContainsFunc(t.Requester.NIC.IPs, func(p netip.Prefix) bool { return p.Addr().Is6() }) {

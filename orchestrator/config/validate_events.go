@@ -10,13 +10,13 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// scheduleKeys are what the schedule of messages depends on.
+// scheduleKeys are the keys that determine the schedule of messages.
 var scheduleKeys = []string{
 	"traffic.num-connections", "traffic.rdma-verb", "traffic.verbs-by", "traffic.num-msgs-per-qp", "traffic.message-size",
 	"traffic.mtu", "traffic.bidirectional",
 }
 
-// address is what names a packet before its ITER or ordinal: two events on one address and ITER are a contradiction.
+// address identifies a packet apart from its ITER or ordinal. Two events with the same address and ITER conflict.
 type address struct {
 	qpn   int
 	from  Side
@@ -25,7 +25,7 @@ type address struct {
 	psn   int64 // 0: by ordinal alone
 }
 
-// claimed remembers which event claims which ITER or ordinal (0: all) of an address.
+// claimed maps the ITER or ordinal (0: all) of an address to the event that claims it.
 type claimed map[address]map[uint16]string
 
 func (d *decoder) validateEvents(t *Test) {
@@ -67,7 +67,7 @@ func (d *decoder) validateTarget(t *Test, path string, qpn int, from Side) bool 
 	return ok
 }
 
-// validatePSN checks that psn exists and is the name of one packet only.
+// validatePSN checks that psn exists and identifies one packet only.
 func (d *decoder) validatePSN(path string, g generator.Traffic, psn int64) bool {
 	last := g.PSNs()
 	if psn > last {
@@ -82,7 +82,7 @@ func (d *decoder) validatePSN(path string, g generator.Traffic, psn int64) bool 
 	return true
 }
 
-// explainLast says where the number of data packets comes from.
+// explainLast explains the number of data packets.
 func explainLast(g generator.Traffic) string {
 	var parts []string
 	for i, v := range g.Verbs {
@@ -140,7 +140,7 @@ func (d *decoder) validateControlEvent(t *Test, path string, e *ControlEvent) {
 	}
 }
 
-// impossible says why traffic never has packets of class c, or returns "".
+// impossible returns why the traffic never has packets of class c, or "".
 func impossible(g generator.Traffic, c packet.Class) string {
 	has := func(f func(generator.Verb) bool) bool { return slices.ContainsFunc(g.Verbs, f) }
 	isRead := func(v generator.Verb) bool { return v == generator.Read }
@@ -167,10 +167,10 @@ func impossible(g generator.Traffic, c packet.Class) string {
 	return ""
 }
 
-// acknowledged reports whether plain ACK packets answer v.
+// acknowledged reports whether v is answered by ACK packets without data.
 func acknowledged(v generator.Verb) bool { return v != generator.Read && !v.IsAtomic() }
 
-// wrongMessage says why no packet of class c belongs to message m, or returns "".
+// wrongMessage returns why no packet of class c belongs to message m, or "".
 func wrongMessage(m generator.Message, c packet.Class) string {
 	fits := true
 	switch c {
@@ -197,7 +197,7 @@ func (e *ControlEvent) address(t *Test) address {
 		a.psn = *e.PSN
 	}
 	if e.Packet == packet.ClassCNP {
-		a.from = Requester // it belongs to nobody's requests: who sends it is all that tells one from another
+		a.from = Requester // a CNP belongs to no request; only its sender identifies it
 	}
 	return a
 }
@@ -217,7 +217,7 @@ func (e *ControlEvent) Sender(t *Test) Side {
 	return e.From.Peer()
 }
 
-// claim reports an event whose packet has one already; word is what tells the packet from others of its address.
+// claim reports an event whose packet already has one; word names the packet in the message.
 func (d *decoder) claim(claims claimed, path, word string, a address, nth uint16) {
 	taken := claims[a]
 	if taken == nil {

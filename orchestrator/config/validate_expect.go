@@ -21,20 +21,20 @@ func (e *Expect) judgements() map[string]*Judgement {
 	}
 }
 
-// Judgement returns what is expected of an analyzer, nil for an analyzer that tests can't name.
+// Judgement returns what is expected of an analyzer, nil if tests cannot have expectations of it.
 func (e *Expect) Judgement(analyzer string) *Judgement { return e.judgements()[analyzer] }
 
 // Analyzers names the analyzers that tests can have expectations of, sorted.
 func Analyzers() []string { return slices.Sorted(keysOf(new(Expect).judgements())) }
 
-// finishExpectations settles the outcome that a list of violations implies and checks the rest of each judgement.
+// finishExpectations sets the outcome implied by a list of violations and checks each judgement.
 func (d *decoder) finishExpectations(t *Test) {
 	for _, name := range Analyzers() {
 		d.finishJudgement("expect."+name, name, t.Expect.Judgement(name))
 	}
 }
 
-// finishJudgement gives a judgement its outcome and checks its rules.
+// finishJudgement sets the outcome of a judgement and checks its rules.
 func (d *decoder) finishJudgement(path, name string, j *Judgement) {
 	if !d.fine(path) {
 		return

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// Waiver excuses a known violation of one device until a date. It changes what a violation means, never how a test
-// runs.
+// Waiver excuses a known violation of one device until a date. It changes the judgement of a violation, never how a
+// test runs.
 type Waiver struct {
 	Rule            string
-	Model, Firmware string // of the device; an empty firmware stands for all
-	Owner           string // who answers for it
-	Reference       string // where the defect is tracked
-	Expires         string // last day on which it holds, YYYY-MM-DD
+	Model, Firmware string // of the device; an empty firmware matches all
+	Owner           string // the person or team responsible
+	Reference       string // the report of the defect
+	Expires         string // last day of validity, YYYY-MM-DD
 
 	Where string // "waivers.yml:3:5"
 }
@@ -59,7 +59,7 @@ func waiversSchema() *object {
 	}
 }
 
-// LoadWaivers reads and checks a file of waivers. Rules are the ids that exist; nil: any.
+// LoadWaivers reads and checks a file of waivers. rules are the valid ids; nil: any id is valid.
 func LoadWaivers(file string, rules []string) ([]Waiver, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {

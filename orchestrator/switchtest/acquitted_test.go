@@ -10,7 +10,7 @@ import (
 	"candela.dev/candela/orchestrator/switchtest"
 )
 
-// acquitted are networks of sound hosts and switches that blamed somebody once.
+// acquitted are networks of compliant hosts and switches that once caused false findings.
 var acquitted = []struct{ name, text string }{
 	{"PULLs for packets that came a second time, long after the first", `
 topology: {kind: dumbbell, hosts: 4, link: {delay-ns: 1}, trunk: {gbps: 10, framing-bytes: 20}}
@@ -236,7 +236,7 @@ workload:
 func TestNetworksThatOnceBlamedSomebodyBlameNobody(t *testing.T) {
 	for i, test := range acquitted {
 		if testing.Short() && i%4 > 0 {
-			continue // the race detector needs a few only
+			continue // a few suffice under the race detector
 		}
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -259,7 +259,7 @@ func TestNetworksThatOnceBlamedSomebodyBlameNobody(t *testing.T) {
 	}
 }
 
-// Data may wait behind headers that are always served first for longer than ten milliseconds.
+// Data may wait longer than ten milliseconds for headers that are always served first.
 func TestDataBehindHeadersThatAreAlwaysServedFirstIsNotLost(t *testing.T) {
 	if testing.Short() {
 		t.Skip("ten milliseconds of a network that does nothing but send headers")
@@ -282,7 +282,7 @@ workload:
 	}
 }
 
-// Where headers are always served first, what a switch loses is found at the end of the run.
+// If headers are always served first, lost packets are found at the end of the run.
 func TestHeadersThatASwitchWithAStrictSchedulerLosesAreFound(t *testing.T) {
 	for _, bugs := range []string{"", ", bugs: [drops-headers]"} {
 		o := run(t, parse(t, `

@@ -36,7 +36,7 @@ func TestDecisionsOfACorrectSwitchAreWrittenAndAgreeWithTheTaps(t *testing.T) {
 		lines := strings.Split(strings.TrimSpace(string(data)), "\n")
 		if c.format == "parquet" && (len(data) < 10_000 || string(data[:4]) != "PAR1" ||
 			string(data[len(data)-4:]) != "PAR1") {
-			t.Errorf("%d bytes are no whole Parquet file", len(data)) // trace/parquet compares values
+			t.Errorf("%d bytes are no whole Parquet file", len(data)) // trace/parquet compares the values
 		}
 		if counts := o.Analysis.Coverage["decision"]; c.format != "parquet" && len(lines) < 1000 || counts["admitted"] == 0 ||
 			counts["trimmed"] == 0 || counts["copied"] == 0 || c.shaper != "" && counts["lost"] == 0 {

@@ -8,7 +8,7 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// What families declare must not collide: files, counters and expectations name it.
+// Names declared by families must not collide: they name files, counters and expectations.
 func TestFamiliesDeclareWhatTheRegistryCanTell(t *testing.T) {
 	names := map[string]string{}
 	claim := func(what, name, by string) {

@@ -14,8 +14,7 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// ranker gives every packet the rank that its flow is served by, as a scheduler by weight would, and drops one packet
-// in so many.
+// ranker gives every packet the rank of its flow, as a weighted scheduler would, and drops packets at a fixed interval.
 type ranker struct {
 	fabric.TailDrop
 	unlucky int
@@ -32,7 +31,7 @@ func (m *ranker) Ingress(_ clock.Time, _ *fabric.Switch, p *fabric.Packet, _ *fa
 	return v
 }
 
-// planWith plans a test of two raw senders through a model of the test's own.
+// planWith plans a test of two raw senders through the given model.
 func planWith(t *testing.T, m switches.Model, order fabric.Order, reasons ...analyzers.DropReason) (*Plan, error) {
 	t.Helper()
 	tests, err := config.ParseSwitchTests("f.yml", []byte(`
@@ -80,7 +79,7 @@ func TestASchedulerByRankWithoutASourceOfRanksIsRefused(t *testing.T) {
 	if _, err := planWith(t, m, fabric.ByRank); err == nil || !strings.Contains(err.Error(), "nothing gives them ranks") {
 		t.Errorf("refused with %v", err)
 	}
-	m.Ranks = true // it says so, and does not
+	m.Ranks = true // a false declaration
 	p, err := planWith(t, m, fabric.ByRank)
 	if err != nil {
 		t.Fatal(err)
@@ -92,7 +91,7 @@ func TestASchedulerByRankWithoutASourceOfRanksIsRefused(t *testing.T) {
 	}
 }
 
-// With all packets of a flow of one rank, none is a duplicate, and the flow of the lower rank goes first.
+// Packets of one flow share a rank. They are not duplicates, and the flow of the lower rank goes first.
 func TestRanksAreNotIdentities(t *testing.T) {
 	m := switches.Model{Ranks: true,
 		New: func(*fabric.Switch, parameter.Values, []string) (fabric.Mechanism, error) { return new(ranker), nil }}

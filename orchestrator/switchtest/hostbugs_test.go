@@ -10,7 +10,7 @@ import (
 	"candela.dev/candela/orchestrator/switchtest"
 )
 
-// provoke returns a test that gives a bug of NDP hosts the occasion to show.
+// provoke returns a test in which a bug of NDP hosts can occur.
 func provoke(bug ndp.Bug, name string) string {
 	senders, window, packets, queue, more, delay, rto := 8, 60, 300, "data-queue-bytes: 12000, header-queue-bytes: 25600",
 		"", 500, 1000
@@ -19,7 +19,7 @@ func provoke(bug ndp.Bug, name string) string {
 		queue, more = "data-queue-bytes: 12000, header-queue-bytes: 1280", ", header-weight: 1"
 	case ndp.BugEarlyTimeout:
 		delay, rto = 20_000, 1000
-	case ndp.BugDoublePull: // it shows where the first windows don't fill the way there and back
+	case ndp.BugDoublePull: // visible if the first windows do not fill the RTT
 		senders, window, delay = 3, 4, 5000
 	case ndp.BugWastesPull:
 		window = 4

@@ -24,7 +24,7 @@ workload: [incast: {senders: 2, packets: 60, dscp: 8, ip: 6}]
 taps: {capture: true}
 `
 
-// A finding of a test of a switch shows its packets from host to host, and what a switch did to them.
+// A finding of a switch test shows its packets from host to host, and how switches changed them.
 func TestFindingsOfSwitchTestsShowTheirPackets(t *testing.T) {
 	spray := strings.Replace(ndpIncast("forgets-nack"), "kind: single-switch, hosts: 9",
 		"kind: leaf-spine, leaves: 2, spines: 2, hosts-per-leaf: 5, routing: spray-round-robin", 1)
@@ -64,7 +64,7 @@ func TestFindingsOfSwitchTestsShowTheirPackets(t *testing.T) {
 	}
 }
 
-// A run that is judged again keeps what was drawn.
+// A rejudged run keeps its drawings.
 func TestAnalyzeKeepsThePacketsOfFindings(t *testing.T) {
 	o := run(t, parse(t, saiOverflow)[0])
 	want := len(o.Report.Journeys)
@@ -103,7 +103,7 @@ deadline-us: 2000000
 `, bug)
 }
 
-// journeyOf returns what is drawn of the first finding of a rule.
+// journeyOf returns the drawing of the first finding of a rule.
 func journeyOf(t *testing.T, o *orchestrator.Outcome, rule string) *report.Journey {
 	t.Helper()
 	for i := range o.Report.Journeys {
@@ -115,7 +115,7 @@ func journeyOf(t *testing.T, o *orchestrator.Outcome, rule string) *report.Journ
 	return nil
 }
 
-// holdToCaptures compares hops, which come from the repeated run, with the frames that the run itself recorded.
+// holdToCaptures compares hops, which come from the repeated run, with the frames captured in the run itself.
 func holdToCaptures(t *testing.T, dir string, j *report.Journey) {
 	t.Helper()
 	for _, side := range []struct {

@@ -17,8 +17,8 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// answering is a family of which the switch next to the receiver answers every packet by itself, through a path drawn
-// from all candidates, as a lock manager would. Bugs have it answer without a record, without a cause, or twice.
+// answering is a family whose switch next to the receiver answers every packet itself, over a path drawn from all
+// candidates, as a lock manager would. Its bugs answer without a record, without a cause, or twice.
 func answering(makes bool) switches.Family {
 	bug := func(name, rule string) parameter.Bug { return parameter.Bug{Name: name, Doc: "Of a test.", Rule: rule} }
 	return switches.Family{
@@ -82,7 +82,7 @@ func (m *answerer) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, 
 	return v
 }
 
-// register registers a family as the others are, for the length of a test.
+// register registers a family until the test ends.
 func register(t *testing.T, f family) {
 	t.Helper()
 	others := families
@@ -90,7 +90,7 @@ func register(t *testing.T, f family) {
 	t.Cleanup(func() { families = others })
 }
 
-// A made packet has a cause and is no invention; without a cause, or copied, it is one.
+// A made packet with a cause is correct; without a cause, or copied, it is invented.
 func TestPacketsThatASwitchMakesAreJudgedByTheirCause(t *testing.T) {
 	const text = `
 name: made

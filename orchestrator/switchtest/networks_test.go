@@ -12,18 +12,18 @@ import (
 	"candela.dev/candela/orchestrator/switchtest"
 )
 
-// A networkDraw draws the tests of one seed. Parameters of switches are drawn from the models' own tables, so that a
-// new one varies without a change here.
+// A networkDraw draws the tests of one seed. Switch parameters are drawn from the models' own tables, so new ones are
+// covered without a change here.
 type networkDraw struct{ *rand.Rand }
 
 func newNetworkDraw(seed, stream uint64) networkDraw {
 	return networkDraw{rand.New(rand.NewPCG(seed, stream))}
 }
 
-// between draws from low to high, both included.
+// between draws from [low, high].
 func (d networkDraw) between(low, high int) int { return low + d.IntN(high-low+1) }
 
-// magnitude draws from low to high so that each order of magnitude is equally likely.
+// magnitude draws from low to high, all orders of magnitude being equally likely.
 func (d networkDraw) magnitude(low, high float64) float64 {
 	return math.Exp(math.Log(low) + d.Float64()*(math.Log(high)-math.Log(low)))
 }
@@ -31,12 +31,11 @@ func (d networkDraw) magnitude(low, high float64) float64 {
 // of draws one of several words.
 func (d networkDraw) of(words ...string) string { return words[d.IntN(len(words))] }
 
-// one reports true once in n draws.
+// one returns true once in n draws.
 func (d networkDraw) one(n int) bool { return d.IntN(n) == 0 }
 
-// tcpNetwork draws an incast of 8 to 60 TCP senders through a switch model, and what else may make a host's life hard:
-// sizes that no segment divides, mixed links, small timeouts, windows of all sizes, traffic in both directions and of
-// other protocols.
+// tcpNetwork draws an incast of 8 to 60 TCP senders through a switch model, with complications: sizes that segments do
+// not divide, mixed links, short timeouts, windows of all sizes, traffic in both directions and of other protocols.
 func (d networkDraw) tcpNetwork(model string) string {
 	senders := d.between(8, 60)
 	topology, hosts := d.topology(senders)
@@ -49,7 +48,7 @@ func (d networkDraw) tcpNetwork(model string) string {
 	frame, _ := strconv.Atoi(size)
 	text := fmt.Sprintf("%s\nswitch-under-test: %s\n%s\nworkload:\n", topology, d.model(model, pauses),
 		d.tcpHosts(size, jitter))
-	budget := 6000 // segments of a network, so that it takes a fraction of a second
+	budget := 6000 // segments of a network, which limits its run to a fraction of a second
 	mark := d.of("", "", "", ", ip: 6", ", dscp: 10")
 	for i := range d.between(1, 3) {
 		if i == 0 || d.one(3) {
@@ -66,7 +65,7 @@ func (d networkDraw) tcpNetwork(model string) string {
 	return text + fmt.Sprintf("deadline-us: %s\n", d.of("400000", "60000000", "60000000"))
 }
 
-// more draws traffic beside the incast.
+// more draws traffic in addition to the incast.
 func (d networkDraw) more(hosts, frame, budget int, mark string) string {
 	src := d.IntN(hosts)
 	dst := (src + d.between(1, hosts-1)) % hosts
@@ -75,7 +74,7 @@ func (d networkDraw) more(hosts, frame, budget int, mark string) string {
 		count := d.between(2, 12)
 		return fmt.Sprintf("  - flow: {src: %d, dst: %d, count: %d, %s, %s%s}\n", src, dst, count,
 			d.extent(frame, budget/count), d.start(), mark)
-	case 1: // the incast's receiver sends, too
+	case 1: // the incast's receiver sends too
 		return fmt.Sprintf("  - flow: {src: 0, dst: %d, %s, %s%s}\n", d.between(1, hosts-1), d.extent(frame, budget),
 			d.start(), mark)
 	case 2:
@@ -92,7 +91,7 @@ func (d networkDraw) more(hosts, frame, budget int, mark string) string {
 	}
 }
 
-// extent draws how much a flow sends, in about as many segments as it may at the most.
+// extent draws the size of a flow, of roughly up to segments segments.
 func (d networkDraw) extent(frame, segments int) string {
 	most := float64(max(2, segments) * frame)
 	switch d.IntN(5) {
@@ -135,7 +134,7 @@ func (d networkDraw) tcpHosts(size, jitter string) string {
 		jitter, more)
 }
 
-// topology draws a network with room for so many senders and their receiver.
+// topology draws a network with at least senders+1 hosts.
 func (d networkDraw) topology(senders int) (text string, hosts int) {
 	hosts = senders + 1 + d.IntN(4)
 	shape := fmt.Sprintf("kind: single-switch, hosts: %d", hosts)
@@ -180,7 +179,7 @@ func (d networkDraw) delay() string {
 		strconv.Itoa(int(d.magnitude(10, 1e6))))
 }
 
-// model draws a switch model's parameters: a third of the time all have their defaults.
+// model draws a switch model's parameters; in a third of the draws all have their defaults.
 func (d networkDraw) model(name, more string) string {
 	models := switchtest.Options().Switches
 	table := models[slices.IndexFunc(models, func(m parameter.Model) bool { return m.Name == name })].Parameters
@@ -203,7 +202,7 @@ func (d networkDraw) model(name, more string) string {
 	return "{" + strings.Join(parts, ", ") + "}"
 }
 
-// profiles draws what the model of SAI keeps in lists.
+// profiles draws the list parameters of the SAI model.
 func (d networkDraw) profiles() []string {
 	return []string{
 		fmt.Sprintf("trim-size: %d, trim-dscp: %d, trim-queue: %d, buffer-bytes: %d, scheduler: %s", d.between(84, 400),
@@ -214,7 +213,7 @@ func (d networkDraw) profiles() []string {
 	}
 }
 
-// value draws a parameter; empty: its default.
+// value draws a parameter; "" is its default.
 func (d networkDraw) value(p *parameter.Parameter) string {
 	switch p.Kind {
 	case parameter.Word:
@@ -236,7 +235,7 @@ func (d networkDraw) value(p *parameter.Parameter) string {
 	return ""
 }
 
-// ndpNetwork draws NDP hosts behind a switch model. Timeouts are as long as rto says, in us.
+// ndpNetwork draws NDP hosts and a switch of the given model. rto lists the possible timeouts in us.
 func (d networkDraw) ndpNetwork(model string, rto ...string) string {
 	topology, hosts := d.topology(d.between(1, 20))
 	pauses := ""

@@ -17,7 +17,7 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// nicTest is a test whose NICs have a model; changes are pairs of old and new text.
+// nicTest returns a test whose NICs have a model; changes are pairs of old and new text.
 func nicTest(changes ...string) string {
 	return strings.NewReplacer(changes...).Replace(`
 name: nics
@@ -76,7 +76,7 @@ func TestAModelOnNICsDropsMarksAndTrims(t *testing.T) {
 	}
 }
 
-// Hosts of every transport that send correctly are not blamed for what their NICs drop, trim or delay.
+// Correct hosts of every transport are not blamed for packets that their NICs drop, trim or delay.
 func TestHostsAreNotBlamedForTheirNICs(t *testing.T) {
 	for _, transport := range []string{"ndp", "raw", "tcp"} {
 		for _, nic := range []string{"{model: droptail, data-queue-packets: 6}", "{model: ndp-ideal, data-queue-bytes: 9000}",
@@ -85,7 +85,7 @@ func TestHostsAreNotBlamedForTheirNICs(t *testing.T) {
 				"backlog-packets: 32}}", "hosts: {transport: "+transport+", nic: "+nic+"}"))
 			for _, f := range o.Analysis.Findings {
 				if f.Rule == "ndp.silent-loss" && strings.Contains(nic, "droptail") {
-					continue // of the network: a NIC that drops what NDP wants trimmed is its first part
+					continue // of the network: a NIC may drop packets that NDP requires to be trimmed
 				}
 				t.Errorf("%s with %s: %s %s", transport, nic, f.Rule, f.Message)
 			}
@@ -93,7 +93,7 @@ func TestHostsAreNotBlamedForTheirNICs(t *testing.T) {
 	}
 }
 
-// A model's bug on NICs is found by its family's judge, by what any switch owes, or said not to be judged.
+// A model's bug on NICs is found by its family's judge or by a rule for all switches, or reported as not judged.
 func TestABugOnNICsIsCaughtOrSaidNotToBeJudged(t *testing.T) {
 	const droptail = "{model: droptail, data-queue-packets: 8, backlog-packets: 32}"
 	register(t, family{unfair(), newOrderJudge, []analyzers.Rule{{ID: "order.kept", Statement: "First in, first out."}}})
@@ -151,7 +151,7 @@ func TestWhatCannotBeOnNICsIsRefused(t *testing.T) {
 	}
 }
 
-// The written form keeps NICs, and a test without the key has neither the key nor NICs.
+// The written form keeps NICs; for a test without the key it has neither the key nor NICs.
 func TestNICsInTheWrittenForm(t *testing.T) {
 	p, err := planNICs(nicTest())
 	if err != nil {
@@ -172,7 +172,7 @@ func TestNICsInTheWrittenForm(t *testing.T) {
 	}
 }
 
-// unfair is tail drop with bugs, and its family judges NICs.
+// unfair is tail drop with bugs; its family judges NICs.
 func unfair() switches.Family {
 	return switches.Family{Name: "order", NICs: true, Models: []switches.Model{{
 		Model: parameter.Model{Name: "unfair", Doc: "Of a test.", Bugs: []parameter.Bug{
@@ -205,7 +205,7 @@ func (m unfairly) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, _
 	return v
 }
 
-// orderJudge judges that packets leave as they came. It sees NICs alone: it knows no switch of the network.
+// orderJudge checks that packets leave in the order of arrival. It observes NICs only.
 type orderJudge struct {
 	analyzers.SwitchJudge
 	report *analyzers.Reporter

@@ -13,7 +13,7 @@ import (
 	"candela.dev/candela/orchestrator/switchtest"
 )
 
-// outage is a test during which switch 0 is out of service from 60 to 160 us.
+// outage is a test in which switch 0 is out of service from 60 to 160 us.
 const outage = `
 topology: {kind: leaf-spine, leaves: 2, spines: 2, hosts-per-leaf: 5}
 switch-under-test: {MODEL}
@@ -75,7 +75,7 @@ func TestNobodyIsBlamedForWhatAStoppedSwitchLoses(t *testing.T) {
 	}
 }
 
-// The same outage acquits nobody else.
+// The outage excuses no other device.
 func TestTheGuiltyAreBlamedThoughASwitchStops(t *testing.T) {
 	for _, c := range []struct{ model, hosts, rule string }{
 		{saiModel + ", bugs: [wrong-size]", ndpHosts, "sai.trim-size"},

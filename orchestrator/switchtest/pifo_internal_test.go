@@ -16,8 +16,8 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// A spike family: PIFO on switch ports and host NICs, declared, registered, run and judged as the families of the
-// product are. ranks is a shim that gives each flow's packets falling ranks, as remaining bytes would.
+// An experimental family: PIFO on switch ports and host NICs. It is declared, registered, run and judged as the
+// product's families are. ranks is a shim that gives the packets of each flow falling ranks, like remaining bytes.
 type ranks struct{}
 
 func (ranks) Outbound(_ clock.Time, _ *fabric.Host, p *fabric.Packet) fabric.Action {
@@ -26,7 +26,7 @@ func (ranks) Outbound(_ clock.Time, _ *fabric.Host, p *fabric.Packet) fabric.Act
 }
 func (ranks) Inbound(clock.Time, *fabric.Host, *fabric.Packet) fabric.Action { return fabric.Forward }
 
-// pifo evicts the packet of the highest rank when there is no room.
+// pifo evicts the packet of the highest rank if there is no room.
 type pifo struct {
 	fabric.TailDrop
 	bugs   []string
@@ -79,10 +79,9 @@ func pifoRules() []analyzers.Rule {
 		{ID: "pifo.evicts", Statement: "The highest rank is dropped."}}
 }
 
-// pifoJudge keeps the ranks that wait for each port: at a NIC for its only one, at a switch for that of the
-// destination.
+// pifoJudge tracks the ranks waiting at each port: of a NIC its only port, of a switch the port of the destination.
 type pifoJudge struct {
-	analyzers.SwitchJudge // for what a test of ranks does not call
+	analyzers.SwitchJudge // implements the methods that this test does not call
 	report                *analyzers.Reporter
 	waits                 map[[2]uint32]map[uint64]uint64 // by switch and destination, then by packet
 	view                  analyzers.SwitchView
@@ -151,7 +150,7 @@ expect: {counters: {nic-1.port-0.sent: 600, switch.dropped-evicted: {min: EVICTE
 			for _, f := range o.Analysis.Findings {
 				found[f.Rule] += f.Message + " "
 			}
-			// a NIC must be blamed, too
+			// a NIC must be blamed too
 			unblamed := want != "" && found[want] == "" || want == "pifo.order" && !strings.Contains(found[want], "nic-")
 			if (want == "") != (o.Verdict.Exit == 0) || want == "" && len(found) > 0 || unblamed {
 				t.Errorf("%v, found %v", o.Verdict.Reasons, found)

@@ -39,7 +39,7 @@ func TestPortsTellTheHostsAtTheEdgeOfTheNetwork(t *testing.T) {
 	}
 }
 
-// FuzzPorts reads lists of ports of somebody else's making: a host or an error, never more frames than lines.
+// FuzzPorts reads arbitrary port lists: next returns a host or an error, and no more frames than lines.
 func FuzzPorts(f *testing.F) {
 	for _, s := range []string{
 		portsHead, portsHead + "1,leaf-1,0\n2,leaf-1,2\n", portsHead + "1,leaf-9,0\n", portsHead + "2,leaf-0,0\n",

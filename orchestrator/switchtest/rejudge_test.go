@@ -30,7 +30,7 @@ func rejudge(t rapid.TB, dir string) *orchestrator.Outcome {
 	return rejudged
 }
 
-// violations returns the broken rules of NDP and the flows that broke them.
+// violations returns the violated NDP rules and the flows that violated them.
 func violations(o *orchestrator.Outcome) (rules []string, flows []int) {
 	for _, f := range o.Analysis.Findings {
 		if f.Analyzer != "ndp" {
@@ -47,13 +47,13 @@ func violations(o *orchestrator.Outcome) (rules []string, flows []int) {
 
 const captured = "\ntaps: {capture: true}\n"
 
-// leafSpine is a network of several switches with room for the hosts of provoke.
+// leafSpine is a network of several switches with enough hosts for the tests of provoke.
 const leafSpine = "kind: leaf-spine, leaves: 3, spines: 2, hosts-per-leaf: 3, routing: spray"
 
-// dumbbell has the hosts of provoke at its left; the receiver is among the senders.
+// dumbbell connects all hosts of provoke to its left switch; the receiver is among the senders.
 const dumbbell = "kind: dumbbell, hosts: 18"
 
-// elsewhere puts a test of provoke into another network.
+// elsewhere changes the topology of a test of provoke.
 func elsewhere(t *testing.T, text, network string) string {
 	t.Helper()
 	moved := strings.Replace(text, "kind: single-switch, hosts: 9", network, 1)
@@ -63,7 +63,7 @@ func elsewhere(t *testing.T, text, network string) string {
 	return moved
 }
 
-// The documents forget what NDP's analyzer found; the captures tell it again.
+// The recorded findings of NDP's analyzer are deleted; the captures yield them again.
 func TestTheCapturesAloneConvictHostsWithABugAndNoOthers(t *testing.T) {
 	for _, bug := range ndp.Catalogue() {
 		t.Run(bug.Name, func(t *testing.T) {
@@ -84,10 +84,10 @@ func TestTheCapturesOfSeveralSwitchesAcquitSoundHosts(t *testing.T) {
 	}
 }
 
-// sound takes the bug out of a test of provoke.
+// sound removes the bug from a test of provoke.
 func sound(text, bug string) string { return strings.Replace(text, ", bugs: ["+bug+"]", "", 1) }
 
-// convict runs a test, forgets what was found, and wants the captures to tell it again.
+// convict runs a test, deletes its findings, and checks that the captures yield them again.
 func convict(t *testing.T, text, rule string) {
 	t.Helper()
 	o := run(t, parse(t, text+captured)[0])
@@ -176,7 +176,7 @@ func TestWhatIsNotRejudgedIsSaid(t *testing.T) {
 	}
 }
 
-// The findings of NDP's analyzer name the flows of the test, not the connections in the order in which they were seen.
+// Findings of NDP's analyzer give flow numbers of the test, not connections in order of appearance.
 func TestFindingsNameTheFlowsOfTheTest(t *testing.T) {
 	for _, bug := range ndp.Catalogue() {
 		if bug.Bug != ndp.BugDoublePull && bug.Bug != ndp.BugWastesPull {

@@ -11,8 +11,7 @@ import (
 	"candela.dev/candela/orchestrator/switchtest"
 )
 
-// A shapeDraw draws networks by other distributions than a [networkDraw], from another generator, and shares nothing
-// with it.
+// A shapeDraw draws networks from other distributions than a [networkDraw], with its own generator and code.
 type shapeDraw struct{ *rand.Rand }
 
 func newShapeDraw(seed, model int) shapeDraw {
@@ -23,17 +22,17 @@ func newShapeDraw(seed, model int) shapeDraw {
 
 func (d shapeDraw) pick(list ...float64) float64 { return list[d.IntN(len(list))] }
 
-// pareto draws a size of which most are near the least and few far above.
+// pareto draws a size; most are near least and few far above.
 func (d shapeDraw) pareto(least, most int) int {
 	return min(most, int(float64(least)/math.Pow(1-d.Float64(), 1/1.2)))
 }
 
-// normal draws around a mean, at least 1.
+// normal draws around a mean; the result is at least 1.
 func (d shapeDraw) normal(mean, deviation float64) int {
 	return max(1, int(mean+deviation*d.NormFloat64()))
 }
 
-// oddSize draws the size of a full packet: an odd number, or one beside a usual one.
+// oddSize draws the size of a full packet: an odd number, or one next to a usual size.
 func (d shapeDraw) oddSize() int {
 	switch d.IntN(4) {
 	case 0:
@@ -45,7 +44,7 @@ func (d shapeDraw) oddSize() int {
 	}
 }
 
-// network draws one of five shapes behind a switch model.
+// network draws one of five shapes for a switch model.
 func (d shapeDraw) network(model string) string {
 	shapes := []func() (topology, hosts, workload string){d.mixedSizes, d.staggered, d.twoBottlenecks, d.tinyWindows,
 		d.oddFrames}
@@ -63,7 +62,7 @@ func (d shapeDraw) single(hosts int) string {
 		d.pick(1, 2.5, 10, 50, 100, 200), d.pareto(50, 200_000))
 }
 
-// mixedSizes has mice and elephants in one incast.
+// mixedSizes combines short and long flows in one incast.
 func (d shapeDraw) mixedSizes() (topology, hosts, workload string) {
 	first := 1
 	for first < 40 && (first == 1 || d.IntN(6) > 0) {
@@ -75,7 +74,7 @@ func (d shapeDraw) mixedSizes() (topology, hosts, workload string) {
 	return d.single(first), fmt.Sprintf(", congestion-control: %s", []string{"cubic", "reno"}[d.IntN(2)]), workload
 }
 
-// staggered lets senders start one after the other, some of them twice.
+// staggered starts senders one after the other, some of them twice.
 func (d shapeDraw) staggered() (topology, hosts, workload string) {
 	n := 5 + d.IntN(50)
 	bytes := d.normal(20_000, 9_000)
@@ -107,8 +106,8 @@ func (d shapeDraw) twoBottlenecks() (topology, hosts, workload string) {
 	return topology, "", workload
 }
 
-// tinyWindows has initial windows of a segment or two or, half of the time, ones that a small receive window bounds;
-// timers are near the round trip, and sequence numbers may wrap.
+// tinyWindows has initial windows of one or two segments or, in half of the draws, windows limited by a small receive
+// window. Timers are near the RTT, and sequence numbers may wrap.
 func (d shapeDraw) tinyWindows() (topology, hosts, workload string) {
 	n := 2 + d.IntN(30)
 	hosts = fmt.Sprintf(", initial-window: %d, receive-window-bytes: %d, packet-size: %d, min-rto-us: %d, "+
@@ -131,7 +130,7 @@ func (d shapeDraw) oddFrames() (topology, hosts, workload string) {
 	return d.single(first), fmt.Sprintf(", packet-size: %d", size), workload
 }
 
-// TestTCPNetworksOfOtherShapesBlameNobody draws by distributions that the other tests of silence do not have.
+// TestTCPNetworksOfOtherShapesBlameNobody draws from distributions that the other tests of compliant hosts do not use.
 func TestTCPNetworksOfOtherShapesBlameNobody(t *testing.T) {
 	seeds := seedsOfModel(t, 4)
 	if testing.Short() {
@@ -155,7 +154,7 @@ func TestTCPNetworksOfOtherShapesBlameNobody(t *testing.T) {
 	}
 }
 
-// TestSeededTCPBugsAreCaughtInNetworksOfOtherShapes: what acquits compliant hosts there acquits no other.
+// TestSeededTCPBugsAreCaughtInNetworksOfOtherShapes checks that rules that excuse compliant hosts do not excuse bugs.
 func TestSeededTCPBugsAreCaughtInNetworksOfOtherShapes(t *testing.T) {
 	if testing.Short() {
 		t.Skip("the networks of the other tests have the same bugs")

@@ -16,7 +16,7 @@ import (
 	"candela.dev/candela/orchestrator/switchtest"
 )
 
-// seedsOfModel returns how many networks of each switch model a test draws; make silence asks for more.
+// seedsOfModel returns the number of networks that a test draws for each switch model; make silence sets a larger one.
 func seedsOfModel(t *testing.T, usually int) int {
 	t.Helper()
 	text := os.Getenv("CANDELA_TEST_SILENCE")
@@ -30,7 +30,7 @@ func seedsOfModel(t *testing.T, usually int) int {
 	return n
 }
 
-// Incasts of 8 to 60 compliant TCP hosts behind every switch model: nobody is blamed, neither in the run nor from its
+// Incasts of 8 to 60 compliant TCP hosts cause no finding with any switch model, neither in the run nor from its
 // captures.
 func TestCompliantTCPHostsBehindEverySwitchModelAreNotBlamed(t *testing.T) {
 	seeds := seedsOfModel(t, 4)
@@ -56,7 +56,7 @@ func TestCompliantTCPHostsBehindEverySwitchModelAreNotBlamed(t *testing.T) {
 	}
 }
 
-// The incast that blamed hosts behind four models, with the defaults of everything.
+// This incast, with all defaults, once caused findings against hosts with four models.
 func TestIncastsOf32TCPSendersOf14212BytesBlameNobody(t *testing.T) {
 	for _, m := range switchtest.Options().Switches {
 		t.Run(m.Name, func(t *testing.T) {
@@ -70,8 +70,7 @@ func TestIncastsOf32TCPSendersOf14212BytesBlameNobody(t *testing.T) {
 	}
 }
 
-// The same of NDP hosts, whose timeouts may be shorter than the round trip: then several copies of a packet are in
-// flight.
+// NDP hosts may have timeouts shorter than the RTT; several copies of a packet are then in flight.
 func TestCompliantNDPHostsBehindEverySwitchModelAreNotBlamed(t *testing.T) {
 	seeds := seedsOfModel(t, 4)
 	for i, m := range switchtest.Options().Switches {
@@ -85,19 +84,19 @@ func TestCompliantNDPHostsBehindEverySwitchModelAreNotBlamed(t *testing.T) {
 					refused++
 				}
 			}
-			if 2*refused > seeds+1 { // switches that cut into NDP's headers
+			if 2*refused > seeds+1 { // by switches that trim into NDP's headers
 				t.Errorf("%d of %d networks were refused", refused, seeds)
 			}
 		})
 	}
 }
 
-// blamesNobody runs a network of compliant hosts and switches; false: the test is refused.
+// blamesNobody runs a network of compliant hosts and switches; it returns false if the test is refused.
 func blamesNobody(t *testing.T, text string, recorded bool) bool {
 	t.Helper()
 	found, captures, reasons, ran := findings(t, text, recorded)
 	for _, f := range append(found, captures...) {
-		if f.Severity != analyzers.Note && f.Rule != "ndp.silent-loss" { // which is what these networks do
+		if f.Severity != analyzers.Note && f.Rule != "ndp.silent-loss" { // these networks do lose packets silently
 			t.Errorf("%s t=%dns %s; expected %s\n%s", f.Rule, f.TimeNS, f.Message, f.Expected, text)
 			break
 		}
@@ -108,8 +107,7 @@ func blamesNobody(t *testing.T, text string, recorded bool) bool {
 	return ran
 }
 
-// findings returns what the analyzers find in a run and, if it is recorded, in its captures; false: the test is
-// refused.
+// findings returns the findings of a run and, if recorded, of its captures; ran is false if the test is refused.
 func findings(t *testing.T, text string, recorded bool) (found, captures []analyzers.Finding, reasons []string,
 	ran bool) {
 	t.Helper()
@@ -127,15 +125,15 @@ func findings(t *testing.T, text string, recorded bool) (found, captures []analy
 	if err != nil {
 		return nil, nil, nil, false
 	}
-	defer func() { _ = os.RemoveAll(r.Dir) }() // captures of thousands of networks would fill a disk
+	defer func() { _ = os.RemoveAll(r.Dir) }() // captures of thousands of networks would fill the disk
 	if recorded {
 		captures = rejudge(t, r.Dir).Analysis.Findings
 	}
 	return r.Analysis.Findings, captures, r.Verdict.Reasons, true
 }
 
-// Hosts with a seeded bug are caught in networks of the same kinds. A bug shows where it has an occasion, which most
-// networks do not give; make silence prints in how many each is caught.
+// Hosts with a seeded bug are caught in networks of the same kinds. In most networks the bug has no occasion to occur;
+// make silence prints the number of networks in which each bug is caught.
 func TestSeededTCPBugsAreCaughtInRandomNetworks(t *testing.T) {
 	for _, bug := range tcp.Catalogue() {
 		t.Run(bug.Name, func(t *testing.T) {
@@ -147,14 +145,13 @@ func TestSeededTCPBugsAreCaughtInRandomNetworks(t *testing.T) {
 	}
 }
 
-// Timeouts that are shorter than the round trip excuse none of the faults that look like them, neither in the run nor
-// in its captures.
+// Timeouts shorter than the RTT do not excuse faults that resemble them, neither in the run nor in its captures.
 func TestShortTimeoutsOfNDPHostsExcuseNoFault(t *testing.T) {
 	for _, bug := range ndp.Catalogue() {
 		switch bug.Bug {
 		case ndp.BugEarlyTimeout, ndp.BugSendsWithoutPull, ndp.BugRetransmitsWithoutPull, ndp.BugRetransmitsAcknowledged,
 			ndp.BugForgetsNack:
-		default: // need other occasions
+		default: // they need other conditions
 			continue
 		}
 		t.Run(bug.Name, func(t *testing.T) {
@@ -167,8 +164,8 @@ func TestShortTimeoutsOfNDPHostsExcuseNoFault(t *testing.T) {
 	}
 }
 
-// caughtIn wants a rule to be broken in at least one of the networks that draw returns, in the run and, if they are
-// recorded, by captures.
+// caughtIn checks that a rule is violated in at least one of the networks that draw returns. It checks the run and, if
+// recorded, its captures.
 func caughtIn(t *testing.T, rule string, recorded bool, draw func(seed, stream uint64, model string) string) {
 	t.Helper()
 	const tries = 108
@@ -199,14 +196,14 @@ func caughtIn(t *testing.T, rule string, recorded bool, draw func(seed, stream u
 	}
 }
 
-// timers are parameters of hosts.
+// timers matches the timer parameters of hosts.
 var timers = regexp.MustCompile(`, (min-rto-us|delayed-ack-us): \d+`)
 
-// seeded gives the hosts of a network a bug. An acknowledgement is late after half a second; before that a
-// retransmission asks for it, unless the timer is longer.
+// seeded adds a bug to the hosts of a network. For a late acknowledgement, which comes after half a second, the timer
+// must be longer: a retransmission would otherwise elicit it earlier.
 func seeded(text string, bug tcp.BugInfo) string {
 	more := ""
-	if bug.Bug == tcp.BugNoBackoff { // a minute of timers that never double is millions of packets
+	if bug.Bug == tcp.BugNoBackoff { // a minute without backoff generates millions of packets
 		text = strings.Replace(text, "deadline-us: 60000000", "deadline-us: 2000000", 1)
 	}
 	if bug.Bug == tcp.BugForgetsAck || bug.Bug == tcp.BugLateAck {

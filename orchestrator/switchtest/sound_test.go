@@ -14,7 +14,7 @@ import (
 	"candela.dev/candela/orchestrator/switchtest"
 )
 
-// On sound hosts and sound switches, whatever the network loses, only the network may be named: it has lost something.
+// With compliant hosts and switches, findings may only report that the network lost packets.
 func TestSoundHostsAndSwitchesAreNeverBlamed(t *testing.T) {
 	out := t.TempDir()
 	lost, trimmed, late, runs := 0, 0, 0, 0
@@ -34,7 +34,7 @@ func TestSoundHostsAndSwitchesAreNeverBlamed(t *testing.T) {
 		if err != nil {
 			rt.Fatalf("%v\n%s", err, text)
 		}
-		defer func() { _ = os.RemoveAll(r.Dir) }() // captures of thousands of networks would fill a disk
+		defer func() { _ = os.RemoveAll(r.Dir) }() // captures of thousands of networks would fill the disk
 		drops := counter(rt, r.Dir, "*.dropped-*") + counter(rt, r.Dir, "*.trims-lost")
 		lost += drops
 		trimmed += counter(rt, r.Dir, "total.trims")
@@ -54,13 +54,13 @@ func TestSoundHostsAndSwitchesAreNeverBlamed(t *testing.T) {
 		}
 		runs++
 	})
-	const many = 50 // a few networks may have no switch that trims, or none that loses
+	const many = 50 // a few networks may have no switch that trims or loses packets
 	if lost+trimmed+late == 0 || runs >= many && (lost == 0 || trimmed == 0 || late == 0) {
 		t.Errorf("of %d runs nothing was lost (%d), trimmed (%d) or retransmitted by a timer (%d)", runs, lost, trimmed, late)
 	}
 }
 
-// counter sums up the counters of a run whose names match.
+// counter returns the sum of the counters of a run whose names match.
 func counter(t rapid.TB, dir, name string) int {
 	var doc switchtest.CountersDocument
 	data, err := os.ReadFile(filepath.Join(dir, "switch-counters.json"))
@@ -74,7 +74,7 @@ func counter(t rapid.TB, dir, name string) int {
 	return int(n)
 }
 
-// Each timer lets one packet go, also when those of one connection run out together.
+// Each timer retransmits one packet, even if several timers of a connection expire together.
 func TestTimeoutsThatRunOutTogetherBlameNobody(t *testing.T) {
 	o := run(t, parse(t, `
 topology: {kind: single-switch, hosts: 17}
@@ -93,8 +93,8 @@ expect: {timeouts: {max: 30, mean: {min: 5}}}
 	}
 }
 
-// drawTest draws a topology, a model with tight queues, hosts and traffic in all directions, so that data, headers and
-// all that hosts answer get lost.
+// drawTest draws a topology, a model with small queues, hosts, and traffic in all directions, so that data, headers and
+// responses are lost.
 func drawTest(rt *rapid.T) string {
 	number := func(name string, low, high int) int { return rapid.IntRange(low, high).Draw(rt, name) }
 	word := func(name string, of ...string) string { return rapid.SampledFrom(of).Draw(rt, name) }

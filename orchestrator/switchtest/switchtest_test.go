@@ -24,7 +24,7 @@ func options(out string) orchestrator.Options {
 	}
 }
 
-// parse reads a test; text lacks the name.
+// parse parses a test; it adds the name to text.
 func parse(t rapid.TB, text string) []*config.SwitchTest {
 	t.Helper()
 	tests, err := config.ParseSwitchTests("f.yml", []byte("name: x\n"+text), switchtest.Options())
@@ -110,7 +110,7 @@ func TestOneSeedGivesTheSameBytes(t *testing.T) {
 		compared := 0
 		err = filepath.WalkDir(first.Dir, func(path string, d os.DirEntry, err error) error {
 			name, _ := filepath.Rel(first.Dir, path)
-			if err != nil || d.IsDir() || name == "log.jsonl" { // the log has times of day
+			if err != nil || d.IsDir() || name == "log.jsonl" { // the log has wall-clock times
 				return err
 			}
 			a, err := os.ReadFile(path)
@@ -207,7 +207,7 @@ func TestASeededBugFailsAndTheSoundModelDoesNot(t *testing.T) {
 			caught++
 		}
 	}
-	if caught < len(bugs)/2 { // this scenario does not provoke all of them
+	if caught < len(bugs)/2 { // this scenario does not trigger all of them
 		t.Errorf("%d of %d seeded bugs are caught", caught, len(bugs))
 	}
 }
@@ -313,7 +313,7 @@ func TestPlansThatTransportsCannotKeepAreRefused(t *testing.T) {
 	}
 }
 
-// What only the hosts' models refuse is a wrong configuration, too, and not a component that failed during the run.
+// Errors that only the hosts' models detect are configuration errors, not failures of a component during the run.
 func TestPlansThatHostsCannotKeepAreRefused(t *testing.T) {
 	const network = "topology: {kind: single-switch, hosts: 4}\nswitch-under-test: {model: droptail%s}\nhosts: " +
 		"{%s}\nworkload: [%s]\n"
@@ -345,7 +345,7 @@ func TestRulesHaveStatementsAndModelsSoundTables(t *testing.T) {
 			t.Errorf("rule %s has no severity", r.ID)
 		}
 		if r.Severity == analyzers.Note {
-			continue // notes say why something was not judged
+			continue // notes explain why something was not judged
 		}
 		if r.Clause == "" || !strings.HasSuffix(r.Statement, ".") {
 			t.Errorf("rule %s: clause %q, statement %q: want a clause and a sentence", r.ID, r.Clause, r.Statement)
@@ -363,8 +363,8 @@ func TestRulesHaveStatementsAndModelsSoundTables(t *testing.T) {
 	}
 }
 
-// One packet of 1564 bytes at 100 Gb/s over two cables of 1 us arrives after 2 × (125.12 + 1000) ns; its ACK of 64
-// bytes takes 2 × (5.12 + 1000) ns back. csg-htsim prints the sum as "finished at".
+// A packet of 1564 bytes at 100 Gb/s over two 1 us links arrives after 2 × (125.12 + 1000) ns; its ACK of 64 bytes
+// takes 2 × (5.12 + 1000) ns. csg-htsim prints the sum as "finished at".
 func TestTheSenderOfAFlowKnowsHalfARoundTripAfterTheReceiver(t *testing.T) {
 	test := parse(t, `
 topology: {kind: single-switch, hosts: 2, link: {gbps: 100, delay-ns: 1000, framing-bytes: 0}}

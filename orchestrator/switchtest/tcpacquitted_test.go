@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Random networks of compliant TCP hosts that blamed somebody once.
+// These networks of compliant TCP hosts once caused false findings.
 func TestNetworksThatOnceBlamedTCPHostsBlameNobody(t *testing.T) {
 	for name, text := range map[string]string{
 		"a slow NIC at which many connections take turns": `

@@ -15,17 +15,17 @@ import (
 	"candela.dev/candela/orchestrator/switchtest"
 )
 
-// provokeTCP returns a test that gives a bug of TCP hosts the occasion to show.
+// provokeTCP returns a test in which a bug of TCP hosts can occur.
 func provokeTCP(bug tcp.Bug, name string) string {
 	queue, senders, packets, window, receive, rto, first, jitter := 20, 2, 600, 10, 6291456, 1000, 0, 0
 	control, end := "cubic", "deadline-us: 2000000"
 	switch bug {
-	// Without jitter arrivals keep their order from one round to the next, and one sender has all the room in the queue.
+	// Without jitter, arrivals repeat their order every round, and one sender gets the whole queue.
 	case tcp.BugIgnoresLoss, tcp.BugAcksBackwards, tcp.BugResendsSACKed:
 		jitter = 1
-	case tcp.BugNeverAvoids: // Reno's avoidance is the slower one
+	case tcp.BugNeverAvoids: // Reno's congestion avoidance is slower
 		control, jitter = "reno", 1
-	// lone segments, of which nobody tells when they are lost
+	// single segments, whose loss no later segment indicates
 	case tcp.BugEarlyTimeout, tcp.BugNoBackoff, tcp.BugNoTimeout, tcp.BugHurriedTimeout:
 		queue, senders, packets, window = 1, 12, 3, 10
 	case tcp.BugKeepsWindow:
@@ -58,7 +58,7 @@ func TestEverySeededBugOfTCPHostsIsCaughtAndSoundHostsAreNot(t *testing.T) {
 				t.Errorf("want %s, got %v", bug.Rule, found)
 			}
 			found := rulesOf(t, sound(text, bug.Name))
-			// a note, of nobody's fault
+			// a note, which blames no device
 			if found = slices.DeleteFunc(found, func(rule string) bool { return rule == "tcp.timer-unjudged" }); len(found) > 0 {
 				t.Errorf("hosts without the bug break %v", found)
 			}
@@ -66,7 +66,7 @@ func TestEverySeededBugOfTCPHostsIsCaughtAndSoundHostsAreNot(t *testing.T) {
 	}
 }
 
-// Whatever the network does to them, sound hosts are blamed for nothing: neither in the run nor by its captures.
+// Compliant hosts are never blamed, whatever the network does: neither in the run nor by its captures.
 func TestSoundTCPHostsAreNeverBlamed(t *testing.T) {
 	out, rejudged := t.TempDir(), 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -101,12 +101,12 @@ func TestSoundTCPHostsAreNeverBlamed(t *testing.T) {
 			}
 		}
 	})
-	if rejudged == 0 && !testing.Short() { // of a fifth as many draws, one in a hundred has none
+	if rejudged == 0 && !testing.Short() { // with -short, one in a hundred runs has no captures
 		t.Error("no captures were judged")
 	}
 }
 
-// These networks of sound hosts once had somebody blamed.
+// These networks of compliant hosts once caused false findings.
 func TestHostsBehindSlowLinksAreNotBlamedForWhatWaits(t *testing.T) {
 	for name, text := range map[string]string{
 		"many segments acknowledged at once above a low threshold": `
@@ -155,7 +155,7 @@ deadline-us: 400000
 	}
 }
 
-// What delays before a NIC excuse is less than a timer that fails to double.
+// Delays before a NIC do not excuse a timer that fails to double.
 func TestDelaysBeforeTheNICHideNoTimerThatFailsToDouble(t *testing.T) {
 	for _, jitter := range []string{"0", "20", "100"} {
 		text := fmt.Sprintf(`
@@ -174,7 +174,7 @@ workload: [incast: {senders: 12, packets: 3}]
 	}
 }
 
-// drawTCP draws a network of sound TCP hosts which queues, other traffic, pauses and delays at NICs make life hard for.
+// drawTCP draws a network of compliant TCP hosts with queues, other traffic, pauses and NIC delays.
 func drawTCP(rt *rapid.T) string {
 	number := func(name string, low, high int) int { return rapid.IntRange(low, high).Draw(rt, name) }
 	word := func(name string, of ...string) string { return rapid.SampledFrom(of).Draw(rt, name) }
@@ -214,7 +214,7 @@ workload:
 	return text + fmt.Sprintf("seed: %d\ndeadline-us: 400000\n", number("seed", 1, 1000))
 }
 
-// The machines of TCP's analyzer list what the sound hosts of these tests reach of them, and what not.
+// The state machines of TCP's analyzer list the transitions that compliant hosts reach in these tests.
 func TestTheSuiteReachesTheTransitionsOfTCPThatItIsSaidTo(t *testing.T) {
 	reached := make(map[string]int64)
 	seen := make(map[string]bool)
@@ -247,8 +247,7 @@ func TestTheSuiteReachesTheTransitionsOfTCPThatItIsSaidTo(t *testing.T) {
 	}
 }
 
-// A NIC that flow control has silenced for longer than any timer sends late, and its packets look as if their timers
-// had not doubled.
+// If flow control pauses a NIC for longer than any timer, its packets leave late, as if timers had not doubled.
 func TestPausesExplainLateSegments(t *testing.T) {
 	text := `
 topology: {kind: dumbbell, hosts: 8, link: {gbps: 10, delay-ns: 1000}, links: [{host: 4, gbps: 0.001}]}

@@ -18,14 +18,14 @@ import (
 	"candela.dev/candela/orchestrator"
 )
 
-// tcpFindings returns what TCP's analyzer found, by time, without texts, of which times are part; unless exact, once
-// for each rule and connection: of IPv6 frames don't tell packets' numbers, and what falls into a nanosecond may excuse
-// one of many packets.
+// tcpFindings returns the findings of TCP's analyzer, by time, without texts, which contain times. Unless exact, it
+// returns one finding per rule and connection: IPv6 frames lack packet numbers, and coinciding times may excuse one of
+// many packets.
 func tcpFindings(o *orchestrator.Outcome, exact bool) (list []analyzers.Finding) {
 	for _, f := range o.Analysis.Findings {
 		if f.Analyzer == "tcp" {
 			f.Expected, f.Actual, f.Message, f.Headline = "", "", "", ""
-			// What a warning is about may have reached the host in the nanosecond in which it answered.
+			// The packet may have reached the host in the nanosecond of its response.
 			if f.Severity == analyzers.Warning || !exact {
 				f.TimeNS, f.Packets = 0, nil
 				if slices.ContainsFunc(list, func(g analyzers.Finding) bool {
@@ -44,7 +44,7 @@ func tcpFindings(o *orchestrator.Outcome, exact bool) (list []analyzers.Finding)
 	return list
 }
 
-// tell runs a test with captures, forgets what TCP's analyzer found, and wants the captures to tell the same again.
+// tell deletes the findings of TCP's analyzer and checks that the captures yield the same.
 func tell(t rapid.TB, o *orchestrator.Outcome, exact bool) {
 	t.Helper()
 	want := tcpFindings(o, exact)
@@ -56,7 +56,7 @@ func tell(t rapid.TB, o *orchestrator.Outcome, exact bool) {
 	if notes := strings.Join(rejudged.Report.Notes, "\n"); !strings.Contains(notes, "tcp is judged again") {
 		t.Fatal(notes)
 	}
-	// captures count nanoseconds, and a link's two ends
+	// captures have a resolution of 1 ns, and a link has two ends
 	near := gocmp.Comparer(func(a, b int64) bool { return max(a, b)-min(a, b) <= 3 })
 	if diff := gocmp.Diff(want, tcpFindings(rejudged, exact), near, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("the run and its captures differ:\n%s", diff)
@@ -65,7 +65,7 @@ func tell(t rapid.TB, o *orchestrator.Outcome, exact bool) {
 		t.Errorf("run: status %d; again: %d", o.Verdict.Exit, rejudged.Verdict.Exit)
 	}
 	for name, count := range o.Analysis.Coverage["tcp"] {
-		// Captures lack what was on a host's link in the end, and can't tell the order of what falls into a nanosecond.
+		// Captures lack frames in transit at the end, and the order of events within a nanosecond.
 		if got := rejudged.Analysis.Coverage["tcp"][name]; max(got, count)-min(got, count) > 5+count/100 {
 			t.Errorf("%s: the run counts %d, its captures %d", name, count, got)
 		}

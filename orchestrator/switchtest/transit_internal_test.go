@@ -12,8 +12,8 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// A new family need not name its parameters as others do: how long a packet may wait follows from its queues. A packet
-// that waits for 50 ms is neither lost nor duplicated; one that finds no room is lost.
+// The maximum time in queues is derived from the queues of a model, whatever the names of its parameters. A packet that
+// waits for 50 ms is neither lost nor duplicated; one without buffer space is lost.
 func TestHowLongAPacketMayWaitFollowsFromTheQueuesOfAModel(t *testing.T) {
 	for _, c := range []struct {
 		name   string

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A quick reproduction measures every fourth response only: none may be within the bounds that a row asks for.
+// A quick reproduction measures only every fourth response, so a row's bounds may contain none.
 func TestARowWithoutAMeasuredResponseTakesTheNearest(t *testing.T) {
 	c := curve{micros: []float64{0, 2, 4}, queue: []float64{900, 500, 100}}
 	for _, want := range []struct {

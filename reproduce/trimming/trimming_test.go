@@ -50,7 +50,7 @@ func value(t *testing.T, r *comparison.Results, id, what string) float64 {
 
 type rowName struct{ id, what string }
 
-// outOfTolerance are the rows that deviate (docs/internals/reproducing-trimming.md). All are of the sensitivity
+// outOfTolerance lists the rows that deviate (docs/internals/reproducing-trimming.md). All belong to the sensitivity
 // analysis.
 var outOfTolerance = []rowName{
 	{"T8", "shortest response that keeps the queue small"},
@@ -66,7 +66,7 @@ var outOfTolerance = []rowName{
 	{"T11", "64 senders, one pipeline notified, 10 us: trims beyond the ideal switch"},
 }
 
-// surprises names the rows that are out of tolerance and not listed, and those listed that aren't, or don't exist.
+// surprises returns rows out of tolerance that are not listed, and listed rows that are within tolerance or missing.
 func surprises(rows []comparison.Row, listed []rowName) (list []string) {
 	met := make(map[rowName]bool)
 	for i := range rows {
@@ -106,8 +106,8 @@ func TestSurprisesAreRowsThatGotWorseOrBetterOrLost(t *testing.T) {
 	}
 }
 
-// TestExactlyTheDocumentedRowsAreOutOfTolerance measures everything in full: a row that gets worse fails, and so does
-// one that gets better, as then the documents are wrong.
+// TestExactlyTheDocumentedRowsAreOutOfTolerance measures everything in full. A row that improves fails too, as the
+// documents must then change.
 func TestExactlyTheDocumentedRowsAreOutOfTolerance(t *testing.T) {
 	if os.Getenv("CANDELA_TEST_REPRODUCE") == "" {
 		t.Skip("SKIP-slow: minutes of simulation; make test-reproduce runs it")
@@ -136,7 +136,7 @@ func TestExactlyTheDocumentedRowsAreOutOfTolerance(t *testing.T) {
 	}
 }
 
-// TestResultsComeFromMechanisms moves parameters of models and wants to see the results move.
+// TestResultsComeFromMechanisms changes parameters of models and checks that the results change.
 func TestResultsComeFromMechanisms(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIP-short: some seconds of simulation")

@@ -49,7 +49,7 @@ func TestJitterDelaysPacketsWithinItsBoundAndKeepsTheirOrder(t *testing.T) {
 	}
 }
 
-// watched notes when packets are decided.
+// watched records when packets are polled.
 type watched struct {
 	fabric.Stack
 	decided map[uint32]clock.Time

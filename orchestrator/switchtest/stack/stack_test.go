@@ -32,7 +32,7 @@ func TestOpenLoopFlowsKeepTheirRateAndShareTheNICBeyondIt(t *testing.T) {
 	if err := n.Run(clock.Time(0).Add(130 * clock.Microsecond)); err != nil {
 		t.Fatal(err)
 	}
-	// 10 Gb/s are a packet in 1.2 us; the other flow has what is left of 100 Gb/s for 119 us: 0.12 us a packet.
+	// At 10 Gb/s a packet takes 1.2 us. The other flow has the rest of 100 Gb/s for 119 us: 0.12 us a packet.
 	if got[1] < 106 || got[1] > 108 || got[2] < 880 || got[2] > 895 {
 		t.Errorf("packets by flow: %v", got)
 	}

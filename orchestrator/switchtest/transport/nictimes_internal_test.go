@@ -2,7 +2,7 @@ package transport
 
 import "testing"
 
-// FuzzAddresses: whatever bytes a frame has for an address, they are that of a host of the test or of none.
+// FuzzAddresses checks that any bytes give a host of the test or no host.
 func FuzzAddresses(f *testing.F) {
 	f.Add([]byte{2, 0, 0, 0, 0, 15})
 	f.Add([]byte{1})

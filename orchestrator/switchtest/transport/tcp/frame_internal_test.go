@@ -37,7 +37,7 @@ func TestFramesTellWhatTheirHostSentUnlessTheyAreDamaged(t *testing.T) {
 		for i := 14; i < len(frame); i++ {
 			if harmless := !v6 && (i == 15 || i >= 18 && i < 26 && i != 23 && i != 20 && i != 21) || v6 &&
 				(i == 14 || i < 18 || i == 21); harmless {
-				continue // ToS, identification, TTL and checksum of IP
+				continue // not covered by the TCP checksum: ToS, identification, TTL and checksum of IP
 			}
 			frame[i] ^= 0x10
 			if f.parse(frame) && !(i == 14 || i == 18) {
@@ -48,7 +48,7 @@ func TestFramesTellWhatTheirHostSentUnlessTheyAreDamaged(t *testing.T) {
 	}
 }
 
-// FuzzTCPFrames: whatever bytes a capture has, they are a packet or not.
+// FuzzTCPFrames checks that parse accepts or refuses any bytes, without a panic.
 func FuzzTCPFrames(f *testing.F) {
 	f.Add(tcpSample(false, 10))
 	f.Add(tcpSample(true, 0))

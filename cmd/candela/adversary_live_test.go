@@ -17,11 +17,11 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// A mangler returns the frames that leave a box for the n-th one of the traffic that came in, and one that leaves after
-// a time.
+// A mangler returns the frames that a box sends for the n-th arriving frame of the traffic, and a frame that it sends
+// later.
 type mangler func(n int, frame []byte) (now [][]byte, late []byte)
 
-// lateness is how much later than the frame that it repeats a late duplicate comes.
+// lateness is the delay of a late duplicate after its original.
 const lateness = 10 * time.Millisecond
 
 // opcode returns the opcode of a RoCE frame over IPv4 without options.
@@ -31,7 +31,7 @@ func destQP(frame []byte) uint32 { return binary.BigEndian.Uint32(frame[46:]) & 
 
 func pass(frame []byte) [][]byte { return [][]byte{frame} }
 
-// adversaries are cables with other faults than those of one frame, each with the words for it.
+// adversaries returns cables with faults beyond a single frame, each with the expected words of the report.
 func adversaries() map[string]struct {
 	words  string
 	mangle func() mangler
@@ -72,7 +72,7 @@ func adversaries() map[string]struct {
 				case destQP(f) != destQP(held):
 					done = true
 					return [][]byte{f, held}, nil
-				default: // the one before leaves in its turn
+				default: // the held frame leaves in its position
 					before := held
 					held = slices.Clone(f)
 					return pass(before), nil
@@ -137,7 +137,7 @@ func adversaries() map[string]struct {
 	}
 }
 
-// adversaryTest has two connections with data in both directions, and more than 100 frames in each.
+// adversaryTest has two connections with data in both directions, and more than 100 frames in each direction.
 const adversaryTest = `name: adversary
 requester: {nic: {profile: spec, ip-list: [10.0.0.2/24]}}
 responder: {nic: {profile: spec, ip-list: [10.0.0.1/24]}}
@@ -151,9 +151,9 @@ traffic:
   bidirectional: true
 `
 
-// TestALabWhoseCableHasAnOddFaultIsNotJudged puts a box with each of the faults into the cable of a host: the
-// requester's, towards it, or, with CANDELA_TEST_ADVERSARY=all, each cable in each direction. Runs without a fault
-// pass, CANDELA_TEST_CLEAN (3) of them.
+// TestALabWhoseCableHasAnOddFaultIsNotJudged puts a box with each of the faults into the requester's cable, for frames
+// towards it. With CANDELA_TEST_ADVERSARY=all it tests each cable in each direction. CANDELA_TEST_CLEAN (3) runs
+// without a fault must pass.
 func TestALabWhoseCableHasAnOddFaultIsNotJudged(t *testing.T) {
 	needLive(t)
 	if !aloneInNamespaces(t) {

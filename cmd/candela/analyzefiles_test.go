@@ -21,7 +21,7 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// written is what an analysis left in a directory.
+// written holds the files that an analysis wrote.
 type written struct {
 	page     string
 	analysis analyzers.Analysis
@@ -55,7 +55,7 @@ func readWritten(t *testing.T, dir string) (w written) {
 	return w
 }
 
-// tarred packs a run directory as tar(1) does.
+// tarred packs a run directory in the format of tar(1).
 func tarred(t *testing.T, dir string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "dir.tar")
@@ -73,7 +73,7 @@ traffic:
   data-pkt-events: [{qpn: 1, psn: 5, type: drop}]
 `
 
-// TestAnalyzeWritesAReportWhateverTheVerdict also holds that what is written agrees with what is printed.
+// TestAnalyzeWritesAReportWhateverTheVerdict also checks that the files agree with the output.
 func TestAnalyzeWritesAReportWhateverTheVerdict(t *testing.T) {
 	run := runOf(t, nackPlusOne)
 	responses := onlyResponses(t, filepath.Join(run, "trace.pcap"))
@@ -134,7 +134,7 @@ func TestAnalyzeWritesAReportWhateverTheVerdict(t *testing.T) {
 	}
 }
 
-// TestAReportOfTwoCapturesSaysHowTheyWereRead: places, clocks, and what happened in between.
+// TestAReportOfTwoCapturesSaysHowTheyWereRead checks the reported taps, clocks and the events between them.
 func TestAReportOfTwoCapturesSaysHowTheyWereRead(t *testing.T) {
 	const rxe = "../../packet/testdata/rxe/write-drop5"
 	before, after := rxe+".in.pcap", rxe+".out.pcap"
@@ -166,8 +166,8 @@ func TestAReportOfTwoCapturesSaysHowTheyWereRead(t *testing.T) {
 	}
 }
 
-// TestAFailingAnalysisKeepsTheReportThatIsThere: nothing is lost to a capture that cannot be read or a place that
-// cannot be written.
+// TestAFailingAnalysisKeepsTheReportThatIsThere checks that unreadable captures and unwritable directories do not
+// destroy an existing report.
 func TestAFailingAnalysisKeepsTheReportThatIsThere(t *testing.T) {
 	run := runOf(t, nackPlusOne)
 	dir := t.TempDir()
@@ -207,7 +207,7 @@ func TestAFailingAnalysisKeepsTheReportThatIsThere(t *testing.T) {
 	}
 }
 
-// TestBundlesAreRefusedWithAReason says what to do instead.
+// TestBundlesAreRefusedWithAReason also checks that the message gives the remedy.
 func TestBundlesAreRefusedWithAReason(t *testing.T) {
 	run := runOf(t, oneDrop)
 	for _, tt := range []struct {
@@ -225,7 +225,7 @@ func TestBundlesAreRefusedWithAReason(t *testing.T) {
 	}
 }
 
-// TestAStoppedAnalysisLeavesNothingOfABundle behind, and ends as any stopped command does.
+// TestAStoppedAnalysisLeavesNothingOfABundle also checks that it exits as any interrupted command does.
 func TestAStoppedAnalysisLeavesNothingOfABundle(t *testing.T) {
 	file := bundled(t, runOf(t, oneDrop), "--with-trace")
 	t.Setenv("TMPDIR", t.TempDir())
@@ -241,8 +241,8 @@ func TestAStoppedAnalysisLeavesNothingOfABundle(t *testing.T) {
 	}
 }
 
-// TestAnalyzingARecordedRunGivesItsVerdict compares verdict, reasons and findings, of the directory, of a bundle and
-// of an unpacked one.
+// TestAnalyzingARecordedRunGivesItsVerdict compares verdict, reasons and findings of a directory, a bundle and an
+// unpacked bundle.
 func TestAnalyzingARecordedRunGivesItsVerdict(t *testing.T) {
 	for name, text := range map[string]string{
 		"a pass": oneDrop, "a violation": nackPlusOne, "several verbs": severalVerbs,
@@ -284,8 +284,8 @@ func TestAnalyzingARecordedRunGivesItsVerdict(t *testing.T) {
 	}
 }
 
-// TestARunOfTheVirtualTestbedIsRejudgedWithItsCables: no cable can have flipped the bit, so the device sent a wrong
-// iCRC.
+// TestARunOfTheVirtualTestbedIsRejudgedWithItsCables flips a bit. Virtual cables do not corrupt frames, so the device
+// sent a wrong iCRC.
 func TestARunOfTheVirtualTestbedIsRejudgedWithItsCables(t *testing.T) {
 	run := runOf(t, oneDrop)
 	file := filepath.Join(run, "trace.pcap")
@@ -305,7 +305,7 @@ func TestARunOfTheVirtualTestbedIsRejudgedWithItsCables(t *testing.T) {
 	}
 }
 
-// onlyResponses copies the ACKs of a trace.
+// onlyResponses writes a copy of a trace that contains only its ACKs.
 func onlyResponses(t *testing.T, path string) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -324,7 +324,7 @@ func onlyResponses(t *testing.T, path string) string {
 	return file
 }
 
-// writeTar packs dir with its name, as tar -cf file dir does.
+// writeTar packs dir including its name, as tar -cf file dir does.
 func writeTar(file, dir string) (err error) {
 	f, err := os.Create(file)
 	if err != nil {
@@ -353,7 +353,7 @@ func writeTar(file, dir string) (err error) {
 	})
 }
 
-// untar unpacks an archive of ours.
+// untar unpacks an archive that these tests made.
 func untar(file, dir string) error {
 	f, err := os.Open(file)
 	if err != nil {

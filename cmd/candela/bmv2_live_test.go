@@ -21,7 +21,7 @@ import (
 	"candela.dev/candela/testbeds/netns"
 )
 
-// needBMv2 skips unless there is bmv2, and a live testbed is wanted and possible.
+// needBMv2 skips unless bmv2 is installed and a live testbed is requested and possible.
 func needBMv2(t *testing.T) {
 	t.Helper()
 	needLive(t)
@@ -55,7 +55,7 @@ func TestLiveExamplesOnBMv2GiveTheFindingsOfTheVirtualTestbed(t *testing.T) {
 	}
 }
 
-// compareOnBMv2 runs a test on bmv2 and on the virtual testbed. An event that bmv2 lacks is refused before any traffic.
+// compareOnBMv2 runs a test on bmv2 and on the virtual testbed. Events that bmv2 lacks must be refused before traffic.
 func compareOnBMv2(t *testing.T, test *config.Test, s *netns.State) {
 	t.Helper()
 	for _, timeout := range timeouts {
@@ -106,7 +106,7 @@ func TestALiveBMv2ThatDiesInTheMiddleEndsTheRun(t *testing.T) {
 	expectFailure(t, o.Verdict, "switch")
 }
 
-// killBMv2 kills the program that a switch has started.
+// killBMv2 kills the bmv2 process that a switch started.
 func killBMv2(t *testing.T, parent int) {
 	t.Helper()
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", parent))

@@ -16,7 +16,7 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// A box is in a cable: it forwards what comes in at one end out of the other, and does something to one RoCE frame.
+// A box is a device in a cable. It forwards frames in both directions and harms one RoCE frame.
 type box struct {
 	taps    [2]*link.Tap
 	senders [2]*link.Sender
@@ -24,20 +24,20 @@ type box struct {
 	stopped atomic.Bool
 
 	mu    sync.Mutex
-	from  int    // end at which the frames to be harmed come in
-	nth   int    // of these; 1 is the first
+	from  int    // end at which the frame to harm arrives
+	nth   int    // its number among the frames of that end, from 1
 	fault string // lose, duplicate, reorder, or flip
 	bit   int    // to flip
 	seen  int
 	held  []byte
 	hits  atomic.Int64
-	copy  bool // the frames are mirror copies, which have any port
+	copy  bool // the frames are mirror copies, which may have any port
 
-	mangle mangler // what it does instead of harming one frame; nil: nothing
+	mangle mangler // replaces the fault of a single frame; nil: none
 	late   []lateFrame
 }
 
-// newBox puts a box between the interfaces a and b, which end with the test.
+// newBox puts a box between the interfaces a and b; it stops with the test.
 func newBox(t *testing.T, a, b string) *box {
 	t.Helper()
 	x := &box{}
@@ -57,7 +57,7 @@ func newBox(t *testing.T, a, b string) *box {
 	return x
 }
 
-// set says what to do to which frame, counted from now on.
+// set sets the fault and the frame, counted from now on.
 func (x *box) set(from, nth int, fault string, bit int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -65,21 +65,21 @@ func (x *box) set(from, nth int, fault string, bit int) {
 	x.hits.Store(0)
 }
 
-// A lateFrame leaves the box at a time.
+// A lateFrame leaves the box at time at.
 type lateFrame struct {
 	to    int // end
 	at    time.Time
 	frame []byte
 }
 
-// corrupt says what to do to the frames that come in at an end, counted from now on; nil: nothing.
+// corrupt sets the mangler for the frames of an end, counted from now on; nil: none.
 func (x *box) corrupt(from int, m mangler) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.from, x.mangle, x.seen, x.late = from, m, 0, nil
 }
 
-// due returns the late frames whose time has come.
+// due removes and returns the late frames that are due.
 func (x *box) due(now time.Time) (list []lateFrame) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -93,7 +93,7 @@ func (x *box) due(now time.Time) (list []lateFrame) {
 	return list
 }
 
-// run forwards until the test is over.
+// run forwards frames until the test ends.
 func (x *box) run(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
@@ -144,7 +144,7 @@ func (x *box) send(t *testing.T, end int, frame []byte) {
 	}
 }
 
-// pass returns the frames that leave for one that came in.
+// pass returns the frames to send for an arriving one.
 func (x *box) pass(end int, frame []byte) [][]byte {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -183,7 +183,7 @@ func (x *box) pass(end int, frame []byte) [][]byte {
 	return [][]byte{frame}
 }
 
-// concerns reports whether a frame is of the test's traffic.
+// concerns reports whether a frame belongs to the test's traffic.
 func (x *box) concerns(frame []byte) bool {
 	if x.copy {
 		return len(frame) > 42 && frame[12] == 8 && frame[13] == 0

@@ -16,8 +16,8 @@ import (
 	"candela.dev/candela/testbeds/netns"
 )
 
-// cabledLab is a lab in this process's own namespaces whose cables a test lays: agents at n0 (requester), n1
-// (responder), n2 and n3 (dumpers), and the ports p0 to p5 of a switch.
+// cabledLab is a lab in this process's own namespaces. The test connects its cables. Agents are at n0 (requester), n1
+// (responder), n2 and n3 (dumpers); the switch has ports p0 to p5.
 type cabledLab struct {
 	dir string // of sockets
 }
@@ -36,8 +36,8 @@ traffic:
   bidirectional: true
 `
 
-// newCabledLab starts the agents, each with more interfaces that are named like its own with a prefix, and the switch.
-// The interfaces must be there.
+// newCabledLab starts the agents and the switch. Each agent gets additional interfaces, named as its own with a prefix.
+// All interfaces must exist.
 func newCabledLab(t *testing.T, datapath string, ports, mirrors []string, more ...string) *cabledLab {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "cdl") // sockets have short paths
@@ -69,7 +69,7 @@ func (l *cabledLab) serve(t *testing.T, name string, args ...string) {
 	startServer(t, name, "unix:"+l.socket(name), args...)
 }
 
-// describe writes the description of the lab; ports are those of requester, responder and dumpers.
+// describe writes the description of the lab; ports are those of requester, responder and dumpers, in this order.
 func (l *cabledLab) describe(t *testing.T, ports ...int) string {
 	t.Helper()
 	text := fmt.Sprintf(`name: rack
@@ -92,13 +92,13 @@ live:
 	return name
 }
 
-// invalid wants a run to end so, and to say why in these words.
+// invalid checks that a run is invalid and that its reasons contain these words.
 func (l *cabledLab) invalid(t *testing.T, description string, want ...string) {
 	t.Helper()
 	l.invalidAfter(t, func() {}, description, want...)
 }
 
-// invalidAfter makes preparations before each try.
+// invalidAfter is invalid with preparations before each try.
 func (l *cabledLab) invalidAfter(t *testing.T, prepare func(), description string, want ...string) {
 	t.Helper()
 	exit, said := runTest(t, cabledTest, description, t.TempDir(), prepare)
@@ -112,7 +112,7 @@ func (l *cabledLab) invalidAfter(t *testing.T, prepare func(), description strin
 	}
 }
 
-// passes wants a run to pass.
+// passes checks that a run passes.
 func (l *cabledLab) passes(t *testing.T, description string) {
 	t.Helper()
 	if exit, said := runTest(t, cabledTest, description, t.TempDir()); exit != orchestrator.ExitPass {
@@ -125,7 +125,7 @@ func TestALabThatIsNotCabledAsItsDescriptionSaysIsNotJudged(t *testing.T) {
 	if !aloneInNamespaces(t) {
 		return
 	}
-	// Ports 0 to 3 are for hosts, 4 and 5 for dumpers. Nothing is at ports 2 and 3.
+	// Ports 0 to 3 are for hosts, 4 and 5 for dumpers. Ports 2 and 3 are not connected.
 	var near []string
 	pair := func(a, b string) {
 		linktest.Veth(t, a, b)
@@ -160,13 +160,13 @@ func TestALabThatIsNotCabledAsItsDescriptionSaysIsNotJudged(t *testing.T) {
 				"is cabled to no port of the switch")
 		}
 	}
-	// The agents of the two hosts change places in the description.
+	// The description swaps the agents of the two hosts.
 	l.invalid(t, changed(t, right, "n0", "n1", "n1", "n0"), "the requester is cabled to port 1, the description says 0")
 	l.passes(t, right)
 }
 
-// TestALabWithXDPThatIsNotCabledAsItsDescriptionSaysIsNotJudged has its cables in namespaces, and a description with
-// other ports.
+// TestALabWithXDPThatIsNotCabledAsItsDescriptionSaysIsNotJudged gives a testbed of namespaces a description with other
+// ports.
 func TestALabWithXDPThatIsNotCabledAsItsDescriptionSaysIsNotJudged(t *testing.T) {
 	needLive(t)
 	s := &bringUp(t, "xdp", 1).State
@@ -181,7 +181,7 @@ func TestALabWithXDPThatIsNotCabledAsItsDescriptionSaysIsNotJudged(t *testing.T)
 	l.passes(t, right)
 }
 
-// changed returns a copy of a file with words replaced.
+// changed returns a copy of a file with replaced words.
 func changed(t *testing.T, file string, swaps ...string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -195,14 +195,14 @@ func changed(t *testing.T, file string, swaps ...string) string {
 	return name
 }
 
-// harm is what a box does to a frame, and the words for it.
+// harm is a fault of a box, with the expected words of the report.
 type harm struct {
 	fault string
 	bit   int
 	words string
 }
 
-// harms are of every kind. Offsets are from the Ethernet header on.
+// harms returns one harm of every kind. Offsets count from the Ethernet header.
 func harms() map[string]harm {
 	flip := func(at, bit int) harm { return harm{"flip", 8*at + bit, "damaged"} }
 	const ip, bth = 14, 42
@@ -219,8 +219,8 @@ func harms() map[string]harm {
 	}
 }
 
-// TestALabWhoseHostCableIsFaultyIsNotJudged puts a box into the cable of each host, and harms the fifth frame of each
-// direction in every way.
+// TestALabWhoseHostCableIsFaultyIsNotJudged puts a box into the cable of each host, and applies every harm to the fifth
+// frame of each direction.
 func TestALabWhoseHostCableIsFaultyIsNotJudged(t *testing.T) {
 	needLive(t)
 	if !aloneInNamespaces(t) {

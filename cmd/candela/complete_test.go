@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// completed returns what a shell is offered for a command line whose last word is being typed.
+// completed returns the shell completions for a command line that ends in an incomplete word.
 func completed(t *testing.T, args ...string) (words []string, directive string) {
 	t.Helper()
 	_, stdout, _ := candela(t, append([]string{"__complete"}, args...)...)
@@ -21,8 +21,8 @@ func TestValuesCompleteInShells(t *testing.T) {
 	t.Chdir("../..")
 	for _, tt := range []struct {
 		args []string
-		want []string // among what is offered
-		not  string   // prefix of what is not offered
+		want []string // offered, among others
+		not  string   // prefix that no offered word has
 	}{
 		{[]string{"conform", "--profile", ""}, []string{"spec", "cx5", "e810"}, "droptail"},
 		{[]string{"conform", "--profile", "cx6"}, []string{"cx6-dx"}, "cx5"},
@@ -62,7 +62,7 @@ func TestValuesCompleteInShells(t *testing.T) {
 	}
 }
 
-// TestBashInsertsValues runs the script for bash as a shell does that has not loaded the package bash-completion.
+// TestBashInsertsValues runs the bash script in a shell without the package bash-completion.
 func TestBashInsertsValues(t *testing.T) {
 	bash, err := exec.LookPath("bash")
 	if err != nil {
@@ -73,7 +73,7 @@ func TestBashInsertsValues(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	if err := os.Symlink(self, filepath.Join(dir, "candela")); err != nil { // TestMain makes it the command
+	if err := os.Symlink(self, filepath.Join(dir, "candela")); err != nil { // TestMain runs main under this name
 		t.Fatal(err)
 	}
 	const script = `compopt() { :; }

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// pages returns what people read, by path from the root of the repository.
+// pages returns the pages for users, by path from the root of the repository.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	list := make(map[string]string)
@@ -71,7 +71,7 @@ func TestEveryCommandLineOfThePagesIsOneThatCandelaTakes(t *testing.T) {
 	}
 }
 
-// checkCommand looks a command and its flags up; what the command makes of its arguments is not asked.
+// checkCommand checks that a command and its flags exist; it does not check the arguments.
 func checkCommand(t *testing.T, page string, words []string) {
 	t.Helper()
 	words = slices.DeleteFunc(slices.Clone(words), func(w string) bool { return w == "\\" })
@@ -105,7 +105,7 @@ func TestEveryMakeTargetOfThePagesExists(t *testing.T) {
 	for page, text := range pages(t) {
 		for _, m := range named.FindAllStringSubmatch(text, -1) {
 			if m[1] == "modules" {
-				continue // of a kernel's tree
+				continue // in a kernel's source tree
 			}
 			if !regexp.MustCompile(`(?m)^` + m[1] + `:`).Match(makefile) {
 				t.Errorf("%s: there is no target %s", page, m[1])

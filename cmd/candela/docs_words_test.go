@@ -13,14 +13,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Limits in words, counted as wc -w does, tables and code included: of the pages written by hand, to which a later
-// issue may add 1,200, and of the decision records.
+// Limits in words, as wc -w counts them, including tables and code: of handwritten pages, to which a later issue may
+// add 1,200, and of decision records.
 const (
 	maxWords   = 16000
 	maxRecords = 7000
 )
 
-// generated are pages that programs write; a test of each compares it with its source.
+// generated are pages that programs write. A test compares each with its source.
 var generated = map[string]bool{
 	"docs/reference/config.md": true, "docs/reference/rules.md": true, "docs/reference/bugs.md": true,
 	"docs/reference/bug-views.md": true, "docs/reference/switch-reference.md": true,
@@ -51,7 +51,7 @@ func TestTheHandWrittenPagesStayShort(t *testing.T) {
 	}
 }
 
-// banned are words that docs and --help do not use, with what to write instead.
+// banned are words that docs and --help must not contain, with replacements.
 var banned = []struct {
 	form    *regexp.Regexp
 	instead string
@@ -104,7 +104,7 @@ func TestDocsAndHelpUseTheFieldsWords(t *testing.T) {
 	}
 }
 
-// anchors returns what links may name on a page, as GitHub makes it of headings.
+// anchors returns the link targets of a page, as GitHub derives them from headings.
 func anchors(page string) map[string]bool {
 	found, fenced := make(map[string]bool), false
 	for line := range strings.Lines(page) {
@@ -148,8 +148,8 @@ func TestEveryAnchorOfThePagesExists(t *testing.T) {
 	}
 }
 
-// TestEveryPageThatTheSourcesNameExists: errors, findings, --help, comments, scripts and the Makefile name pages by
-// path. A clause names a section after a comma: "docs/guide/captures.md, Payloads".
+// TestEveryPageThatTheSourcesNameExists checks paths of pages in errors, findings, --help, comments, scripts and the
+// Makefile. A clause names a section after a comma: "docs/guide/captures.md, Payloads".
 func TestEveryPageThatTheSourcesNameExists(t *testing.T) {
 	named := regexp.MustCompile(`\bdocs/[a-z0-9][a-z0-9/.-]*[a-z0-9]`)
 	section := regexp.MustCompile(`"(docs/[a-z0-9/.-]+\.md), ([A-Z][A-Za-z ]+)"`)
@@ -193,7 +193,8 @@ func TestEveryPageThatTheSourcesNameExists(t *testing.T) {
 	}
 }
 
-// exists reports whether a path from the root of the repository is there, or the page of its number: docs/…/adr/0005.
+// exists reports whether a path, relative to the root of the repository, exists. A decision record may be named by its
+// number: docs/…/adr/0005.
 func exists(name string) bool {
 	if _, err := os.Stat(filepath.Join("../..", name)); err == nil {
 		return true

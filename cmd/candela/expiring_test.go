@@ -36,7 +36,7 @@ func TestAnOrchestratorIsWarnedOnceOfItsCertificatesEnd(t *testing.T) {
 		!strings.Contains(text, "pki renew") {
 		t.Errorf("it is told %q", text)
 	}
-	// The command renews it, and nothing is said any more.
+	// After renewal the warning disappears.
 	var out bytes.Buffer
 	if exit := run(t.Context(), []string{"agent", "pki", "renew", dir}, &out, &out); exit != 0 ||
 		!strings.Contains(out.String(), "renewed nightly") {

@@ -13,7 +13,7 @@ import (
 	"candela.dev/candela/orchestrator"
 )
 
-// evidence is a command of docs/reference/findings.md with what the page says of its result.
+// evidence is a command of docs/reference/findings.md and its result according to the page.
 type evidence struct {
 	section string
 	args    []string
@@ -28,7 +28,7 @@ var (
 	clauseRules    = regexp.MustCompile(`\(rules? ([^)]*)\)`)
 )
 
-// readFindings returns the commands of the page, and the rules that the clause line of each numbered finding names.
+// readFindings returns the commands of the page, and the rules in the clause line of each numbered finding.
 func readFindings(t *testing.T) (commands []evidence, claims map[string][]string) {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/reference/findings.md")
@@ -56,7 +56,7 @@ func readFindings(t *testing.T) (commands []evidence, claims map[string][]string
 	return commands, claims
 }
 
-// TestTheBundlesShowTheFindingsThatThePageClaims runs every command of the page from the top of the tree.
+// TestTheBundlesShowTheFindingsThatThePageClaims runs every command of the page in the root of the repository.
 func TestTheBundlesShowTheFindingsThatThePageClaims(t *testing.T) {
 	commands, claims := readFindings(t)
 	bundles, err := filepath.Glob("../../docs/reference/findings/*.tar*")
@@ -104,7 +104,7 @@ func TestTheBundlesShowTheFindingsThatThePageClaims(t *testing.T) {
 	}
 }
 
-// rulesOf lists the rules that speak against a device, each once.
+// rulesOf returns the rules with findings against a device, each once.
 func rulesOf(a *analyzers.Analysis, strict bool) []string {
 	var rules []string
 	for _, f := range a.Findings {

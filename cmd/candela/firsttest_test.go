@@ -10,8 +10,8 @@ import (
 	"candela.dev/candela/orchestrator"
 )
 
-// firstTest is what a newcomer writes: READ 64 KB on 4 connections, lose responses 3 and 7 and the retransmission of 3,
-// mark every tenth.
+// firstTest is a typical first test: READ 64 KB on 4 connections, drop responses 3 and 7 and the retransmission of 3,
+// mark every tenth packet.
 const firstTest = `name: first
 traffic:
   num-connections: 4
@@ -44,7 +44,7 @@ func TestTheFirstTestIsRefusedBeforeTrafficAndPassesAsCorrected(t *testing.T) {
 	corrected := fileOf(t, strings.Replace(firstTest, "traffic:\n", "traffic:\n  iter-scope: packet\n", 1))
 	status, stdout, stderr := candela(t, "run", corrected, "--out", t.TempDir())
 	if status != orchestrator.ExitPass || stderr != "" || strings.Contains(stdout, "NEVER FIRED") ||
-		!strings.Contains(stdout, "and 16 more events") { // 36 in all, of which 20 are shown
+		!strings.Contains(stdout, "and 16 more events") { // 20 of 36 are shown
 		t.Errorf("the corrected test: exit status %d\n%s%s", status, stdout, stderr)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"candela.dev/candela/orchestrator"
 )
 
-// filesOf returns the files below dir with their contents.
+// filesOf returns the contents of the files below dir, by name.
 func filesOf(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := make(map[string]string)
@@ -59,7 +59,7 @@ func TestFuzzIsDeterministicAndGoesOnFromItsCorpus(t *testing.T) {
 func TestFuzzReportsABrokenNICReadyToSend(t *testing.T) {
 	dir := t.TempDir()
 	broken := strings.Replace(oneDrop, "traffic:", "responder: {nic: {bugs: [nack-psn-plus-one]}}\ntraffic:", 1)
-	broken = broken[:strings.Index(broken, "  data-pkt-events")] // no event: it has to be found
+	broken = broken[:strings.Index(broken, "  data-pkt-events")] // without the event: fuzz has to find it
 	status, stdout, stderr := candela(t, "fuzz", writeTest(t, broken), "--runs", "40", "--corpus", dir)
 	if status != orchestrator.ExitFail || !strings.Contains(stdout, "violated gbn.nak-psn") {
 		t.Fatalf("exit status %d\n%s%s", status, stdout, stderr)
@@ -89,7 +89,7 @@ func TestFuzzNamesATestOfASwitchAsSuch(t *testing.T) {
 
 func TestFuzzAndDetectRefuseAnAmbiguousIter(t *testing.T) {
 	file := fileOf(t, firstTest)
-	if err := os.Mkdir(filepath.Join(filepath.Dir(file), "detect"), 0o777); err != nil { // where detect expects bugs' tests
+	if err := os.Mkdir(filepath.Join(filepath.Dir(file), "detect"), 0o777); err != nil { // for detect
 		t.Fatal(err)
 	}
 	for _, command := range [][]string{

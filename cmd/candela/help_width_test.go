@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Help is read in a terminal of 80 columns. Command lines of examples are copied, so they are not broken.
+// Help must fit into 80 columns. Command lines of examples are exempt, as users copy them.
 func TestHelpFitsATerminalOf80Columns(t *testing.T) {
 	var visit func(*cobra.Command)
 	visit = func(c *cobra.Command) {

@@ -27,17 +27,17 @@ import (
 	"candela.dev/candela/testbeds/virtual"
 )
 
-// A front is a P4Runtime server on a TCP port in front of another server, with faults.
+// A front is a P4Runtime proxy on a TCP port that injects faults.
 type front struct {
 	t       *testing.T
 	address string
 	server  *grpc.Server
 	serving sync.WaitGroup
 	pumps   sync.WaitGroup
-	write   func(*p4pb.WriteRequest) error // told before each write; an error is the answer
+	write   func(*p4pb.WriteRequest) error // called before each write; an error is the response
 }
 
-// serve starts the front, or starts it again: on the port that it had.
+// serve starts or restarts the front. A restart keeps the port.
 func (f *front) serve(to grpc.ClientConnInterface) {
 	f.t.Helper()
 	if f.address == "" {
@@ -55,7 +55,7 @@ func (f *front) serve(to grpc.ClientConnInterface) {
 	f.serving.Go(func() { _ = server.Serve(lis) })
 }
 
-// stop breaks every connection.
+// stop closes every connection.
 func (f *front) stop() {
 	f.server.Stop()
 	f.serving.Wait()
@@ -70,7 +70,7 @@ func (f *front) intercept(srv any, stream grpc.ServerStream, info *grpc.StreamSe
 	return handler(srv, &writing{stream, f.write})
 }
 
-// writing looks at what is written.
+// writing passes write requests to write before the server handles them.
 type writing struct {
 	grpc.ServerStream
 	write func(*p4pb.WriteRequest) error
@@ -93,7 +93,7 @@ type distant struct {
 	front  *front
 	conn   *grpc.ClientConn
 	inside grpc.ClientConnInterface
-	during func(*distant) // while packets pass
+	during func(*distant) // called during the traffic
 }
 
 func (d *distant) Injector(ctx context.Context) (testbeds.Access, error) {
@@ -137,7 +137,7 @@ traffic:
   data-pkt-events: [{qpn: 1, psn: 5, iter: 1, type: drop}, {qpn: 1, psn: 15, iter: any, type: ecn}]
 `
 
-// runDistant runs a test with two events on the virtual testbed, its injector behind a front.
+// runDistant runs a test with two events on the virtual testbed, with a front before its injector.
 func runDistant(t *testing.T, write func(*p4pb.WriteRequest) error, during func(*distant)) orchestrator.Verdict {
 	t.Helper()
 	test, err := config.Parse("distant.yml", []byte(twoDrops), configOptions(""))
@@ -160,7 +160,7 @@ func runDistant(t *testing.T, write func(*p4pb.WriteRequest) error, during func(
 
 func noTime() time.Time { return time.Unix(0, 0) }
 
-// expectFailure checks that a run was an infrastructure failure for a reason.
+// expectFailure checks that a run ended in an infrastructure failure with the reason.
 func expectFailure(t *testing.T, v orchestrator.Verdict, reason string) {
 	t.Helper()
 	if v.Exit != orchestrator.ExitInfrastructure || !strings.Contains(strings.Join(v.Reasons, "\n"), reason) {
@@ -230,12 +230,12 @@ func TestASwitchThatRestartsInTheMiddleEndsTheRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	// It comes back on its port with nothing in its tables.
+	// The front restarts on its port and forwards to an injector with empty tables.
 	expectFailure(t, runDistant(t, nil, func(d *distant) { d.front.stop(); d.front.serve(conn) }), "run traffic")
 }
 
 func TestABrokenConnectionInTheMiddleEndsTheRun(t *testing.T) {
-	// The switch itself went on; but nobody was primary, and somebody else may have been.
+	// The switch kept running. But for a while no controller was primary, and another one may have become primary.
 	expectFailure(t, runDistant(t, nil, func(d *distant) { d.front.stop(); d.front.serve(d.inside) }), "run traffic")
 }
 
@@ -243,7 +243,7 @@ func TestASwitchThatGoesAwayEndsTheRun(t *testing.T) {
 	expectFailure(t, runDistant(t, nil, func(d *distant) { d.front.stop() }), "run traffic")
 }
 
-// usurp makes a second controller primary.
+// usurp connects a second controller and makes it primary.
 func usurp(t *testing.T, d *distant) (*injector.Client, func()) {
 	t.Helper()
 	conn, err := transport.DialForeign(d.front.address, nil)

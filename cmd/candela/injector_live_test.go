@@ -22,7 +22,7 @@ import (
 	"candela.dev/candela/testbeds/netns"
 )
 
-// onTCP serves a unix socket on a TCP port of loopback, until the test ends.
+// onTCP forwards a TCP port of loopback to a unix socket until the test ends.
 func onTCP(t *testing.T, socket string) (address string) {
 	t.Helper()
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
@@ -54,7 +54,7 @@ func onTCP(t *testing.T, socket string) (address string) {
 	return lis.Addr().String()
 }
 
-// foreignBed describes the machines of a testbed of namespaces as a lab whose injector somebody else runs.
+// foreignBed describes the machines of a testbed of namespaces as a lab with a third-party injector.
 func foreignBed(t *testing.T, s *netns.State, address string, info *p4.Info) *config.Testbed {
 	t.Helper()
 	dir := t.TempDir()
@@ -104,7 +104,7 @@ func TestALabsInjectorMayBeAnyP4RuntimeServerOnTCP(t *testing.T) {
 				info = p4.Software()
 			}
 			bed := foreignBed(t, &b.State, onTCP(t, b.State.Switch.Socket), info)
-			for round := range 2 { // the second finds its pipeline there
+			for round := range 2 { // the second round finds its pipeline installed
 				v := runForeign(t, bed)
 				if v.Exit != orchestrator.ExitPass {
 					t.Errorf("round %d: exit status %v: %q", round+1, v.Exit, v.Reasons)
@@ -114,7 +114,7 @@ func TestALabsInjectorMayBeAnyP4RuntimeServerOnTCP(t *testing.T) {
 	}
 }
 
-// runForeign runs two drops on a testbed as a command does.
+// runForeign runs a test with two drops on a testbed, as candela run does.
 func runForeign(t *testing.T, bed *config.Testbed) orchestrator.Verdict {
 	t.Helper()
 	test, err := config.Parse("live.yml", []byte(twoDrops), configOptions(""))

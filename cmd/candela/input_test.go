@@ -27,7 +27,7 @@ func TestWrongInputsSayWhatIsMissing(t *testing.T) {
 	for _, tt := range []struct {
 		name string
 		args []string
-		want string // at the beginning
+		want string // prefix
 		not  string
 	}{
 		{"connections in YAML", []string{"analyze", capture, "--connections", "c.yml"}, "c.yml:1:1: not JSON: ", "candela: "},

@@ -24,17 +24,17 @@ import (
 	"candela.dev/candela/testbeds/netns"
 )
 
-// A strike is a signal that somebody sends to one process of a run, as a script with ps and kill would.
+// A strike is a signal to one process of a run, as from a script with ps and kill.
 type strike struct {
 	target string // a component, or orchestrator
 	signal unix.Signal
 	resume time.Duration // after SIGSTOP; 0: never
 	bed    string        // datapath of the testbed
-	step   string        // the signal is sent after this step has begun; empty: after the process is there
-	delay  time.Duration // after that
+	step   string        // the signal is sent after this step has begun; empty: after the process exists
+	delay  time.Duration // further delay
 }
 
-// theOrchestrator is the target that is the run's own process.
+// theOrchestrator is the target for the run's own process.
 const theOrchestrator = "orchestrator"
 
 // building is the part of a run before its first step.
@@ -52,7 +52,7 @@ func (s strike) String() string {
 // victims are all processes of a run on the testbed netns.
 var victims = []string{"requester", "responder", "switch", "dumper-1", "dumper-2", theOrchestrator}
 
-// drawStrike draws one strike. Every sixth is for each victim.
+// drawStrike draws one strike. Victims take turns.
 func drawStrike(seed uint64, i int) strike {
 	r := rand.New(rand.NewPCG(seed, uint64(i)))
 	s := strike{target: victims[i%len(victims)], step: building, bed: "xdp"}
@@ -85,15 +85,15 @@ func drawStrike(seed uint64, i int) strike {
 	return s
 }
 
-// struck is what became of a run that was struck.
+// struck is the result of a run with a strike.
 type struck struct {
 	strike
-	hit     bool   // the process was there
-	at      string // step under way when it was; empty: all were over
+	hit     bool   // the process existed
+	at      string // current step at the strike; empty: all steps were complete
 	exit    int    // -1: ended by the signal
 	stderr  string
 	reasons string
-	took    time.Duration // from the signal to the end
+	took    time.Duration // from the signal to the end of the run
 }
 
 const killTest = `name: kill
@@ -108,7 +108,7 @@ traffic:
   min-retransmit-timeout: 17
 `
 
-// endure runs a test and strikes it.
+// endure runs a test and applies a strike.
 func endure(t *testing.T, s strike) (result struck) {
 	t.Helper()
 	self, err := os.Executable()
@@ -147,7 +147,7 @@ func endure(t *testing.T, s strike) (result struck) {
 	}
 	if result.hit && s.resume > 0 {
 		time.Sleep(s.resume)
-		_ = unix.Kill(pid, unix.SIGCONT) // gone, perhaps
+		_ = unix.Kill(pid, unix.SIGCONT) // fails if the process has ended
 	}
 	<-ended
 	result.took = time.Since(sent)
@@ -164,7 +164,7 @@ func endure(t *testing.T, s strike) (result struck) {
 	return result
 }
 
-// stepsDone counts the steps that a run's log tells of.
+// stepsDone returns the number of completed steps in a run's log.
 func stepsDone(out string) int {
 	text, err := os.ReadFile(filepath.Join(out, "kill.partial", "log.jsonl"))
 	if err != nil {
@@ -176,7 +176,7 @@ func stepsDone(out string) int {
 	return bytes.Count(text, []byte("\n"))
 }
 
-// underWay is the step that is; empty after the last.
+// underWay returns the current step; "" after the last.
 func underWay(out string) string {
 	n := stepsDone(out)
 	if n >= len(steps) {
@@ -188,7 +188,7 @@ func underWay(out string) string {
 	return steps[n]
 }
 
-// begins waits until a step has begun, or the run has ended.
+// begins waits until a step has begun or the run has ended.
 func begins(out, step string, ended <-chan struct{}) time.Time {
 	for step != building && stepsDone(out) < slices.Index(steps, step) {
 		select {
@@ -200,8 +200,8 @@ func begins(out, step string, ended <-chan struct{}) time.Time {
 	return time.Now()
 }
 
-// findVictim returns the process id of a component, as its command line and its parent show it; 0: there is none any
-// more. One that is not yet there is waited for.
+// findVictim returns the process id of a component, found by its command line and parent; 0 if it has ended. It waits
+// for a process that has not started.
 func findVictim(run int, name string, ended <-chan struct{}) int {
 	if name == theOrchestrator {
 		return run
@@ -235,8 +235,8 @@ func childrenOf(pid int) (list []int) {
 	return list
 }
 
-// checkNothingLeft looks for processes, which hold namespaces and links, and for the directory of a testbed. A killed
-// orchestrator leaves a directory, which the next one removes.
+// checkNothingLeft checks that processes, which hold namespaces and links, and the directory of a testbed are gone. A
+// killed orchestrator leaves a directory, which the next one removes.
 func checkNothingLeft(t *testing.T, run int, killed bool) {
 	t.Helper()
 	dir := filepath.Join(netns.StateDir, fmt.Sprintf("netns-%d", run))
@@ -274,7 +274,7 @@ func culprits(text string) (list []string) {
 	return list
 }
 
-// wrong says what is wrong with how a run ended, empty if nothing is.
+// wrong returns what is wrong with how a run ended, "" if nothing is.
 func (s *struck) wrong() string {
 	culprit := slices.Equal(culprits(s.stderr), []string{s.target})
 	if s.target == theOrchestrator && s.signal == unix.SIGTERM {
@@ -302,8 +302,8 @@ func (s *struck) wrong() string {
 	return fmt.Sprintf("exit %d, named are %q", s.exit, culprits(s.stderr))
 }
 
-// knownStrikes are those that were judged wrongly once: a component that is killed while the testbed is built, and
-// standstills.
+// knownStrikes are strikes that were once judged wrongly: components killed during the construction of the testbed, and
+// stopped processes.
 func knownStrikes() (list []strike) {
 	for _, after := range []time.Duration{30, 80, 140, 200} {
 		list = append(list, strike{target: "responder", signal: unix.SIGKILL, bed: "xdp", step: building,
@@ -352,7 +352,7 @@ func TestAKilledComponentIsNamed(t *testing.T) {
 	for i := 0; hits < count && i < 3*count; i++ {
 		if judgeStrike(t, fmt.Sprint(i), drawStrike(seed, i), exits) {
 			hits++
-		} // else the process was gone before
+		} // otherwise the process had ended
 	}
 	for _, line := range slices.Sorted(maps.Keys(exits)) {
 		t.Logf("FIGURE strikes: %s: %d", line, exits[line])

@@ -27,8 +27,7 @@ import (
 	"candela.dev/candela/testbeds/netns"
 )
 
-// A cable carries control connections to a component, until it is cut: then every connection is reset, and no new one
-// is taken.
+// A cable carries control connections to a component. Cutting it resets every connection and refuses new ones.
 type cable struct {
 	listener net.Listener
 	socket   string // unix, of the component
@@ -51,7 +50,7 @@ func newCable(t *testing.T, socket string) *cable {
 	return c
 }
 
-// shortDir returns a directory for sockets: the names of tests are long, and paths of sockets must not be.
+// shortDir returns a directory for sockets, whose paths must be short; t.TempDir contains the long name of the test.
 func shortDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "cd")
@@ -96,7 +95,7 @@ func (c *cable) cut() {
 	c.conns = nil
 }
 
-// TestALabWhoseControlConnectionIsCutEndsTheRun cuts each component off at each step; the component itself lives on.
+// TestALabWhoseControlConnectionIsCutEndsTheRun disconnects each component at each step; the component keeps running.
 func TestALabWhoseControlConnectionIsCutEndsTheRun(t *testing.T) {
 	needLive(t)
 	b := bringUp(t, "xdp", 1)
@@ -125,7 +124,7 @@ func TestALabWhoseControlConnectionIsCutEndsTheRun(t *testing.T) {
 			})
 		}
 	}
-	// Everybody is free for the next run, for an agent gives a run without connections up to a new one.
+	// All components are free for the next run: an agent gives up a run without connections when a new one starts.
 	if o := calm(t, livePlan(t, fmt.Sprintf(smallTest, 2), oneDumper(t)), s); o.Verdict.Exit != orchestrator.ExitPass {
 		t.Errorf("afterwards: %+v", o.Verdict)
 	}
@@ -151,11 +150,11 @@ live: {requester: %s, responder: %s, dumpers: [%s], switch: {address: "%s"}%s}
 	return name
 }
 
-// inOwnMachine says that this process is the test in namespaces of its own.
+// inOwnMachine is set in the test process that runs in its own namespaces.
 const inOwnMachine = "CANDELA_TEST_OWN_MACHINE"
 
-// aloneInNamespaces runs the test again as the first process of new namespaces, and reports whether this is that
-// process. Its children end with it.
+// aloneInNamespaces restarts the test as the first process of new namespaces, and reports whether this is that process.
+// Its children end with it.
 func aloneInNamespaces(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(inOwnMachine) != "" {
@@ -186,7 +185,7 @@ func aloneInNamespaces(t *testing.T) bool {
 	return false
 }
 
-// tlsLab is a lab on one machine: agents and switch are processes of their own, reached over TCP with certificates.
+// tlsLab is a lab on one machine. Agents and switch are separate processes, reached over TCP with certificates.
 type tlsLab struct {
 	dir string // of the authority
 }
@@ -196,7 +195,7 @@ const (
 	tlsLabCRL                     = ", crl: %[1]s/revoked.crl"
 )
 
-// checkFit wants a testbed to be fit; a busy machine gets several chances.
+// checkFit checks that a testbed is fit; it tries several times, as the machine may be busy.
 func checkFit(t *testing.T, description string) {
 	t.Helper()
 	var said bytes.Buffer
@@ -230,8 +229,8 @@ func (l *tlsLab) start(t *testing.T, name, address string, args ...string) {
 		"--crl", file("revoked.crl"))...)
 }
 
-// startServer starts a server that ends with the test, and waits until it takes connections. The address of one without
-// certificates is a socket.
+// startServer starts a server that stops with the test, and waits until it accepts connections. The address of a server
+// without certificates is a socket.
 func startServer(t *testing.T, name, address string, args ...string) {
 	t.Helper()
 	self, err := os.Executable()
@@ -267,7 +266,7 @@ func startServer(t *testing.T, name, address string, args ...string) {
 	}
 }
 
-// description is the lab as an orchestrator of that name sees it; swaps replace parts of it.
+// description is the description of the lab for the orchestrator of that name; swaps are pairs of old and new text.
 func (l *tlsLab) description(t *testing.T, orchestrator, crl string, swaps ...string) string {
 	t.Helper()
 	text := fmt.Sprintf(`name: rack
@@ -289,7 +288,7 @@ live:
 	return name
 }
 
-// newTLSLab makes authority, certificates, links and servers.
+// newTLSLab creates authority, certificates, links and servers.
 func newTLSLab(t *testing.T) *tlsLab {
 	t.Helper()
 	l := &tlsLab{dir: filepath.Join(t.TempDir(), "lab")}
@@ -328,20 +327,20 @@ func newTLSLab(t *testing.T) *tlsLab {
 	return l
 }
 
-// runs runs the small test on a lab, again if the machine was too busy for it, and returns the exit status with all
-// that it said.
+// runs runs the small test on a lab and returns the exit status and the output. It repeats runs for which the machine
+// was too busy.
 func (l *tlsLab) runs(t *testing.T, description string) (exit orchestrator.Exit, said string) {
 	t.Helper()
 	return runSmall(t, description, t.TempDir())
 }
 
-// runSmall is that without certificates; run directories come into out.
+// runSmall is runs without certificates; run directories are created in out.
 func runSmall(t *testing.T, description, out string) (exit orchestrator.Exit, said string) {
 	t.Helper()
 	return runTest(t, strings.ReplaceAll(fmt.Sprintf(smallTest, 2), "timeout: 14", "timeout: 17"), description, out)
 }
 
-// runTest is runSmall with another test, before each try of which it makes preparations.
+// runTest is runSmall with another test. It calls prepare before each try.
 func runTest(t *testing.T, text, description, out string, prepare ...func()) (exit orchestrator.Exit, said string) {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "small.yml")
@@ -354,7 +353,7 @@ func runTest(t *testing.T, text, description, out string, prepare ...func()) (ex
 		}
 		var b bytes.Buffer
 		exit = run(t.Context(), []string{"run", "--testbed", description, "--out", out, name}, &b, &b)
-		// gRPC quotes a quoted error.
+		// gRPC escapes quotes.
 		said = strings.ReplaceAll(strings.Join(strings.Fields(b.String()), " "), "\\", "")
 		if !strings.Contains(said, waiting) {
 			return exit, said
@@ -388,17 +387,17 @@ func TestALabOverTCPServesOnlyCertificatesThatAreValidAndOfTheRightRole(t *testi
 	served(l.description(t, "nightly", tlsLabCRL))
 	checkFit(t, l.description(t, "nightly", tlsLabCRL))
 
-	// Who calls.
+	// Clients.
 	refused(l.description(t, "guest", tlsLabCRL), `certificate "guest" has none of the roles`)
 	refused(l.description(t, "host-1", tlsLabCRL), `certificate "host-1" has none of the roles`)
 	refused(l.description(t, "retired", tlsLabCRL), "certificate")
-	// Who serves.
+	// Servers.
 	refused(l.description(t, "nightly", tlsLabCRL, switchAddress, "127.0.0.1:9561"),
 		`certificate "host-1" of the server has not the role "switch"`)
 	refused(l.description(t, "nightly", tlsLabCRL, "127.0.0.1:9561", switchAddress),
 		`certificate "switch-1" of the server has not the role "agent"`)
 	refused(l.description(t, "nightly", tlsLabCRL, "127.0.0.1:9561", expiredAddress), "expired")
-	// Revoked, on either side; the files of a revoked certificate are renamed, a thief has copies.
+	// Revoked clients and servers. The files of a revoked certificate are renamed; a thief has copies.
 	for _, name := range []string{"nightly.pem", "nightly.key"} {
 		copyFile(t, filepath.Join(l.dir, name), filepath.Join(l.dir, "stolen"+filepath.Ext(name)))
 	}
@@ -407,11 +406,11 @@ func TestALabOverTCPServesOnlyCertificatesThatAreValidAndOfTheRightRole(t *testi
 	served(l.description(t, "spare", tlsLabCRL))
 	l.candela(t, "agent", "pki", "revoke", l.dir, "host-1")
 	refused(l.description(t, "spare", tlsLabCRL), `certificate "host-1" is revoked`)
-	served(l.description(t, "spare", "")) // who has no list knows nothing of it
+	served(l.description(t, "spare", "")) // an orchestrator without the list accepts revoked certificates
 }
 
-// TestALabWhoseSwitchReceivesOnSeveralCPUsMeasuresItsDisorder leaves the placement of receive processing to the kernel:
-// packets of the two hosts may then be numbered and stamped at once.
+// TestALabWhoseSwitchReceivesOnSeveralCPUsMeasuresItsDisorder lets the kernel place receive processing. Packets of the
+// two hosts may then be numbered and stamped concurrently.
 func TestALabWhoseSwitchReceivesOnSeveralCPUsMeasuresItsDisorder(t *testing.T) {
 	needLive(t)
 	if !aloneInNamespaces(t) {
@@ -442,7 +441,7 @@ func TestALabWhoseSwitchReceivesOnSeveralCPUsMeasuresItsDisorder(t *testing.T) {
 	if err != nil || !strings.Contains(string(text), `"time-disorder-ns"`) {
 		t.Errorf("%v: integrity.json has no measured disorder:\n%s", err, text)
 	}
-	// The run directory alone tells how far stamps may be apart.
+	// The run directory suffices to determine the uncertainty of stamps.
 	l.candela(t, "analyze", filepath.Join(out, "small"))
 }
 
@@ -457,11 +456,12 @@ func copyFile(t *testing.T, from, to string) {
 	}
 }
 
-// orchestratorDies says to this process, a copy of the test, at which step of a run on which testbed it is to die.
+// orchestratorDies is set in a copy of the test process that dies at a step of a run; it names the step and the
+// testbed.
 const orchestratorDies = "CANDELA_TEST_ORCHESTRATOR_DIES"
 
-// TestAKilledOrchestratorLeavesATestbedThatServesTheNext kills it with signal 9 at each step of a run on a testbed that
-// stays. The next run takes the machines over as soon as the agents have noticed, and passes.
+// TestAKilledOrchestratorLeavesATestbedThatServesTheNext kills the orchestrator with SIGKILL at each step of a run on a
+// persistent testbed. The next run takes over the machines after the agents have noticed, and passes.
 func TestAKilledOrchestratorLeavesATestbedThatServesTheNext(t *testing.T) {
 	needLive(t)
 	if step, dir, ok := strings.Cut(os.Getenv(orchestratorDies), "|"); ok {
@@ -469,7 +469,7 @@ func TestAKilledOrchestratorLeavesATestbedThatServesTheNext(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for range 5 { // one that is called off comes to no step
+		for range 5 { // an aborted run does not reach the step
 			o := runOn(t, livePlan(t, fmt.Sprintf(smallTest, 20), oneDumper(t)), s, func(at string) {
 				if at == step {
 					_ = unix.Kill(os.Getpid(), unix.SIGKILL)
@@ -510,8 +510,8 @@ func TestAKilledOrchestratorLeavesATestbedThatServesTheNext(t *testing.T) {
 	}
 }
 
-// leased reports whether an agent had not read yet that the connection of the killed orchestrator has ended: on a busy
-// machine that can take longer than the next run takes to come.
+// leased reports whether an agent had not yet noticed the end of the killed orchestrator's connection. On a busy
+// machine this may take longer than the start of the next run.
 func leased(o *orchestrator.Outcome) bool {
 	return slices.ContainsFunc(o.Verdict.Reasons, func(r string) bool { return strings.Contains(r, "is held by run") })
 }

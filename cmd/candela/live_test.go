@@ -31,7 +31,7 @@ import (
 	"candela.dev/candela/testbeds/virtual"
 )
 
-// TestMain lets this binary be the processes of a testbed.
+// TestMain runs this binary as the processes of a testbed, too.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "machine" {
 		fmt.Fprintln(os.Stderr, beMachine(os.Args[2:]))
@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// needLive skips unless this machine shall and can have a testbed of namespaces.
+// needLive skips unless a testbed of namespaces is requested and possible on this machine.
 func needLive(t *testing.T) {
 	t.Helper()
 	switch {
@@ -60,7 +60,7 @@ func needLive(t *testing.T) {
 	}
 }
 
-// bringUp makes a testbed that ends with the test.
+// bringUp starts a testbed that stops with the test.
 func bringUp(t testing.TB, datapath string, dumpers int) *netns.Bed {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "cdl") // sockets have short paths
@@ -90,8 +90,8 @@ func bringUpIn(t testing.TB, dir, datapath string, dumpers int) *netns.Bed {
 	return b
 }
 
-// checkGone reports what a testbed has left: a namespace lives as long as a process in it, links and programs as long
-// as it.
+// checkGone reports leftovers of a testbed. A namespace lives as long as a process in it, and its links and programs as
+// long as the namespace.
 func checkGone(t testing.TB, s *netns.State) {
 	t.Helper()
 	for _, n := range s.Nodes() {
@@ -137,7 +137,7 @@ func runOn(t *testing.T, p *plan.Plan, s *netns.State, progress func(string)) *o
 	return out
 }
 
-// tellings are what findings say apart from times: violated rules by connection, and how requests ended.
+// tellings returns the findings without times: violated rules by connection, and the completions of requests.
 func tellings(o *orchestrator.Outcome) (list []string) {
 	for _, f := range o.Analysis.Findings {
 		if f.Severity == analyzers.Violation {
@@ -151,9 +151,8 @@ func tellings(o *orchestrator.Outcome) (list []string) {
 	return slices.Compact(list)
 }
 
-// timeouts are the exponents of the retransmission timeout that a comparison tries one after the other: the file's own,
-// and longer ones where the machine kept the models waiting for too long to judge them by that. Both testbeds get the
-// same.
+// timeouts are the exponents of the retransmission timeout that a comparison tries in order: the file's own, and longer
+// ones for a machine that delays the models too much. Both testbeds use the same one.
 var timeouts = []int{0, 14, 16, 17}
 
 func TestLiveFindingsAreThoseOfTheVirtualTestbed(t *testing.T) {
@@ -215,7 +214,7 @@ func compareTestbeds(t *testing.T, test *config.Test, s *netns.State) {
 			continue
 		}
 		if live.Analysis == nil && explained(live) && i+1 < len(timeouts) {
-			t.Log(live.Verdict.Reasons) // somebody lost frames for want of CPU, and said so
+			t.Log(live.Verdict.Reasons) // a component reported frames lost for want of CPU
 			continue
 		}
 		if live.Analysis == nil {
@@ -240,12 +239,12 @@ func simulated(t *testing.T, p *plan.Plan) *orchestrator.Outcome {
 	return o
 }
 
-// keptWaiting reports whether a run was called off because the machine had no CPU for the models.
+// keptWaiting reports whether a run was aborted because the machine had no CPU for the models.
 func keptWaiting(o *orchestrator.Outcome) bool {
 	return strings.Contains(strings.Join(o.Verdict.Reasons, "\n"), waiting)
 }
 
-// waiting is what such runs say.
+// waiting is part of the reason of such runs.
 const waiting = "kept the model waiting"
 
 const smallTest = `name: small
@@ -276,15 +275,15 @@ func TestALiveRunOfTenPacketsTakesLessThanASecond(t *testing.T) {
 	t.Logf("FIGURE live run of 10 packets, testbed up: %v (target 1 s)", best)
 }
 
-// steps are those of a run.
+// steps are the steps of a run.
 var steps = []string{"prepare hosts", "check cabling", "program injector", "start dumpers", "run traffic", "collect",
 	"reconstruct", "check integrity", "analyse"}
 
-// inSample reports whether the i-th case of a live test is run: every one, and with CANDELA_TEST_LIVE=sample, which CI
-// runs, each third.
+// inSample reports whether the i-th case of a live test runs: every one or, with CANDELA_TEST_LIVE=sample as in CI,
+// every third.
 func inSample(i int) bool { return os.Getenv("CANDELA_TEST_LIVE") != "sample" || i%3 == 0 }
 
-// A fault is a thing that happens to a component when a step begins.
+// A fault happens to a component at the beginning of a step.
 func TestNoFaultPassesOrLeavesAnything(t *testing.T) {
 	needLive(t)
 	for i, component := range []string{"requester", "responder", "switch", "dumper-1"} {
@@ -337,10 +336,10 @@ func killNode(t *testing.T, s *netns.State, name string) {
 	}
 }
 
-// faultTime is what a run with a fault takes at most on a machine that has time for it.
+// faultTime is the expected maximum duration of a run with a fault, on an idle machine.
 const faultTime = 30 * time.Second
 
-// reportTime tells of what took long, which a busy machine may excuse; what hangs ends with the tests' own limit.
+// reportTime logs a slow run, which a busy machine may cause. A hang ends with the limit of go test.
 func reportTime(t *testing.T, start time.Time) {
 	t.Helper()
 	if took := time.Since(start); took > faultTime {
@@ -398,7 +397,7 @@ func TestAFullDiskOfADumperEndsTheRun(t *testing.T) {
 	if !strings.Contains(strings.Join(o.Verdict.Reasons, " "), "no space left") {
 		t.Errorf("%v", o.Verdict.Reasons)
 	}
-	// What found room is kept.
+	// Data written before the disk was full is kept.
 	if info, err := os.Stat(filepath.Join(o.Dir, "shards", "dumper-1-0.pcap")); err != nil || info.Size() < 64<<10 {
 		t.Errorf("kept: %v, %v", info, err)
 	}
@@ -418,7 +417,7 @@ func TestAPortThatFlapsIsNoPass(t *testing.T) {
 				flap(t, nodeOf(t, &b.State, "responder"))
 			}()
 		case "collect":
-			<-flapped // however little CPU it got, it belongs to the run
+			<-flapped // the flap belongs to the run even if it was delayed
 		}
 	})
 	if began {
@@ -440,12 +439,12 @@ func flap(t *testing.T, n *netns.Node) {
 	}
 }
 
-// observed are the steps of a run at whose beginning what happens to a port belongs to it: its baseline is taken, and
-// not all is collected.
+// observed are the steps in which an event at a port belongs to the run: after the baseline is taken, before everything
+// is collected.
 var observed = []string{"program injector", "start dumpers", "run traffic", "collect"}
 
-// unopened reports whether a port is a dumper's before it captures: what happens to it then is over when the first copy
-// comes.
+// unopened reports whether a port belongs to a dumper that does not capture yet. A fault of it ends before the first
+// copy.
 func unopened(port, step string) bool {
 	return strings.HasPrefix(port, "dumper") && (step == "program injector" || step == "start dumpers")
 }
@@ -479,7 +478,7 @@ func TestAPortThatFlapsAtAnyStepIsNoPassAndLeavesAFitTestbed(t *testing.T) {
 	}
 }
 
-// calm runs a test until the machine has not kept its models waiting, a few times at most.
+// calm repeats a test, up to a few times, until the machine did not delay its models.
 func calm(t *testing.T, p *plan.Plan, s *netns.State) (o *orchestrator.Outcome) {
 	t.Helper()
 	for range 5 {
@@ -546,7 +545,7 @@ func TestALabIsDrivenAsTheNamespacesAre(t *testing.T) {
 		break
 	}
 	checkFit(t, name)
-	// The two cables of the hosts change places, as far as the description is concerned.
+	// The description swaps the cables of the two hosts.
 	text, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
@@ -564,8 +563,9 @@ func TestALabIsDrivenAsTheNamespacesAre(t *testing.T) {
 	}
 }
 
-// TestL2 is Lumina's microbenchmark 2: how many of 100 rounds have integrity. A round that the machine called off says
-// nothing about mirroring and is run again; one without integrity must say which counter has the loss.
+// TestL2 is Lumina's microbenchmark 2: how many of 100 rounds have integrity. A round that was aborted because the
+// machine was busy is repeated, as it shows nothing about mirroring. A round without integrity must name the counter of
+// the loss.
 func TestL2(t *testing.T) {
 	needLive(t)
 	for _, dumpers := range []int{2, 1} {
@@ -600,19 +600,19 @@ func TestL2(t *testing.T) {
 	}
 }
 
-// explained reports whether somebody counted what a run without integrity lacks.
+// explained reports whether a counter explains a run without integrity.
 func explained(o *orchestrator.Outcome) bool {
 	reasons := strings.Join(o.Verdict.Reasons, "\n")
 	return strings.Contains(reasons, "dropped") || strings.Contains(reasons, "had no capacity") ||
 		strings.Contains(reasons, "switch-discards")
 }
 
-// TestL1 is Lumina's microbenchmark 1: what injection and mirroring add to the mean message completion time, over pairs
-// of runs one right after the other, in turns which comes first: the machine's mood is the same for both.
+// TestL1 is Lumina's microbenchmark 1: the increase of the mean message completion time by injection and mirroring. It
+// compares pairs of consecutive runs in alternating order, so that load of the machine affects both equally.
 func TestL1(t *testing.T) {
 	needLive(t)
 	b := bringUp(t, "xdp", 2)
-	// The event is looked up for every packet and never fires.
+	// The event matches no packet, but every packet is looked up.
 	event := "  data-pkt-events: [{qpn: 1, psn: 5, iter: 2, type: drop}]\n"
 	p := livePlan(t, fmt.Sprintf(smallTest, 300)+event, config.NetnsTestbed)
 	const pairs = 21
@@ -633,7 +633,7 @@ func TestL1(t *testing.T) {
 		plain[pairs/2])
 }
 
-// meanCompletion runs the traffic of p alone, with or without mirroring, and returns the mean completion time in ns.
+// meanCompletion runs p with or without mirroring and returns the mean completion time in ns.
 func meanCompletion(t *testing.T, p *plan.Plan, s *netns.State, mirror bool) int64 {
 	t.Helper()
 	for range 5 {
@@ -655,7 +655,7 @@ func meanCompletion(t *testing.T, p *plan.Plan, s *netns.State, mirror bool) int
 	return 0
 }
 
-// unmirrored is a testbed whose mirror gate is shut before the traffic.
+// unmirrored is a testbed whose mirror gate is closed before the traffic.
 type unmirrored struct{ orchestrator.Testbed }
 
 func (u unmirrored) Injector(ctx context.Context) (testbeds.Access, error) {
@@ -664,7 +664,7 @@ func (u unmirrored) Injector(ctx context.Context) (testbeds.Access, error) {
 	return a, err
 }
 
-// gateless is a connection to a switch that keeps the gate shut.
+// gateless is a connection to a switch that keeps the gate closed.
 type gateless struct{ grpc.ClientConnInterface }
 
 func (g gateless) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {

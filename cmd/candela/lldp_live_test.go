@@ -19,8 +19,8 @@ import (
 	"candela.dev/candela/testbeds/netns"
 )
 
-// TestALabTellsWhoIsAtTheOtherEndOfItsCables lets the switch's ports speak LLDP, and names the right neighbours, then a
-// wrong one.
+// TestALabTellsWhoIsAtTheOtherEndOfItsCables sends LLDP from the switch's ports, with correct neighbours in the
+// description and then a wrong one.
 func TestALabTellsWhoIsAtTheOtherEndOfItsCables(t *testing.T) {
 	needLive(t)
 	b := bringUp(t, "afpacket", 1)
@@ -51,7 +51,7 @@ func TestALabTellsWhoIsAtTheOtherEndOfItsCables(t *testing.T) {
 		run(t.Context(), append([]string{"testbed", "check", description}, flags...), io.Discard, &said)
 		return said.String()
 	}
-	checkFit(t, description) // also while the switch talks to everybody
+	checkFit(t, description) // also while the switch sends LLDP
 	named(t, description, "requester", `{system: rack-7, port: Ethernet1/0}`)
 	named(t, description, "responder", `{port: Ethernet1/1}`)
 	said := check()
@@ -73,7 +73,7 @@ func TestALabTellsWhoIsAtTheOtherEndOfItsCables(t *testing.T) {
 	}
 }
 
-// named writes the neighbour of a machine into the description of a lab.
+// named adds the neighbour of a machine to the description of a lab.
 func named(t *testing.T, description, machine, neighbour string) {
 	t.Helper()
 	text, err := os.ReadFile(description)
@@ -94,12 +94,12 @@ func named(t *testing.T, description, machine, neighbour string) {
 	}
 }
 
-// speakersOf returns senders at the switch's ends of all cables, made in its namespace.
+// speakersOf returns a sender at the switch's end of each cable, created in the switch's namespace.
 func speakersOf(t *testing.T, s *netns.State) (list []*link.Sender) {
 	t.Helper()
 	failed := make(chan error)
 	go func() {
-		runtime.LockOSThread() // never unlocked: the thread stays in the namespace, and ends
+		runtime.LockOSThread() // never unlocked: the thread remains in the namespace and ends
 		failed <- func() error {
 			ns, err := os.Open(fmt.Sprintf("/proc/%d/ns/net", s.Switch.Process.PID))
 			if err != nil {
@@ -130,7 +130,7 @@ func speakersOf(t *testing.T, s *netns.State) (list []*link.Sender) {
 	return list
 }
 
-// lldpFrame is what a system says about a port (IEEE Std 802.1AB, clause 8).
+// lldpFrame returns a frame with the name of a system and a port (IEEE Std 802.1AB, clause 8).
 func lldpFrame(system, port string) []byte {
 	frame := []byte("\x01\x80\xc2\x00\x00\x0e\x02\x00\x00\x00\x00\x07\x88\xcc")
 	for _, x := range []struct {

@@ -54,12 +54,12 @@ func TestEveryExamplePassesAndIsSilent(t *testing.T) {
 	}
 }
 
-// toleratedFinding names the findings that an example is about.
+// toleratedFinding reports whether a finding is the subject of an example.
 func toleratedFinding(file string, f analyzers.Finding) bool {
 	return filepath.Base(file) == "retry-exhausted.yml" && f.Rule == "gbn.incomplete" && f.Severity != analyzers.Violation
 }
 
-// findingsOf returns the findings of all runs that candela run --format json has printed.
+// findingsOf returns the findings of all runs in the output of candela run --format json.
 func findingsOf(t *testing.T, outcomes string) []analyzers.Finding {
 	t.Helper()
 	var all []analyzers.Finding
@@ -112,7 +112,7 @@ func TestAnotherSeedDrawsOtherNumbersAndFindsTheSame(t *testing.T) {
 	}
 }
 
-// directory runs a test and returns the files of its run directory by name, without what depends on the wall clock.
+// directory runs a test and returns the files of its run directory by name, without wall-clock data.
 func directory(t *testing.T, file string, args ...string) map[string]string {
 	t.Helper()
 	out := t.TempDir()
@@ -273,7 +273,7 @@ func TestEveryFlagSaysWhatItTakes(t *testing.T) {
 	walk = func(c *cobra.Command) {
 		c.Flags().VisitAll(func(f *pflag.Flag) {
 			switch kind := f.Value.Type(); {
-			case strings.HasPrefix(kind, "string"): // takes anything
+			case strings.HasPrefix(kind, "string"): // accepts any value
 			case wanted(kind) == kind:
 				t.Errorf("%s --%s: nothing describes the values of type %s", c.CommandPath(), f.Name, kind)
 			}

@@ -23,10 +23,10 @@ import (
 	"candela.dev/candela/testbeds/live"
 )
 
-// machineCommand is what a machine of networkLabBed starts as: with a /sys of its own, once its interfaces are there.
+// machineCommand starts a machine of networkLabBed: with its own /sys, after its interfaces have been created.
 const machineCommand = "machine"
 
-// beMachine mounts /sys, waits for a byte and becomes the command of args.
+// beMachine mounts /sys, waits for a byte and executes the command in args.
 func beMachine(args []string) error {
 	if err := unix.Mount("none", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return err
@@ -44,7 +44,7 @@ func beMachine(args []string) error {
 	return unix.Exec(self, append([]string{self}, args...), os.Environ())
 }
 
-// labMachine is a process with an agent in a network namespace of its own.
+// labMachine is a process with an agent in its own network namespace.
 type labMachine struct {
 	name    string
 	command *exec.Cmd
@@ -52,15 +52,15 @@ type labMachine struct {
 	start   io.WriteCloser
 }
 
-// networkLabBed is a lab of machines that are processes in namespaces: a switch and hosts around it, driven over mutual
-// TLS on a management network.
+// networkLabBed is a lab of machines that are processes in namespaces: a switch connected to hosts. It is controlled
+// over mutual TLS on a management network.
 type networkLabBed struct {
 	tlsLab
 	switchMachine *labMachine
 	hosts         []*labMachine
 }
 
-// newNetworkLab makes a lab whose host i is cabled to interface p(cables[i]) of the switch.
+// newNetworkLab creates a lab in which host i is connected to interface p(cables[i]) of the switch.
 func newNetworkLab(t *testing.T, cables ...int) *networkLabBed {
 	t.Helper()
 	b := &networkLabBed{tlsLab: tlsLab{dir: filepath.Join(t.TempDir(), "lab")}}
@@ -89,7 +89,7 @@ func newNetworkLab(t *testing.T, cables ...int) *networkLabBed {
 func managementIP(i int) string      { return fmt.Sprintf("192.168.%d.2", 100+i) }
 func managementAddress(i int) string { return managementIP(i) + ":9560" }
 
-// machine starts a process and gives it a link to the management network.
+// machine starts a process and connects it to the management network.
 func (b *networkLabBed) machine(t *testing.T, i int, name string, interfaces []string) *labMachine {
 	t.Helper()
 	b.candela(t, "agent", "pki", "issue", b.dir, name, "--role", "agent", "--host", managementIP(i))
@@ -125,7 +125,7 @@ func (b *networkLabBed) machine(t *testing.T, i int, name string, interfaces []s
 	return m
 }
 
-// veth makes a pair whose far end is in the namespace of a process.
+// veth creates a pair whose far end is in the namespace of a process.
 func veth(t *testing.T, near, far string, pid int) {
 	t.Helper()
 	a := netlink.NewLinkAttrs()
@@ -135,7 +135,7 @@ func veth(t *testing.T, near, far string, pid int) {
 	}
 }
 
-// join cables two machines.
+// join connects two machines by a cable.
 func join(t *testing.T, a *labMachine, port string, b *labMachine, device string) {
 	t.Helper()
 	a.in(t, func(h *netlink.Handle) error {
@@ -148,7 +148,7 @@ func join(t *testing.T, a *labMachine, port string, b *labMachine, device string
 	b.setUp(t, device, "")
 }
 
-// in runs f with the links of the machine.
+// in calls f with a netlink handle for the machine's namespace.
 func (m *labMachine) in(t *testing.T, f func(*netlink.Handle) error) {
 	t.Helper()
 	ns, err := netns.GetFromPid(m.command.Process.Pid)
@@ -171,7 +171,7 @@ func (m *labMachine) setUp(t *testing.T, name, address string) {
 	m.in(t, func(h *netlink.Handle) error { setUp(t, h, name, address); return nil })
 }
 
-// setUp sets an interface up with an address, if one is given; without a handle, here.
+// setUp sets an interface up, with an address if one is given; a nil handle is this namespace.
 func setUp(t *testing.T, h *netlink.Handle, name, address string) {
 	t.Helper()
 	if h == nil {
@@ -210,7 +210,7 @@ func waitFor(t *testing.T, m *labMachine, address string) {
 	}
 }
 
-// describe writes the lab as an orchestrator of that name sees it; swaps replace parts of it.
+// describe writes the description of the lab for the orchestrator of that name; swaps are pairs of old and new text.
 func (b *networkLabBed) describe(t *testing.T, orchestrator string, swaps ...string) string {
 	t.Helper()
 	var ports, hosts []string
@@ -233,7 +233,7 @@ live:
 	return name
 }
 
-// labTest is a switch test between three kernels.
+// labTest is a switch test with three kernels as hosts.
 const labTest = `name: lab-kernel
 topology: {kind: single-switch, hosts: 3, link: {gbps: 0.02, delay-ns: 100000}}
 switch-under-test: {model: sai, trim-size: 128, trim-dscp: 48, trim-queue: 6,%s
@@ -245,7 +245,7 @@ taps: {capture: true}
 expect: {sai: pass, trims: {min: 1}, unfinished: {max: 0}}
 `
 
-// runLab runs the test with the bug, again if the machine was too busy for it.
+// runLab runs the test with bugs. It repeats runs for which the machine was too busy.
 func (b *networkLabBed) runLab(t *testing.T, bed, bugs string, args ...string) (status orchestrator.Exit, dir,
 	said string) {
 	t.Helper()
@@ -267,8 +267,8 @@ func (b *networkLabBed) runLab(t *testing.T, bed, bugs string, args ...string) (
 	return status, dir, said
 }
 
-// TestALabWithoutAnInjectorRunsSwitchTests has a machine of a lab be the switch between machines whose kernels are the
-// hosts. All are processes of their own, each in its namespace, reached over mutual TLS.
+// TestALabWithoutAnInjectorRunsSwitchTests uses one machine of a lab as the switch between machines whose kernels are
+// the hosts. All are separate processes in their own namespaces, reached over mutual TLS.
 func TestALabWithoutAnInjectorRunsSwitchTests(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("SKIP: network namespaces need root")
@@ -318,7 +318,7 @@ func TestALabWithoutAnInjectorRunsSwitchTests(t *testing.T) {
 			t.Errorf("%s: exit status %d, want %q\n%s", name, status, tt.want, said)
 		}
 	}
-	// A host that ends ends the run, which names it.
+	// The end of a host ends the run, whose message names the host.
 	go func() { time.Sleep(1500 * time.Millisecond); _ = b.hosts[1].command.Process.Kill() }()
 	if status, _, said := b.runLab(t, bed, " latency-ns: 900000000,"); status != orchestrator.ExitInfrastructure ||
 		!strings.Contains(said, "host 1") {
@@ -326,7 +326,7 @@ func TestALabWithoutAnInjectorRunsSwitchTests(t *testing.T) {
 	}
 }
 
-// nothingIsLeft looks for addresses and routes of the test at the hosts.
+// nothingIsLeft checks that the test left no addresses and routes at the hosts.
 func (b *networkLabBed) nothingIsLeft(t *testing.T) {
 	t.Helper()
 	for _, m := range b.hosts {

@@ -30,16 +30,16 @@ import (
 )
 
 const (
-	messagesInTurns = 1000 // all of which a report lists
-	packetsEach     = 10   // of a message of smallTest
+	messagesInTurns = 1000 // a report lists all of them
+	packetsEach     = 10   // packets in a message of smallTest
 	turn            = 50 * time.Millisecond
-	// messages at the beginning of a turn that are left out: what the dumpers hold is of the turn before
+	// messages that are skipped at the beginning of a turn: dumpers still hold packets of the turn before
 	turnSettles = 25
 	leastEach   = 100
 )
 
-// TestL1InTurns measures what TestL1 does with the mirror opened and closed every 50 ms of a run: whatever else the
-// machine does hits both alike, where whole runs one after the other differ by more than what is measured.
+// TestL1InTurns is TestL1 with the mirror switched on and off every 50 ms of a run. Other load of the machine then
+// affects both cases equally; separate runs differ by more than the measured effect.
 func TestL1InTurns(t *testing.T) {
 	needLive(t)
 	const runs = 21
@@ -73,12 +73,12 @@ func BenchmarkOverhead(b *testing.B) {
 	b.ReportMetric(all[len(all)/2], "overhead-%")
 }
 
-// overheads returns for each of some runs by how many per cent the mean completion time with injection and mirroring is
-// above that without, and the latter in microseconds. Runs that the machine called off are left out.
+// overheads returns, for each run, the increase in percent of the mean completion time by injection and mirroring, and
+// the mean without them in microseconds. It omits runs that were aborted because the machine was busy.
 func overheads(t testing.TB, runs int) (ratios, plain []float64) {
 	t.Helper()
 	b := bringUp(t, "xdp", 2)
-	// The event is looked up for every packet and never fires.
+	// The event matches no packet, but every packet is looked up.
 	event := "  data-pkt-events: [{qpn: 1, psn: 5, iter: 2, type: drop}]\n"
 	p := livePlan(t, fmt.Sprintf(smallTest, messagesInTurns)+event, config.NetnsTestbed)
 	for range runs {
@@ -90,8 +90,8 @@ func overheads(t testing.TB, runs int) (ratios, plain []float64) {
 	return ratios, plain
 }
 
-// inTurns runs p with the mirror open and closed in turns, and returns the mean completion times in microseconds of
-// messages of which no packet, and of which every packet, was mirrored.
+// inTurns runs p with the mirror on and off in turns. It returns the mean completion times, in microseconds, of
+// messages of which no packet and of which every packet was mirrored.
 func inTurns(t testing.TB, p *plan.Plan, s *netns.State) (means [2]float64, ok bool) {
 	t.Helper()
 	gate := &turningGate{}
@@ -108,7 +108,7 @@ func inTurns(t testing.TB, p *plan.Plan, s *netns.State) (means [2]float64, ok b
 	}
 	seen, err := mirroredPSNs(filepath.Join(o.Dir, "trace.pcap"))
 	if errors.Is(err, os.ErrNotExist) || len(o.Generator.Streams) == 0 {
-		t.Log(o.Verdict.Reasons) // called off
+		t.Log(o.Verdict.Reasons) // aborted
 		return means, false
 	}
 	if err != nil {
@@ -117,7 +117,7 @@ func inTurns(t testing.TB, p *plan.Plan, s *netns.State) (means [2]float64, ok b
 	return meansOf(o.Generator.Streams[0].Messages, seen)
 }
 
-// meansOf sorts messages by whether they were mirrored.
+// meansOf returns the mean completion times of unmirrored and mirrored messages.
 func meansOf(messages []generator.MessageResult, seen map[int]bool) (means [2]float64, ok bool) {
 	var counts [2]int
 	latest, run := -1, 0
@@ -147,8 +147,7 @@ func meansOf(messages []generator.MessageResult, seen map[int]bool) (means [2]fl
 	return means, min(counts[0], counts[1]) >= leastEach
 }
 
-// mirroredPSNs returns which data packets of the one connection a trace has, by their number from the first, which was
-// mirrored.
+// mirroredPSNs returns the data packets of the only connection in a trace, numbered from the first, which was mirrored.
 func mirroredPSNs(name string) (seen map[int]bool, err error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -171,7 +170,7 @@ func mirroredPSNs(name string) (seen map[int]bool, err error) {
 		if err != nil {
 			return nil, err
 		}
-		bth := frame.Data[bthAt:] // a snap of 128 bytes has it
+		bth := frame.Data[bthAt:] // within a snap of 128 bytes
 		if packet.Opcode(bth[0]) == packet.Acknowledge {
 			continue
 		}
@@ -196,7 +195,7 @@ func (u turned) Injector(ctx context.Context) (testbeds.Access, error) {
 	return a, err
 }
 
-// turningGate is a connection to a switch that writes on by itself once the gate was opened.
+// turningGate is a connection to a switch. After the gate was opened, it keeps closing and opening it.
 type turningGate struct {
 	grpc.ClientConnInterface
 	started bool
@@ -216,7 +215,7 @@ func (g *turningGate) Invoke(ctx context.Context, method string, args, reply any
 	return err
 }
 
-// gateWrites are the write of w that opens the gate, and one that shuts it.
+// gateWrites returns the write of w that opens the gate, and a write that closes it.
 func gateWrites(w *p4pb.WriteRequest) (open, shut *p4pb.WriteRequest) {
 	only := func() *p4pb.WriteRequest {
 		c := proto.Clone(w).(*p4pb.WriteRequest)
@@ -233,7 +232,7 @@ func gateWrites(w *p4pb.WriteRequest) (open, shut *p4pb.WriteRequest) {
 	return only(), shut
 }
 
-// turn shuts and opens the gate until ctx ends, or the run does and its connection with it.
+// turn closes and opens the gate until ctx or the run's connection ends.
 func (g *turningGate) turn(ctx context.Context, method string, open, shut *p4pb.WriteRequest) {
 	for next := shut; ; {
 		select {
@@ -252,7 +251,7 @@ func (g *turningGate) turn(ctx context.Context, method string, open, shut *p4pb.
 	}
 }
 
-// rest ends the turns.
+// rest stops the turns.
 func (g *turningGate) rest() {
 	if g.stop != nil {
 		g.stop()

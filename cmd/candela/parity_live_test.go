@@ -15,7 +15,7 @@ import (
 	"candela.dev/candela/orchestrator/detection"
 )
 
-// needNamespaces is needLive for steps that are judged: a container may forbid what root may do elsewhere.
+// needNamespaces is needLive for CI steps that are judged: a container may forbid namespaces even to root.
 func needNamespaces(t *testing.T) {
 	t.Helper()
 	needLive(t)
@@ -24,7 +24,8 @@ func needNamespaces(t *testing.T) {
 	}
 }
 
-// statusesOn qualifies the model spec and returns the status of each rule, and why runs could not be judged.
+// statusesOn qualifies the model spec and returns the status of each rule, and the reasons for runs without a
+// judgement.
 func statusesOn(t *testing.T, args ...string) (list map[string]conformance.Status, busy []string) {
 	t.Helper()
 	_, stdout, stderr := candela(t, append([]string{"conform", "--format", "json", "--out", t.TempDir()}, args...)...)
@@ -52,10 +53,10 @@ func statusesOn(t *testing.T, args ...string) (list map[string]conformance.Statu
 	return list, busy
 }
 
-// unjudged is the status of a rule whose runs the machine broke off, each time that they were tried.
+// unjudged is the status of a rule if the machine interrupted all its runs.
 const unjudged = conformance.Status("unjudged")
 
-// onHardwareOnly are the rules of which software hosts show nothing: bounds of latencies, and rates.
+// onHardwareOnly are rules that software hosts cannot show: bounds of latencies, and rates.
 var onHardwareOnly = []string{"nak-latency", "nak-reaction-latency"}
 
 func TestParityOfConformance(t *testing.T) {
@@ -76,7 +77,7 @@ func TestParityOfConformance(t *testing.T) {
 	skipIfBusy(t, busy)
 }
 
-// skipIfBusy ends a test that found nothing wrong, and that the machine kept from judging everything.
+// skipIfBusy skips a test that found no errors but could not judge everything on a busy machine.
 func skipIfBusy(t *testing.T, busy []string) {
 	t.Helper()
 	if len(busy) > 0 && !t.Failed() {
@@ -84,11 +85,11 @@ func skipIfBusy(t *testing.T, busy []string) {
 	}
 }
 
-// mayMiss is how many seeded bugs may go without being caught by their rules in one run: on hosts in software the order
-// of events that some need is up to the machine.
+// mayMiss is the number of seeded bugs that a run may miss: on software hosts, the order of events that a bug needs
+// depends on the machine.
 const mayMiss = 1
 
-// TestParityOfDetection gives the model each seeded bug on real packets. No sound device may be blamed.
+// TestParityOfDetection tests each seeded bug on real packets. Compliant devices must not be blamed.
 func TestParityOfDetection(t *testing.T) {
 	needNamespaces(t)
 	start := time.Now()
@@ -131,7 +132,7 @@ func TestParityOfDetection(t *testing.T) {
 	skipIfBusy(t, busy)
 }
 
-// TestParityOfExamples runs every example on real packets: it passes, or is refused by name.
+// TestParityOfExamples runs every example on real packets: each passes or is refused by name.
 func TestParityOfExamples(t *testing.T) {
 	needNamespaces(t)
 	status, stdout, stderr := candela(t, "run", "--testbed", "netns", "--out", t.TempDir(), "../../configs")

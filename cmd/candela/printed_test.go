@@ -26,7 +26,7 @@ traffic:
   data-pkt-events: [{qpn: 1, psn: 5, type: drop}]
 `
 
-// workplace makes an empty working directory with the tests of this file.
+// workplace changes to a new working directory with the tests of this file.
 func workplace(t *testing.T) {
 	t.Helper()
 	incast, err := os.ReadFile("../../configs/switch-incast-ndp.yml")
@@ -45,7 +45,7 @@ func workplace(t *testing.T) {
 	}
 }
 
-// narrow fails if a line of text is wider than a terminal of 80 columns.
+// narrow fails if a line of text is wider than 80 columns.
 func narrow(t *testing.T, command []string, text string) {
 	t.Helper()
 	for line := range strings.Lines(text) {
@@ -82,7 +82,7 @@ func TestWhatCommandsPrintFits80Columns(t *testing.T) {
 	}
 }
 
-// TestNextCommandsRunAsPrinted gives the commands that reports end with to a shell, with this binary as candela.
+// TestNextCommandsRunAsPrinted runs the commands at the end of reports in a shell, with this binary as candela.
 func TestNextCommandsRunAsPrinted(t *testing.T) {
 	workplace(t)
 	bin := t.TempDir()
@@ -105,7 +105,7 @@ func TestNextCommandsRunAsPrinted(t *testing.T) {
 		for _, line := range next {
 			ran++
 			out, err := exec.CommandContext(t.Context(), "sh", "-c", line).CombinedOutput()
-			// A test that fails again is what the report says; bad usage, or a command that is not there, is not.
+			// A test may fail again, as the report says. Usage errors and missing commands are defects.
 			var exit *exec.ExitError
 			if err != nil && (!errors.As(err, &exit) || exit.ExitCode() != int(orchestrator.ExitFail)) {
 				t.Errorf("%s: %v\n%s", line, err, out)
@@ -117,7 +117,7 @@ func TestNextCommandsRunAsPrinted(t *testing.T) {
 	}
 }
 
-// nextCommands returns the commands that a report ends with, as somebody copies them.
+// nextCommands returns the commands at the end of a report, as a user would copy them.
 func nextCommands(text string) (commands []string) {
 	inside := false
 	for line := range strings.Lines(text) {
@@ -192,7 +192,7 @@ func TestMetadataReachesTheRunDirectory(t *testing.T) {
 	}
 }
 
-// TestWhatDidNotRunIsListed: of a sweep and a suite that end early every point and test is named.
+// TestWhatDidNotRunIsListed checks that a sweep or suite that ends early names every point or test that did not run.
 func TestWhatDidNotRunIsListed(t *testing.T) {
 	workplace(t)
 	if err := os.MkdirAll("out", 0o777); err != nil {

@@ -13,8 +13,8 @@ import (
 	"candela.dev/candela/orchestrator/plan"
 )
 
-// onProfile returns t with another NIC model at both hosts. CNP pacing that was the old model's default becomes the new
-// one's.
+// onProfile returns t with another NIC model on both hosts. CNP pacing equal to the old model's default becomes the new
+// model's default.
 func onProfile(t *config.Test, p rdma.Profile) *config.Test {
 	c := *t
 	for _, h := range []*config.Host{&c.Requester, &c.Responder} {
@@ -26,8 +26,8 @@ func onProfile(t *config.Test, p rdma.Profile) *config.Test {
 	return &c
 }
 
-// A model of a NIC is no broken NIC: whatever the examples do to it, no analyzer may find a violation. What an example
-// expects of times and counters is another matter, it was written for one profile.
+// A NIC model is not a broken NIC: no analyzer may find a violation in any example. Expectations of times and counters
+// are ignored, as they hold for one profile.
 func TestNoExampleFindsFaultWithAnyProfile(t *testing.T) {
 	files, err := filepath.Glob("../../configs/*.yml")
 	if err != nil || len(files) < 20 {

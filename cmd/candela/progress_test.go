@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// said runs a command that reports to a meter, in a bubble whose time passes at once, and returns the lines.
+// said runs a command that reports to a meter, in a bubble with simulated time, and returns the output lines.
 func said(t *testing.T, m func(w *bytes.Buffer) *meter, command func(m *meter)) (lines []string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -19,7 +19,7 @@ func said(t *testing.T, m func(w *bytes.Buffer) *meter, command func(m *meter)) 
 		of := m(&out)
 		command(of)
 		of.end()
-		time.Sleep(time.Hour) // an ended meter is silent
+		time.Sleep(time.Hour) // after its end a meter must be silent
 		lines = strings.Split(strings.TrimRight(out.String(), "\n"), "\n")
 	})
 	return lines

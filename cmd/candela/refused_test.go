@@ -95,7 +95,7 @@ func TestRefusedTestsAreSkippedInJUnit(t *testing.T) {
 	}
 }
 
-// TestTheNextCommandRunsWhereTheRunWas: without the testbed the hint would try another one.
+// TestTheNextCommandRunsWhereTheRunWas checks that the printed command names the testbed of the run.
 func TestTheNextCommandRunsWhereTheRunWas(t *testing.T) {
 	out := t.TempDir()
 	for _, tt := range []struct {

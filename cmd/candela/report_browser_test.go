@@ -19,17 +19,17 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// browser is a headless Chromium that notes what a page must not do.
+// browser is a headless Chromium that records forbidden actions of pages.
 type browser struct {
 	t    *testing.T
 	ctx  context.Context
-	site string // the directory in which all requests must stay
+	site string // directory that all requests must stay in
 
 	mu         sync.Mutex
 	complaints []string
 }
 
-// openBrowser starts Chromium, or skips the test where there is none.
+// openBrowser starts Chromium, or skips the test if it is missing.
 func openBrowser(t *testing.T) *browser {
 	t.Helper()
 	if testing.Short() {
@@ -87,7 +87,7 @@ func (b *browser) listen(event any) {
 	b.complaints = append(b.complaints, complaint)
 }
 
-// do takes steps in the browser. A machine that is too busy for them skips the test.
+// do executes actions in the browser. On a machine that is too busy it skips the test.
 func (b *browser) do(actions ...chromedp.Action) {
 	b.t.Helper()
 	if err := chromedp.Run(b.ctx, actions...); err != nil {
@@ -111,7 +111,7 @@ func value[T any](b *browser, expression string) T {
 	return v
 }
 
-// quiet fails if a page complained.
+// quiet fails if a complaint was recorded.
 func (b *browser) quiet() {
 	b.t.Helper()
 	b.mu.Lock()
@@ -122,7 +122,7 @@ func (b *browser) quiet() {
 	b.complaints = nil
 }
 
-// eventually waits until an expression holds. While one page follows another there is none to ask.
+// eventually waits until an expression is true. During navigation there is no page to evaluate it.
 func (b *browser) eventually(expression string) {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.ctx, 30*time.Second)
@@ -138,7 +138,7 @@ func (b *browser) eventually(expression string) {
 	}
 }
 
-// browsedSite is a site with a sweep, passes, a failure, an invalid run, a test of a switch, and a judged capture.
+// browsedSite builds a site with a sweep, passes, a failure, an invalid run, a switch test, and a judged capture.
 func browsedSite(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -160,7 +160,7 @@ func browsedSite(t *testing.T) string {
 	return site
 }
 
-// failingSwitchTest writes a test of a switch whose hosts forget NACKs.
+// failingSwitchTest writes a switch test whose hosts do not send NACKs.
 func failingSwitchTest(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "without-nacks.yml")
@@ -202,7 +202,7 @@ func TestASiteIsOneGlanceAndOneClickToThePacket(t *testing.T) {
 	b.quiet()
 }
 
-// filters chooses by verdict, rule, connection and text, and finds what was chosen after the page is loaded again.
+// filters filters by verdict, rule, connection and text, and checks that the filters survive a reload.
 func (b *browser) filters() {
 	b.open("index.html")
 	const shown = `document.querySelectorAll("#list > li").length`
@@ -238,7 +238,7 @@ func (b *browser) filters() {
 	}
 }
 
-// clickThrough goes from the index by a finding to a packet and copies its display filter.
+// clickThrough follows links from the index to a finding and a packet, and copies the packet's display filter.
 func (b *browser) clickThrough() {
 	b.do(emulation.SetDeviceMetricsOverride(1000, 900, 1, false))
 	b.open("index.html#text=nack-plus-one")
@@ -264,7 +264,7 @@ func (b *browser) clickThrough() {
 	}
 }
 
-// hops goes from the index by a finding of a test of a switch to a hop and copies its display filter.
+// hops follows links from the index to a finding of a switch test and a hop, and copies the hop's display filter.
 func (b *browser) hops() {
 	b.open("index.html#text=nack-missing")
 	b.do(chromedp.Click(`#list .found a`), chromedp.WaitVisible(`.finding figure svg`))
@@ -281,7 +281,7 @@ func (b *browser) hops() {
 	}
 }
 
-// plots draws another measure, and follows a cell to its run.
+// plots selects another measure and follows the link of a cell to its run.
 func (b *browser) plots() {
 	b.open("sweeps/1.html")
 	if n := value[int](b, `document.querySelectorAll("#map-figure a").length`); n != 10 {
@@ -303,7 +303,7 @@ func (b *browser) plots() {
 	b.eventually(`location.pathname.endsWith("runs/sweep-psn-p01.html")`)
 }
 
-// accessible checks pages with axe-core, and the colours of some when they are dark.
+// accessible checks pages with axe-core, and the colours of some of them in dark mode.
 func (b *browser) accessible(pages, dark []string) {
 	axe, err := os.ReadFile("../../tools/axe/node_modules/axe-core/axe.min.js")
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// The display filter of a finding selects the packets of its list in Wireshark, and no others.
+// The display filter of a finding selects exactly the packets of its list in Wireshark.
 func TestDisplayFiltersSelectThePacketsOfTheList(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIP: tshark takes seconds; run without -short")
@@ -62,7 +62,7 @@ func finding(t *testing.T, dir string) string {
 	return page
 }
 
-// filterOf returns the display filter that a page calls by a name.
+// filterOf returns the display filter with the given label on a page.
 func filterOf(t *testing.T, page, what string) string {
 	t.Helper()
 	m := regexp.MustCompile(regexp.QuoteMeta("Wireshark, "+what) + `</span> <code>([^<]*)`).FindStringSubmatch(page)

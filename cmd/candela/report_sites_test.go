@@ -9,13 +9,13 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 )
 
-// commandSite is the site that a command leaves.
+// commandSite is the site that a command writes.
 type commandSite struct {
 	name  string
-	args  []string // SITE stands for the directory of the site, DIR for one of the test
-	site  string   // below the directory of the test
-	pages []string // that are looked at, besides the index; those of runs by their glob
-	shows []string // texts of the index
+	args  []string // SITE is replaced by the site's directory, DIR by the test's
+	site  string   // relative to the directory of the test
+	pages []string // pages to check besides the index; pages of runs by glob
+	shows []string // texts on the index
 }
 
 func commandSites(runs string) []commandSite {
@@ -34,7 +34,7 @@ func commandSites(runs string) []commandSite {
 	}
 }
 
-// otherSites looks at the sites of commands that make many runs.
+// otherSites checks the sites of commands that make many runs.
 func (b *browser) otherSites(runs string) {
 	dir, err := filepath.EvalSymlinks(b.t.TempDir())
 	if err != nil {
@@ -67,11 +67,11 @@ func (b *browser) otherSites(runs string) {
 			}
 		}
 		b.linked()
-		b.accessible(pages[:1], nil) // pages of runs are those of candela run
+		b.accessible(pages[:1], nil) // pages of runs equal those of candela run
 	}
 }
 
-// fits looks for pages that scroll sideways.
+// fits checks that pages do not scroll horizontally.
 func (b *browser) fits(pages []string) {
 	b.t.Helper()
 	for _, width := range []int64{400, 1000, 1600} {
@@ -85,7 +85,7 @@ func (b *browser) fits(pages []string) {
 	}
 }
 
-// linked follows the links of the page: files are there, and so are the places in them.
+// linked checks that the links of the page lead to existing files and anchors.
 func (b *browser) linked() {
 	b.t.Helper()
 	links := value[[]string](b, `[...document.querySelectorAll("a[href], img[src], script[src], link[href]")]

@@ -15,7 +15,7 @@ import (
 	"candela.dev/candela/orchestrator"
 )
 
-// sonicServer starts a redis-server with as much of SONiC's schema as the commands need.
+// sonicServer starts a redis-server with the part of SONiC's schema that the commands use.
 func sonicServer(t *testing.T) (address string) {
 	t.Helper()
 	program, err := exec.LookPath("redis-server")

@@ -27,7 +27,7 @@ func TestSwitchdServesAControllerUntilItIsInterrupted(t *testing.T) {
 	}
 }
 
-// serveController runs switchd on two ports and a mirror port of the current namespace, and a controller beside it.
+// serveController runs switchd on two ports and a mirror port of the current namespace, with a controller.
 func serveController(t *testing.T, datapath string) {
 	for i := range 3 {
 		near, far := fmt.Sprintf("s%d", i), fmt.Sprintf("h%d", i)
@@ -49,7 +49,7 @@ func serveController(t *testing.T, datapath string) {
 		control(t, address)
 	})
 	var stdout, stderr bytes.Buffer
-	// Interfaces belong to the namespace of this thread; the socket does not.
+	// Interfaces belong to this thread's namespace; the socket does not.
 	status := run(ctx, []string{"switchd", "--datapath", datapath, "--ports", "s0,s1", "--mirror", "s2", "--listen",
 		address},
 		&stdout, &stderr)
@@ -74,7 +74,7 @@ func control(t *testing.T, address string) {
 	}
 }
 
-// connectWithin becomes primary as soon as the server is up.
+// connectWithin becomes primary as soon as the server accepts connections.
 func connectWithin(t *testing.T, conn grpc.ClientConnInterface, limit time.Duration) *injector.Client {
 	t.Helper()
 	deadline := time.Now().Add(limit)

@@ -8,7 +8,7 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// TestTapFlagsSayWhichCapturesAreUsed holds every combination of --tap against what is analysed and what is said.
+// TestTapFlagsSayWhichCapturesAreUsed checks the analysed captures and the output for every combination of --tap.
 func TestTapFlagsSayWhichCapturesAreUsed(t *testing.T) {
 	for _, tc := range []struct {
 		flags     []string
@@ -16,8 +16,8 @@ func TestTapFlagsSayWhichCapturesAreUsed(t *testing.T) {
 		second    string
 		place     trace.Place
 		placement trace.Placement
-		several   int    // captures of which two are chosen later
-		note      string // part of what is said
+		several   int    // number of captures of which two are selected later
+		note      string // part of the output
 		err       string
 	}{
 		{flags: []string{"requester=a"}, first: "a", place: trace.PlaceRequester},

@@ -12,7 +12,7 @@ import (
 	"candela.dev/candela/orchestrator"
 )
 
-// fullDisk is a file on a disk without space.
+// fullDisk fails every write, as a disk without space does.
 type fullDisk struct{}
 
 func (fullDisk) Write([]byte) (int, error) {
@@ -47,7 +47,7 @@ func TestAnInterruptedCommandSaysSoOnceAndWithItsOwnStatus(t *testing.T) {
 	}
 }
 
-// Scripts use the former names of flags.
+// Scripts may use the former names of flags.
 func TestFlagsKeepTheirFormerNames(t *testing.T) {
 	for _, c := range []struct{ path, former, now string }{
 		{"bundle", "output", "out"}, {"minimize", "output", "out"},

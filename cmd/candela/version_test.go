@@ -32,8 +32,8 @@ func TestTheVersionIsWhatIsKnownBest(t *testing.T) {
 	}
 }
 
-// TestMakeStampsTheVersionWhateverGOFLAGSSay tries tools/version on a clone, a changed clone, an archive and a copy
-// without a repository, and looks whether make hands its output to the linker.
+// TestMakeStampsTheVersionWhateverGOFLAGSSay runs tools/version on a clone, a modified clone, an archive and a copy
+// without a repository, and checks that make passes its output to the linker.
 func TestMakeStampsTheVersionWhateverGOFLAGSSay(t *testing.T) {
 	for _, tool := range []string{"git", "bash", "make"} {
 		if _, err := exec.LookPath(tool); err != nil {

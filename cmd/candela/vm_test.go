@@ -19,7 +19,7 @@ import (
 	"candela.dev/candela/testbeds/vm"
 )
 
-// needVM skips unless this machine shall and can run virtual machines, and returns the image.
+// needVM skips unless virtual machines are requested and possible on this machine, and returns the image.
 func needVM(t *testing.T) string {
 	t.Helper()
 	if os.Getenv("CANDELA_TEST_VM") == "" {
@@ -41,10 +41,10 @@ func needVM(t *testing.T) string {
 	return image
 }
 
-// vmState makes testbeds that stay stand in a directory of the test's own.
+// vmState makes persistent testbeds use a directory of the test.
 func vmState(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "cvm") // sockets stand there: TempDir is too long
+	dir, err := os.MkdirTemp("", "cvm") // sockets are below it: TempDir is too long
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func callCandela(t *testing.T, args ...string) (orchestrator.Exit, string) {
 	return status, out.String()
 }
 
-// upVM brings a testbed up that goes down with the test.
+// upVM starts a testbed that is stopped with the test.
 func upVM(t *testing.T, testbed string) {
 	t.Helper()
 	if status, out := callCandela(t, "testbed", "up", testbed); status != orchestrator.ExitPass {
@@ -103,7 +103,7 @@ func TestVMTestbedStaysForSeveralCommands(t *testing.T) {
 	}
 }
 
-// vmProcesses are the ids of switch and guests.
+// vmProcesses returns the process ids of switch and guests.
 func vmProcesses(t *testing.T, state string) map[string]int {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(state, "vm", "state.json"))
@@ -129,7 +129,7 @@ func zombie(pid int) bool {
 	return err == nil && strings.Contains(string(text), ") Z ")
 }
 
-// busyTest is traffic that outlasts a kill.
+// busyTest is traffic that continues during and after a kill.
 const busyTest = `name: busy
 requester: {nic: {ip-list: [10.0.0.1/24]}}
 responder: {nic: {ip-list: [10.0.0.2/24]}}
@@ -158,7 +158,7 @@ func TestVMWhateverIsKilledIsAnInfrastructureFailureWithTheConsole(t *testing.T)
 					t.Errorf("the report does not say %q:\n%s", want, out)
 				}
 			}
-			// What is broken stays so, and says what to do.
+			// A broken testbed remains broken, and the message gives the remedy.
 			if status, out := callCandela(t, "run", "--testbed", "vm", "--out", t.TempDir(),
 				vmQuickstart); status != orchestrator.ExitInfrastructure ||
 				!strings.Contains(out, "candela testbed down vm") {
@@ -205,7 +205,7 @@ func TestVMGuestsDieWithTheCommandThatBootedThem(t *testing.T) {
 	}
 }
 
-// children are the processes that one has started.
+// children returns the child processes of a process.
 func children(t *testing.T, parent int) (list []int) {
 	t.Helper()
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", parent))
@@ -227,7 +227,7 @@ func children(t *testing.T, parent int) (list []int) {
 	return list
 }
 
-// interoperability is a test of all verbs, with events if there are any.
+// interoperability is a test of all verbs, with optional events.
 const interoperability = `name: interoperability
 requester: {nic: {ip-list: [10.0.0.1/24]}}
 responder: {nic: {ip-list: [10.0.0.2/24]}}
@@ -262,7 +262,7 @@ func TestVMModelsAndSoftRoCEUnderstandEachOther(t *testing.T) {
 	}
 }
 
-// interoperate runs a test and checks that all data arrived, whatever was found.
+// interoperate runs a test and checks that all data arrived, whatever the findings.
 func interoperate(t *testing.T, bed, text string) {
 	t.Helper()
 	out := t.TempDir()

@@ -42,7 +42,7 @@ func TestAWaivedViolationIsReportedAndDoesNotFail(t *testing.T) {
 				t.Fatal(err)
 			}
 			status, stdout, stderr := candela(t, "run", broken, "--out", dir, "--waivers", file, "--junit", junit)
-			stdout = strings.Join(strings.Fields(stdout), " ") // as it reads, wherever lines end
+			stdout = strings.Join(strings.Fields(stdout), " ") // independent of line breaks
 			if status != tt.status || !strings.Contains(stdout, tt.stdout) || !strings.Contains(stderr, tt.stderr) ||
 				tt.stderr == "" && stderr != "" {
 				t.Fatalf("exit status %d, want %d\n%s\n%s", status, tt.status, stdout, stderr)
@@ -89,7 +89,7 @@ func TestAWaivedViolationOfASwitchIsReportedAndDoesNotFail(t *testing.T) {
 				t.Fatal(err)
 			}
 			status, stdout, stderr := candela(t, "run", broken, "--out", dir, "--waivers", file, "--junit", junit)
-			stdout = strings.Join(strings.Fields(stdout), " ") // as it reads, wherever lines end
+			stdout = strings.Join(strings.Fields(stdout), " ") // independent of line breaks
 			if status != tt.status || !strings.Contains(stdout, tt.stdout) || !strings.Contains(stderr, tt.stderr) ||
 				tt.stderr == "" && stderr != "" {
 				t.Fatalf("exit status %d, want %d\n%s\n%s", status, tt.status, stdout, stderr)

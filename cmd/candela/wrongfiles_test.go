@@ -9,8 +9,8 @@ import (
 	"candela.dev/candela/orchestrator"
 )
 
-// TestAWrongFileFailsItselfAndNotTheSuite: of a directory with a wrong file the other tests run, and the exit status is
-// that of the wrong file unless something worse happened.
+// TestAWrongFileFailsItselfAndNotTheSuite checks that the other tests of a directory with a wrong file run. The exit
+// status is that of the wrong file unless a worse one occurs.
 func TestAWrongFileFailsItselfAndNotTheSuite(t *testing.T) {
 	kernel, err := os.ReadFile("../../configs/sai-live/live-kernel.yml")
 	if err != nil {

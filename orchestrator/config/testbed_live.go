@@ -33,7 +33,7 @@ const MaxXDPMTU = 2048
 type Live struct {
 	Datapath string // of the injector that `testbed up` starts; in a lab, of the running one
 	CPU      int    // handles the injector's packets under xdp
-	Seed     uint64 // of the source ports of mirror copies
+	Seed     uint64 // of the ports of mirror copies
 
 	// A lab's machines; nil on one machine.
 	Requester, Responder *Station

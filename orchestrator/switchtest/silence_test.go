@@ -199,8 +199,8 @@ func caughtIn(t *testing.T, rule string, recorded bool, draw func(seed, stream u
 // timers matches the timer parameters of hosts.
 var timers = regexp.MustCompile(`, (min-rto-us|delayed-ack-us): \d+`)
 
-// seeded adds a bug to the hosts of a network. For a late acknowledgement, which comes after half a second, the timer
-// must be longer: a retransmission would otherwise elicit it earlier.
+// seeded adds a bug to the hosts of a network. A late ACK takes half a second; the timer must be longer, as a
+// retransmission would elicit an ACK earlier.
 func seeded(text string, bug tcp.BugInfo) string {
 	more := ""
 	if bug.Bug == tcp.BugNoBackoff { // a minute without backoff generates millions of packets

@@ -214,7 +214,7 @@ workload:
 	return text + fmt.Sprintf("seed: %d\ndeadline-us: 400000\n", number("seed", 1, 1000))
 }
 
-// The state machines of TCP's analyzer list the transitions that compliant hosts reach in these tests.
+// A golden file lists the transitions of TCP's analyzer that compliant hosts reach in these tests.
 func TestTheSuiteReachesTheTransitionsOfTCPThatItIsSaidTo(t *testing.T) {
 	reached := make(map[string]int64)
 	seen := make(map[string]bool)

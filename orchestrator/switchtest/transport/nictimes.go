@@ -52,7 +52,7 @@ func (n *NICTimes) At(f *Frame, host fabric.HostID) (at clock.Time, takes clock.
 	way := 0
 	if f.Behind {
 		way, at = 1, at.Add(takes+link.Delay+n.latency)
-	} else { // it has come in whole: the last bit of it left the NIC a link's delay before
+	} else { // captured when complete: its last bit left the NIC one link delay earlier
 		at = at.Add(Grain - link.Delay - takes)
 	}
 	at = max(at, n.latest[way][host])

@@ -33,7 +33,6 @@ func goBackN(ctx context.Context, l *lab) error {
 	return nil
 }
 
-// clean reports whether an analyzer has found no violation.
 func clean(a *analyzers.Analysis, analyzer string) bool {
 	if a == nil {
 		return false

@@ -79,7 +79,6 @@ func (l *lab) tests(file string) ([]*config.Test, error) {
 	return all, err
 }
 
-// seeded reports whether t is a point of a sweep over seeds.
 func seeded(t *config.Test) bool {
 	return t.Point != nil && slices.ContainsFunc(t.Point.Values, func(v config.Assigned) bool { return v.Path == "seed" })
 }
@@ -149,7 +148,6 @@ func (l *lab) runOne(ctx context.Context, t *config.Test, build orchestrator.Bui
 	return r, err
 }
 
-// marks reports whether a test sets CE on a packet.
 func marks(t *config.Test) bool {
 	return slices.ContainsFunc(t.Traffic.DataEvents, func(e config.DataEvent) bool { return e.Type == trace.EventECN })
 }

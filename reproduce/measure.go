@@ -137,7 +137,6 @@ func farthest(values []float64, want float64) float64 {
 	return worst
 }
 
-// upTo returns 1, 2, …, n.
 func upTo(n int) []float64 {
 	list := make([]float64, n)
 	for i := range list {

@@ -183,7 +183,6 @@ func (x *box) pass(end int, frame []byte) [][]byte {
 	return [][]byte{frame}
 }
 
-// concerns reports whether a frame belongs to the test's traffic.
 func (x *box) concerns(frame []byte) bool {
 	if x.copy {
 		return len(frame) > 42 && frame[12] == 8 && frame[13] == 0

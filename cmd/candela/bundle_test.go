@@ -10,7 +10,6 @@ import (
 	"candela.dev/candela/orchestrator"
 )
 
-// bundled bundles a run and returns the file name.
 func bundled(t *testing.T, dir string, args ...string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "run.tar")

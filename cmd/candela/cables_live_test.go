@@ -63,7 +63,6 @@ func newCabledLab(t *testing.T, datapath string, ports, mirrors []string, more .
 
 func (l *cabledLab) socket(name string) string { return filepath.Join(l.dir, name+".sock") }
 
-// serve starts a server on a unix socket.
 func (l *cabledLab) serve(t *testing.T, name string, args ...string) {
 	t.Helper()
 	startServer(t, name, "unix:"+l.socket(name), args...)
@@ -112,7 +111,6 @@ func (l *cabledLab) invalidAfter(t *testing.T, prepare func(), description strin
 	}
 }
 
-// passes checks that a run passes.
 func (l *cabledLab) passes(t *testing.T, description string) {
 	t.Helper()
 	if exit, said := runTest(t, cabledTest, description, t.TempDir()); exit != orchestrator.ExitPass {

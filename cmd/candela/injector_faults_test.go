@@ -55,7 +55,6 @@ func (f *front) serve(to grpc.ClientConnInterface) {
 	f.serving.Go(func() { _ = server.Serve(lis) })
 }
 
-// stop closes every connection.
 func (f *front) stop() {
 	f.server.Stop()
 	f.serving.Wait()

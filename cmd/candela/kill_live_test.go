@@ -319,7 +319,6 @@ func knownStrikes() (list []strike) {
 	)
 }
 
-// killSeed is the seed of the strikes.
 const killSeed = 13
 
 // TestAKilledComponentIsNamed is the kill matrix: CANDELA_KILLS strikes (make test-kills), or the first few of them

@@ -220,7 +220,6 @@ func (l *tlsLab) candela(t *testing.T, args ...string) {
 	}
 }
 
-// start starts a server with its certificate.
 func (l *tlsLab) start(t *testing.T, name, address string, args ...string) {
 	t.Helper()
 	file := func(n string) string { return filepath.Join(l.dir, n) }
@@ -288,7 +287,6 @@ live:
 	return name
 }
 
-// newTLSLab creates authority, certificates, links and servers.
 func newTLSLab(t *testing.T) *tlsLab {
 	t.Helper()
 	l := &tlsLab{dir: filepath.Join(t.TempDir(), "lab")}

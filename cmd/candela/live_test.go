@@ -275,7 +275,6 @@ func TestALiveRunOfTenPacketsTakesLessThanASecond(t *testing.T) {
 	t.Logf("FIGURE live run of 10 packets, testbed up: %v (target 1 s)", best)
 }
 
-// steps are the steps of a run.
 var steps = []string{"prepare hosts", "check cabling", "program injector", "start dumpers", "run traffic", "collect",
 	"reconstruct", "check integrity", "analyse"}
 

@@ -135,7 +135,6 @@ func veth(t *testing.T, near, far string, pid int) {
 	}
 }
 
-// join connects two machines by a cable.
 func join(t *testing.T, a *labMachine, port string, b *labMachine, device string) {
 	t.Helper()
 	a.in(t, func(h *netlink.Handle) error {

@@ -251,7 +251,6 @@ func (g *turningGate) turn(ctx context.Context, method string, open, shut *p4pb.
 	}
 }
 
-// rest stops the turns.
 func (g *turningGate) rest() {
 	if g.stop != nil {
 		g.stop()

@@ -103,7 +103,6 @@ func (b *browser) open(page string) {
 	b.do(chromedp.Navigate("file://" + filepath.Join(b.site, page)))
 }
 
-// value evaluates an expression in the page.
 func value[T any](b *browser, expression string) T {
 	b.t.Helper()
 	var v T

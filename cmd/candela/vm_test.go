@@ -53,7 +53,6 @@ func vmState(t *testing.T) string {
 	return filepath.Join(dir, "candela-vm")
 }
 
-// callCandela runs a command and returns its status and output.
 func callCandela(t *testing.T, args ...string) (orchestrator.Exit, string) {
 	t.Helper()
 	var out bytes.Buffer
@@ -205,7 +204,6 @@ func TestVMGuestsDieWithTheCommandThatBootedThem(t *testing.T) {
 	}
 }
 
-// children returns the child processes of a process.
 func children(t *testing.T, parent int) (list []int) {
 	t.Helper()
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", parent))

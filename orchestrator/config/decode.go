@@ -40,7 +40,6 @@ func posOf(n *yaml.Node) Pos { return Pos{max(1, n.Line), max(1, n.Column)} }
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// problem reports a problem at n.
 func (d *decoder) problem(n *yaml.Node, path, message, why string) {
 	d.report(Problem{File: d.file, Pos: posOf(n), Path: path, Message: message, Why: why})
 }

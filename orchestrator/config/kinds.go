@@ -299,7 +299,6 @@ func (k enum[T]) encode(src any) *yaml.Node { return stringNode((*src.(*T)).Stri
 
 func (k enum[T]) jsonSchema() map[string]any { return map[string]any{"enum": k.names()} }
 
-// prefix is an IP address with the length of its subnet.
 type prefix struct{}
 
 func (prefix) allowed() string {
@@ -349,7 +348,6 @@ func (prefix) jsonSchema() map[string]any {
 	return map[string]any{"type": "string", "pattern": `^[0-9a-fA-F.:]+/[0-9]{1,3}$`}
 }
 
-// mac is an Ethernet address.
 type mac struct{}
 
 func (mac) allowed() string { return "an Ethernet address such as 02:00:00:00:00:01" }

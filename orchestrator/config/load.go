@@ -127,7 +127,8 @@ func Load(file string, o Options) (*Test, error) {
 	return Parse(file, data, o)
 }
 
-// Parse checks the test in data. file is its name in messages; testbed paths are relative to it.
+// Parse checks the test in data. file is its name in messages; relative testbed paths are looked up in its directory
+// first.
 func Parse(file string, data []byte, o Options) (*Test, error) {
 	d := newDecoder(file, o)
 	root := d.parseDocument(data)
@@ -158,7 +159,6 @@ func (d *decoder) test(root *yaml.Node) (*Test, error) {
 	return t, nil
 }
 
-// embedded returns the built-in description of that name, nil if there is none.
 func embedded(name string) []byte {
 	switch name {
 	case VirtualTestbed:
@@ -278,7 +278,6 @@ func (d *decoder) readTestbed(name string, candidates []string) (*Testbed, error
 	return ParseTestbed(file, data)
 }
 
-// readFirst reads the first of the files that exists.
 func (d *decoder) readFirst(files []string) (file string, data []byte, err error) {
 	read := d.options.ReadFile
 	if read == nil {

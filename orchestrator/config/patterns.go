@@ -102,7 +102,6 @@ type expansion struct {
 	known bool // the schedule of messages is valid
 }
 
-// data appends the events of e.
 func (x *expansion) data(out []DataEvent, e *DataEvent) []DataEvent {
 	path := e.Path()
 	if e.PSN == 0 && len(e.Pattern.PSN) == 0 && e.Pattern.Every == 0 && !x.d.wrong[path] &&
@@ -124,7 +123,6 @@ func (x *expansion) data(out []DataEvent, e *DataEvent) []DataEvent {
 	return out
 }
 
-// control appends the events of e.
 func (x *expansion) control(out []ControlEvent, e *ControlEvent) []ControlEvent {
 	path := e.Path()
 	if !x.d.fine(path) {

@@ -16,7 +16,6 @@ type sweep struct {
 	axes []axis
 }
 
-// axis is one key of a sweep.
 type axis struct {
 	key    *yaml.Node
 	paths  []string
@@ -193,7 +192,6 @@ func (s *sweep) add(a *axis, n *yaml.Node) {
 	a.values = append(a.values, same)
 }
 
-// spanForm is a range of whole numbers.
 var spanForm = regexp.MustCompile(`^([0-9]{1,18})\.\.([0-9]{1,18})$`)
 
 // span decodes a range; a quoted one is a plain value. ok is false if n is not a range.

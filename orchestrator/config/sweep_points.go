@@ -52,10 +52,8 @@ func pointsOf[T any](s *sweep, test check[T], finish func(T, *Point) (T, error))
 	return tests, nil
 }
 
-// nicTest is the check of a NIC test.
 func nicTest(d *decoder, root *yaml.Node) (*Test, error) { return d.test(root) }
 
-// tests checks every point of a sweep of NIC tests.
 func (s *sweep) tests() ([]*Test, error) {
 	events := 0
 	return pointsOf(s, nicTest, func(t *Test, p *Point) (*Test, error) {

@@ -31,7 +31,6 @@ func SwitchReference(o Options) []byte {
 	return w.Bytes()
 }
 
-// models writes the table of each model.
 func (w *referenceWriter) models(path string, k *modelled) {
 	for i := range k.models {
 		m := &k.models[i]
@@ -61,7 +60,6 @@ func (w *referenceWriter) nics(o *Options) {
 	w.WriteString("\n")
 }
 
-// shared returns the parameters that all models have.
 func (k *modelled) shared() parameter.Table {
 	var shared parameter.Table
 	for i := range k.models {

@@ -110,7 +110,6 @@ func ParseSwitchTests(file string, data []byte, o Options) ([]*SwitchTest, error
 	})
 }
 
-// switchTest checks the test in a document.
 func (d *decoder) switchTest(root *yaml.Node) (*SwitchTest, error) {
 	t := new(SwitchTest)
 	if !d.decodeNode(root, switchTestSchema(&d.options), t) {

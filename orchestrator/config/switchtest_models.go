@@ -91,7 +91,6 @@ func (k *modelled) choose(d *decoder, n *yaml.Node, path string) *parameter.Mode
 	return m
 }
 
-// object declares the mapping of one model.
 func (k *modelled) object(m *parameter.Model) *object {
 	values := func(parent any) *parameter.Values { return &k.of(parent).Values }
 	fields := []field{{key: k.selector, doc: k.doc, kind: enum[status]{values: []status{status(m.Name)}},
@@ -306,7 +305,6 @@ func (k parameterKind) jsonSchema() map[string]any {
 	return k.scalar().jsonSchema()
 }
 
-// parameterItem is one item of a list parameter.
 type parameterItem struct{ table parameter.Table }
 
 func (k parameterItem) object() *object {

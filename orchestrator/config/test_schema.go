@@ -52,7 +52,6 @@ var refusedActions = map[string]string{
 
 const laboratoryKey = "it describes a place, not a test: it belongs in the testbed description"
 
-// testSchema declares the test file.
 func testSchema() *object {
 	return &object{
 		title: "The test file",
@@ -318,7 +317,6 @@ func qpnField(plain func(any) any, pattern func(any) *Numbers) field {
 		kind: patterned{one: one, set: numbers{of: one, last: true}, plain: plain, pattern: pattern}}
 }
 
-// dataPSN is the kind of a data event's psn.
 func dataPSN() patterned {
 	one := integer{min: 1, max: maxRelPSN, why: psnFrom1}
 	return patterned{one: one, set: numbers{of: one, last: true}, optional: true,
@@ -395,7 +393,6 @@ func trimSchema() *object {
 	}
 }
 
-// controlPSN is the kind of a control event's psn.
 func controlPSN() patterned {
 	one := integer{min: 1, max: maxRelPSN, why: psnFrom1}
 	return patterned{one: optional[int64]{one}, set: numbers{of: one, last: true},

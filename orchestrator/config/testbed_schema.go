@@ -6,7 +6,6 @@ import (
 	"candela.dev/candela/clock"
 )
 
-// testbedSchema declares the testbed description.
 func testbedSchema() *object {
 	return &object{
 		title: "The testbed description",

@@ -25,7 +25,6 @@ const LongestBetweenCNPs = clock.Second
 // several milliseconds for a CPU. A run tolerates waits of up to a quarter of the timeout.
 const defaultTimeoutFloor = 14
 
-// longestTimeout is the greatest exponent of a local ACK timeout.
 const longestTimeout = 31
 
 // Floor returns the least exponent of a local ACK timeout that the testbed supports; 0: any.
@@ -166,7 +165,6 @@ const (
 // exponent returns the timeout of an exponent (IBTA volume 1, 9.7.6.1.3).
 func exponent(t int) string { return fmt.Sprintf("%.3g ms", float64(uint64(4096)<<t)/1e6) }
 
-// scale multiplies the times of a test by a power of two.
 func (t *Test) scale(shift int) {
 	t.TimeScale = 1 << shift
 	bed, one := *t.Testbed, 1

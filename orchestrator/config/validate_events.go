@@ -51,7 +51,6 @@ func (d *decoder) validateEvents(t *Test) {
 	}
 }
 
-// validateTarget checks qpn and from of an event.
 func (d *decoder) validateTarget(t *Test, path string, qpn int, from Side) bool {
 	ok := true
 	if n := t.Traffic.Connections; qpn > n {

@@ -13,7 +13,6 @@ import (
 
 func keysOf[K comparable, V any](m map[K]V) iter.Seq[K] { return maps.Keys(m) }
 
-// judgements returns the expectations of all analyzers by name.
 func (e *Expect) judgements() map[string]*Judgement {
 	return map[string]*Judgement{
 		"gbn": &e.GBN, "retrans": &e.Retrans.Judgement, "cnp": &e.CNP.Judgement, "rp": &e.RP, "fields": &e.Fields.Judgement,

@@ -18,7 +18,6 @@ type Waiver struct {
 	Where string // "waivers.yml:3:5"
 }
 
-// waiverFile is a file of waivers.
 type waiverFile struct{ waivers []Waiver }
 
 var (

@@ -47,7 +47,6 @@ func newCaptures(dir orchestrator.Directory, net *fabric.Network) (*captures, er
 	return c, nil
 }
 
-// add creates the i-th capture.
 func (c *captures) add(dir orchestrator.Directory, i int) error {
 	name, stage := CaptureNames()[i], stages()[i]
 	file, err := dir.Create(name)

@@ -28,7 +28,6 @@ func (d networkDraw) magnitude(low, high float64) float64 {
 	return math.Exp(math.Log(low) + d.Float64()*(math.Log(high)-math.Log(low)))
 }
 
-// of draws one of several words.
 func (d networkDraw) of(words ...string) string { return words[d.IntN(len(words))] }
 
 // one returns true once in n draws.
@@ -65,7 +64,6 @@ func (d networkDraw) tcpNetwork(model string) string {
 	return text + fmt.Sprintf("deadline-us: %s\n", d.of("400000", "60000000", "60000000"))
 }
 
-// more draws traffic in addition to the incast.
 func (d networkDraw) more(hosts, frame, budget int, mark string) string {
 	src := d.IntN(hosts)
 	dst := (src + d.between(1, hosts-1)) % hosts
@@ -109,7 +107,6 @@ func (d networkDraw) start() string {
 		d.of("0", "0", "0", "0.05", "0.3", "20", "1000"))
 }
 
-// tcpHosts draws the parameters of TCP hosts.
 func (d networkDraw) tcpHosts(size, jitter string) string {
 	var more string
 	if d.one(2) {

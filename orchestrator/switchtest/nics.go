@@ -193,7 +193,6 @@ func (p *Plan) nicsText() string {
 	}
 }
 
-// explainNICs writes the model of the NICs.
 func (p *Plan) explainNICs(e *explanation) {
 	n := p.nics
 	if n == nil {

@@ -34,7 +34,6 @@ func outageTest(model, hosts string) string {
 	return strings.NewReplacer("MODEL", model, "HOSTS", hosts).Replace(outage)
 }
 
-// violated returns the rules that a run violates.
 func violated(o *orchestrator.Outcome) map[string]bool {
 	rules := map[string]bool{}
 	for _, f := range o.Analysis.Findings {

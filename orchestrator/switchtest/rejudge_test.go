@@ -15,7 +15,6 @@ import (
 	"candela.dev/candela/orchestrator/switchtest"
 )
 
-// rejudge analyses a recorded run.
 func rejudge(t rapid.TB, dir string) *orchestrator.Outcome {
 	t.Helper()
 	opened, err := orchestrator.OpenRun(dir)

@@ -58,7 +58,6 @@ func niceStep(v float64) float64 {
 
 func (a axis) at(v float64) float64 { return a.from + (v-a.low)/(a.high-a.low)*(a.to-a.from) }
 
-// values returns the values of the ticks.
 func (a axis) values() []float64 {
 	var list []float64
 	for i := 0; a.low+float64(i)*a.step <= a.high+a.step/2; i++ {

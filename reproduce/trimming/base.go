@@ -17,10 +17,8 @@ const (
 	receivers     = 16
 )
 
-// senders returns the number of senders of a point.
 func (p *point) senders() int { return p.test.Workload[0].Values.Int("senders") }
 
-// bySenders returns the points of a file by number of senders.
 func (l *lab) bySenders(ctx context.Context, file string) (map[int]*point, error) {
 	points, err := l.measure(ctx, file)
 	if err != nil {

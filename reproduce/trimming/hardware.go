@@ -82,7 +82,6 @@ func fairness(l *lab, p *point, id string) {
 		100*slices.Max(rates)/mean(rates)))
 }
 
-// lastStart returns when the last flow of a test starts.
 func lastStart(p *point) clock.Duration {
 	var last clock.Duration
 	for i := range p.test.Workload {
@@ -115,7 +114,6 @@ func t13(ctx context.Context, l *lab) error {
 	return nil
 }
 
-// firstFlow returns the arrivals of the first flow.
 func firstFlow(p *point) []arrival {
 	var list []arrival
 	for _, a := range p.probe.packets {

@@ -149,7 +149,6 @@ func (l *lab) measureTests(ctx context.Context, tests []*config.SwitchTest, atta
 	return points, l.measurePoints(ctx, points, attach)
 }
 
-// measurePoints runs the tests of points.
 func (l *lab) measurePoints(ctx context.Context, points []*point, attach func(*probe)) error {
 	err := orchestrator.Batch(ctx, l.cfg.Workers, len(points),
 		func(_, i int) error { return l.run(ctx, points[i], attach) })
@@ -187,7 +186,6 @@ func (l *lab) measureSeeds(ctx context.Context, file string) ([][]*point, error)
 	return slices.Collect(slices.Chunk(all, len(tests))), nil
 }
 
-// run runs one test.
 func (l *lab) run(ctx context.Context, p *point, attach func(*probe)) error {
 	plan, err := switchtest.New(p.test)
 	if err != nil {

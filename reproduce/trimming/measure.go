@@ -44,7 +44,6 @@ func (p *point) goodput() []float64 {
 	return list
 }
 
-// end returns the instant at which the run ended.
 func (p *point) end() clock.Time { return clock.Time(p.flows.EndNS * int64(clock.Nanosecond)) }
 
 // pessimisticShare returns the share of the time before until in which a port was pessimistic.
@@ -87,7 +86,6 @@ func newProbe(net *fabric.Network) *probe {
 	return &probe{net: net, arrived: make(map[uint64]clock.Time)}
 }
 
-// followHeaders records every header.
 func (b *probe) followHeaders() {
 	left := make(map[uint64]clock.Duration)
 	b.net.SetTap(func(at fabric.Point, now clock.Time, p *fabric.Packet) {

@@ -8,7 +8,6 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// tcpSample is a frame of a TCP host.
 func tcpSample(v6 bool, payload int) []byte {
 	p := fabric.Packet{Header: fabric.Header{
 		Protocol: fabric.TCP, Src: 3, Dst: 5, IPv6: v6, ID: 0x12345, Entropy: 77, TTL: 9,

@@ -12,7 +12,7 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// packetName identifies data: a packet, its retransmissions and the packets that acknowledge it share one name.
+// packetName is the subject of a packet. Data, its retransmissions and its responses share one name, except TCP ACKs.
 type packetName struct {
 	kind   string
 	number uint64

@@ -10,32 +10,31 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// Host is one host and what it has recorded.
+// Host is one host and its log.
 type Host struct {
 	Name string
 	Port uint16 // of the switch at the other end of its cable
 	IPs  []netip.Addr
-	// Trusted says why the host has no log: its cable cannot be checked; empty: it has one.
+	// Trusted is the reason why the host has no log and its cable cannot be checked; empty: it has a log.
 	Trusted        string
 	Sent, Received []Entry
-	// Ordered says that the frames of different flows keep their order, too, as they do where each direction has one
-	// queue.
+	// Ordered is set if frames of different flows keep their order, too, as with one queue per direction.
 	Ordered bool
 }
 
-// Outcome is what a comparison found.
+// Outcome is the result of a comparison.
 type Outcome struct {
-	Faults  []string // what was lost, duplicated, damaged or reordered, and where
-	Checked []string // what was compared without a difference
-	Trusted []string // which cables were not checked, and why
+	Faults  []string // frames lost, duplicated, damaged or reordered, and where
+	Checked []string // comparisons without a difference
+	Trusted []string // cables that were not checked, and why
 }
 
-// copied is a mirror copy as its sender's cable, or its receiver's, has to have carried it.
+// copied is a mirror copy: the expected frame on the sender's or receiver's cable.
 type copied struct {
 	Entry
 	id    uint64 // mirror sequence number
 	event trace.EventType
-	exact bool // Whole and HeaderBad are those that the sender recorded
+	exact bool // Whole and HeaderBad are from the sender's log
 }
 
 // comparison is one pass over a trace.
@@ -44,10 +43,10 @@ type comparison struct {
 	queues   [2]*queue   // of what each host has sent
 	copies   [2][]copied // by sender
 	arrivals [2][]copied // by receiver
-	parted   [2]*copied  // the first copy of a sender's frames that is not what it sent
+	parted   [2]*copied  // the first copy that differs from the sender's log
 }
 
-// Compare holds what two hosts recorded against the mirror copies in src.
+// Compare compares the logs of two hosts with the mirror copies in src.
 func Compare(ctx context.Context, src trace.Source, snap int, hosts [2]Host) (*Outcome, error) {
 	c := &comparison{hosts: hosts}
 	for i := range hosts {
@@ -96,7 +95,7 @@ func (c *comparison) add(frame []byte, snap int) {
 		c.copies[sender] = append(c.copies[sender], m)
 		sent, ok := c.queues[sender].next(m.Flow)
 		switch {
-		case c.parted[sender] != nil: // from there on, what belongs to what is unknown
+		case c.parted[sender] != nil: // after the first difference, copies cannot be matched to sent frames
 		case ok && sent.Head == m.Head && sent.TOS == m.TOS && !m.HeaderBad:
 			m.Whole, m.HeaderBad, m.exact = sent.Whole, sent.HeaderBad, true
 		default:
@@ -125,12 +124,12 @@ func (at layout) addresses(b []byte) (from, to netip.Addr) {
 	return netip.AddrFrom16([16]byte(b[at.l3+8:])), netip.AddrFrom16([16]byte(b[at.l3+24:]))
 }
 
-// queue deals out entries in order: in that of all, or of each flow.
+// queue returns entries in order: of all entries, or of each flow.
 type queue struct {
 	entries []Entry
 	ordered bool
 	all     int
-	flows   map[uint32][]int // what is left of each
+	flows   map[uint32][]int // remaining indices by flow
 }
 
 func newQueue(entries []Entry, ordered bool) *queue {
@@ -161,7 +160,7 @@ func (q *queue) next(flow uint32) (e *Entry, ok bool) {
 	return &q.entries[i], true
 }
 
-// outward says how what a host sent differs from the copies of it.
+// outward describes the differences between a host's sent frames and their copies.
 func (c *comparison) outward(host int) []string {
 	h := &c.hosts[host]
 	at := c.parted[host]
@@ -195,7 +194,7 @@ func near(m *copied) string {
 	return fmt.Sprintf(", first at mirror #%d", m.id)
 }
 
-// arrivedWhole reports whether the peer has received every frame of a host whose copy looks different.
+// arrivedWhole reports whether the peer has received every frame of a host whose copy differs.
 func (c *comparison) arrivedWhole(host int, lost map[look]int) bool {
 	if c.hosts[1-host].Trusted != "" {
 		return false
@@ -212,7 +211,7 @@ func (c *comparison) arrivedWhole(host int, lost map[look]int) bool {
 	return true
 }
 
-// inward says how what a host received differs from what the switch must have sent it.
+// inward describes the differences between a host's received frames and those that the switch must have sent it.
 func (c *comparison) inward(host int) []string {
 	h := &c.hosts[host]
 	at, ok := follow(c.arrivals[host], h.Received, h.Ordered)
@@ -235,7 +234,7 @@ func (c *comparison) inward(host int) []string {
 	for _, e := range h.Received {
 		l := look{e.Whole, e.TOS, e.HeaderBad}
 		if !d.known[l] {
-			l = look{e.Head, e.TOS, false} // where the sender's cable is in doubt, too, what the copy shows has to do
+			l = look{e.Head, e.TOS, false} // the sender's cable may be faulty, too: compare what the copy shows
 		}
 		d.meet(l)
 	}
@@ -253,8 +252,8 @@ func (c *comparison) inward(host int) []string {
 // congested is the congestion mark CE in a type of service.
 const congested = 3
 
-// look is what identifies the frame: the sum over all of it where its sender recorded one, or that over what the copy
-// shows.
+// look identifies the frame: by the checksum of the whole frame if its sender recorded one, otherwise by that of the
+// copied part.
 func (m *copied) look() look {
 	if m.exact {
 		return look{m.Whole, m.TOS, m.HeaderBad}
@@ -262,7 +261,7 @@ func (m *copied) look() look {
 	return look{m.Head, m.TOS, false}
 }
 
-// is reports whether what was received is the frame of the copy, with what the event did to it.
+// is reports whether a received frame is the frame of the copy after its event.
 func (m *copied) is(e *Entry) bool {
 	tos := m.TOS
 	switch {
@@ -281,13 +280,13 @@ func (m *copied) changed() bool {
 	return m.event.Edits()
 }
 
-// late reports whether the switch may have sent the frame, or another copy of it, at any time after its copy.
+// late reports whether the switch may send the frame, or a duplicate of it, at any time after its copy.
 func (m *copied) late() bool {
 	return m.event.Late()
 }
 
-// follow goes through what the switch sent and what a host received, and returns the copy where they part, if there is
-// one.
+// follow compares the frames that the switch sent with those that a host received, and returns the first copy that
+// differs, if there is one.
 func follow(sent []copied, received []Entry, ordered bool) (at *copied, ok bool) {
 	if ordered {
 		return followFlow(sent, received)
@@ -315,8 +314,8 @@ func follow(sent []copied, received []Entry, ordered bool) (at *copied, ok bool)
 
 // followFlow is follow for frames that keep their order.
 func followFlow(sent []copied, received []Entry) (at *copied, ok bool) {
-	var held []*copied       // that the switch may still send
-	var duplicated []*copied // that it may send more than once
+	var held []*copied       // frames that the switch may still send
+	var duplicated []*copied // frames that it may send more than once
 	other := func(e *Entry) bool {
 		if i := slices.IndexFunc(held, func(m *copied) bool { return m.is(e) }); i >= 0 {
 			held = slices.Delete(held, i, i+1)
@@ -333,7 +332,7 @@ func followFlow(sent []copied, received []Entry) (at *copied, ok bool) {
 		}
 		for ; next < len(received); next++ {
 			e := &received[next]
-			// A frame that an event changed looks like none that is known: those come first.
+			// A changed frame matches any frame, so try the known ones first.
 			if m.changed() && other(e) {
 				continue
 			}
@@ -363,7 +362,7 @@ func followFlow(sent []copied, received []Entry) (at *copied, ok bool) {
 	return nil, true
 }
 
-// look is how frames are told apart.
+// look distinguishes frames.
 type look struct {
 	sum uint32
 	tos uint8
@@ -374,7 +373,7 @@ type look struct {
 type difference struct {
 	expected map[look]int // that were not met yet
 	known    map[look]bool
-	changed  int // frames that an event changed: they look like none that is expected
+	changed  int // frames that an event changed: their new content is unknown
 	strange  int
 
 	lost, damaged, duplicated, unknown int
@@ -400,7 +399,7 @@ func (d *difference) meet(l look) {
 	}
 }
 
-// settle tells damage, which turns one frame into another, from loss.
+// settle counts pairs of a missing and an unexpected frame as damaged.
 func (d *difference) settle() {
 	for _, n := range d.expected {
 		d.lost += n
@@ -410,7 +409,7 @@ func (d *difference) settle() {
 	d.lost, d.unknown = d.lost-d.damaged, d.strange-d.damaged
 }
 
-// String says what happened to the frames.
+// String lists the counts of each kind of difference.
 func (d *difference) String() string {
 	var parts []string
 	for _, p := range []struct {

@@ -1,6 +1,6 @@
-// Package framelog records in a few bytes which RoCE frames a host has sent and received, in order, and compares that
-// with the trace that the switch made of them: what differs was lost, duplicated, damaged or reordered on a cable or at
-// a port, and no device answers for it.
+// Package framelog records the RoCE frames that a host has sent and received, in order and in 16 bytes each, and
+// compares them with the switch's trace. Differences are frames lost, duplicated, damaged or reordered on a cable or at
+// a port, which no device under test has caused.
 package framelog
 
 import (
@@ -14,18 +14,18 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// Entry is what is kept of a frame. Neither checksum covers what a switch may change: the type of service, and the IPv4
-// header checksum that follows it.
+// Entry describes one frame. The checksums exclude the fields that a switch may change: the type of service and the
+// IPv4 header checksum.
 type Entry struct {
-	// Head is a checksum over what a mirror copy shows of the frame, of as many bytes as the copy keeps.
+	// Head is a checksum over the part of the frame that a mirror copy keeps.
 	Head uint32
-	// Whole is a checksum over the whole frame, Ethernet addresses included.
+	// Whole is a checksum over the frame, including its Ethernet addresses.
 	Whole uint32
 	// Flow is a checksum over IP addresses and destination queue pair.
 	Flow uint32
 	// TOS is the IPv4 type of service or the IPv6 traffic class.
 	TOS uint8
-	// HeaderBad says that the IPv4 header checksum is wrong.
+	// HeaderBad is set if the IPv4 header checksum is wrong.
 	HeaderBad bool
 }
 
@@ -51,10 +51,10 @@ func decode(b []byte) Entry {
 	}
 }
 
-// layout says where the headers of a RoCE frame are.
+// layout has the offsets of the IP and UDP headers.
 type layout struct{ l3, l4 int }
 
-// locate finds the headers of a frame to the RoCE port, which must be whole up to the BTH.
+// locate finds the headers of a frame to the RoCE port. The frame must be complete up to the BTH.
 func locate(frame []byte) (at layout, ok bool) {
 	l3, l4, err := trace.LocateUDP(frame)
 	if err != nil || len(frame) < l4+packet.UDPLen+packet.BTHLen || binary.BigEndian.Uint16(frame[l4+2:]) != packet.Port {
@@ -65,7 +65,7 @@ func locate(frame []byte) (at layout, ok bool) {
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// describe returns the entry of a frame of which copies show snap bytes; 0: all.
+// describe returns the entry of a frame whose mirror copies keep snap bytes; 0: all.
 func describe(frame []byte, snap int) (e Entry, ok bool) {
 	at, ok := locate(frame)
 	if !ok {
@@ -90,8 +90,8 @@ func describe(frame []byte, snap int) (e Entry, ok bool) {
 	return e, true
 }
 
-// head sums what a mirror copy keeps of a frame: not the addresses, the hop limit and the UDP destination port, which
-// carry what the switch has to say.
+// head returns the checksum of a mirror copy without the fields that carry the switch's metadata: MAC addresses, hop
+// limit and UDP destination port.
 func (at layout) head(b []byte) uint32 {
 	var ports, rest = b[at.l4 : at.l4+2], b[at.l4+4:]
 	if b[at.l3]>>4 == 4 {
@@ -114,10 +114,10 @@ func sum(parts ...[]byte) (crc uint32) {
 	return crc
 }
 
-// Limit is how many frames a Log keeps at most: 32 MiB of entries.
+// Limit is the maximum number of frames in a Log: 32 MiB of entries.
 const Limit = 2 << 20
 
-// Log is what a host has sent, or received. It serves one goroutine.
+// Log records the frames that a host sends, or receives. It is not safe for concurrent use.
 type Log struct {
 	snap    int
 	entries []byte
@@ -138,18 +138,18 @@ func (l *Log) Add(frame []byte) {
 	}
 }
 
-// Frames returns how many frames were recorded, those beyond the limit included.
+// Frames returns the number of recorded frames, including those beyond the limit.
 func (l *Log) Frames() uint64 { return l.frames }
 
-// Bytes returns the encoded entries: Frames of them, at most Limit. They stay as they are.
+// Bytes returns the encoded entries: Frames of them, at most Limit. Later frames do not change them.
 func (l *Log) Bytes() []byte { return l.entries[:len(l.entries):len(l.entries)] }
 
-// Snapshot returns the log as it is now, which may be read while this one goes on.
+// Snapshot returns a copy of the log that may be read while the log grows.
 func (l *Log) Snapshot() *Log {
 	return &Log{snap: l.snap, entries: l.Bytes(), frames: l.frames}
 }
 
-// ErrDamaged is what the error of entries that cannot be read answers to.
+// ErrDamaged is the error for unreadable entries.
 var ErrDamaged = errors.New("damaged frame log")
 
 // Parse reads the entries of a log.
@@ -164,7 +164,7 @@ func Parse(b []byte) ([]Entry, error) {
 	return list, nil
 }
 
-// Destination returns the IP address that a RoCE frame goes to.
+// Destination returns the destination IP address of a RoCE frame.
 func Destination(frame []byte) (to netip.Addr, ok bool) {
 	at, ok := locate(frame)
 	if !ok {

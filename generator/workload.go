@@ -10,7 +10,7 @@ import (
 // Side is one of the two ends of a connection.
 type Side uint8
 
-// Sides. Requests run from the requester to the responder, and with bidirectional traffic back as well.
+// Sides. The requester sends requests to the responder; with bidirectional traffic both sides send them.
 const (
 	Requester Side = iota
 	Responder
@@ -27,8 +27,8 @@ func (s Side) String() string {
 // Peer returns the other side.
 func (s Side) Peer() Side { return s ^ 1 }
 
-// End is what a Workload works with at one side of a connection: the queue pair, and the memory there that the peer may
-// access. An end without a queue pair is on another machine, where a Workload of its own does what is to be done there.
+// End is one side of a connection: its queue pair, and the memory that the peer may access. QP is nil if the side is on
+// another machine, which has its own Workload.
 type End struct {
 	QP     QueuePair
 	Region Region
@@ -37,25 +37,25 @@ type End struct {
 // Ends are both sides of a connection, indexed by Side.
 type Ends [2]End
 
-// WorkloadConfig says what to send.
+// WorkloadConfig describes the traffic.
 type WorkloadConfig struct {
 	Traffic
 	Bidirectional bool // both sides are requesters
-	// TrafficOf, if set, replaces Traffic and Bidirectional: what side posts on a connection, counted from 0; no messages
-	// if it posts nothing.
+	// TrafficOf, if set, replaces Traffic and Bidirectional. It returns the traffic that side posts on a connection,
+	// counted from 0; no messages if it posts none.
 	TrafficOf func(connection int, side Side) Traffic
-	// BarrierSync holds back the next round, TxDepth messages per stream, until the current one is completed on all queue
-	// pairs.
+	// BarrierSync starts the next round, TxDepth messages per stream, only after all queue pairs have completed the
+	// current one.
 	BarrierSync bool
-	// ReceiveDepth is how many receive requests are kept posted where SENDs or immediates arrive; 0 stands for 50.
+	// ReceiveDepth is the number of posted receive requests at a side that receives SENDs or immediates; 0 means 50.
 	ReceiveDepth int
-	// RepostDelay is how long the application takes to post a consumed receive request again.
+	// RepostDelay is the time until the application reposts a consumed receive request.
 	RepostDelay clock.Duration
 }
 
 const defaultReceiveDepth = 50
 
-// traffic returns what side posts on a connection.
+// traffic returns the traffic that side posts on a connection.
 func (c *WorkloadConfig) traffic(connection int, side Side) Traffic {
 	if c.TrafficOf != nil {
 		return c.TrafficOf(connection, side)
@@ -67,7 +67,7 @@ func (c *WorkloadConfig) traffic(connection int, side Side) Traffic {
 	return t
 }
 
-// validate reports what makes t impossible to post.
+// validate reports all errors of t.
 func (t *Traffic) validate() error {
 	var errs []error
 	if len(t.Verbs) == 0 {
@@ -85,15 +85,15 @@ func (t *Traffic) validate() error {
 	return errors.Join(errs...)
 }
 
-// A Workload is the application at the ends of all connections, both or those on this machine: it posts the messages of
-// a schedule and measures how long they take. It performs no I/O; whoever runs the endpoints calls Start once and
-// Completion for every completion.
+// A Workload is the application at the ends of all connections, or at those on this machine. It posts the messages of a
+// schedule and measures their completion times. It performs no I/O: the caller calls Start once and Completion for
+// every completion.
 type Workload struct {
 	cfg     WorkloadConfig
 	streams []*stream    // connection by connection, requester before responder
-	byEnd   [][2]*stream // the same by connection and side; nil where nothing is posted
-	round   int          // rounds that each stream may post so far, if BarrierSync
-	reposts []repost     // receive requests that wait for RepostDelay, oldest first
+	byEnd   [][2]*stream // streams by connection and side; nil where nothing is posted
+	round   int          // rounds that may be posted so far, if BarrierSync
+	reposts []repost     // receive requests waiting for RepostDelay, oldest first
 }
 
 // stream is one direction of requests of one connection.
@@ -103,11 +103,11 @@ type stream struct {
 	side       Side
 	from, to   End
 	posted     int // messages
-	completed  int // messages, well or badly
+	completed  int // messages, successful or not
 	receives   int // receive requests posted at the other side
-	reposting  int // receive requests that wait to be posted
-	consumers  int // messages of the schedule that consume one
-	turns      int // SENDs with invalidate posted: how often the remote key has been turned
+	reposting  int // receive requests waiting for RepostDelay
+	consumers  int // messages of the schedule that consume a receive request
+	turns      int // SENDs with invalidate posted, each of which turns the remote key
 	failed     bool
 	messages   []MessageResult
 }
@@ -166,8 +166,8 @@ func (w *Workload) Start(now clock.Time) error {
 	return w.postAll(now)
 }
 
-// Completion takes a completion of a connection, counted from 0, that the endpoint at side reported. It posts what may
-// follow.
+// Completion takes a completion that the endpoint at side reported for a connection, counted from 0. It then posts the
+// next requests.
 func (w *Workload) Completion(now clock.Time, connection int, side Side, c Completion) error {
 	if c.Receive {
 		s, err := w.stream(connection, side.Peer())
@@ -202,8 +202,8 @@ func (w *Workload) stream(connection int, side Side) (*stream, error) {
 	return w.byEnd[connection][side], nil
 }
 
-// barrier starts the next round if all streams have completed the current one. A failed stream has nothing left to
-// complete.
+// barrier starts the next round if all streams have completed the current one. A failed stream has no outstanding
+// messages.
 func (w *Workload) barrier(now clock.Time) error {
 	for _, s := range w.streams {
 		if s.completed < s.posted { // streams of another machine post nothing here
@@ -268,7 +268,7 @@ func (w *Workload) postReceive(now clock.Time, s *stream) error {
 	return nil
 }
 
-// Done reports whether nothing is outstanding and nothing more will be posted.
+// Done reports whether all posted messages are complete and no more will be posted.
 func (w *Workload) Done() bool {
 	for _, s := range w.streams {
 		if s.from.QP != nil && (s.completed < s.posted || !s.failed && s.posted < len(s.messages)) {

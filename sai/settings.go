@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// AdmissionFailAction is what a buffer profile does with a packet that is not admitted.
+// AdmissionFailAction is the action of a buffer profile on a packet that is not admitted.
 type AdmissionFailAction uint8
 
 // Actions. The zero value is the proposal's default.
@@ -21,7 +21,7 @@ func (a AdmissionFailAction) String() string {
 	return word(int(a), "drop", "trim")
 }
 
-// DSCPMode says where the DSCP of a copy comes from.
+// DSCPMode is the source of a trimmed copy's DSCP.
 type DSCPMode uint8
 
 // Modes of resolving the DSCP. The zero value is the proposal's default.
@@ -33,7 +33,7 @@ const (
 // String returns the mode as STATE_DB spells it.
 func (m DSCPMode) String() string { return word(int(m), "DSCP_VALUE", "FROM_TC") }
 
-// QueueMode says how the queue of a copy is found.
+// QueueMode is the source of a trimmed copy's queue.
 type QueueMode uint8
 
 // Modes of resolving the queue. The zero value is the proposal's default.
@@ -52,7 +52,7 @@ func word(i int, words ...string) string {
 	return fmt.Sprintf("unknown(%d)", i)
 }
 
-// Trimming is the switch-wide part: one per switch.
+// Trimming has the switch-wide attributes.
 type Trimming struct {
 	Size      int // bytes of a frame that are kept, from the destination address on, without FCS
 	DSCPMode  DSCPMode
@@ -65,20 +65,20 @@ type Trimming struct {
 // DefaultTrimming returns the proposal's defaults.
 func DefaultTrimming() Trimming { return Trimming{Size: 128} }
 
-// Limits are what a switch has of a kind. The zero Limits stand for DefaultLimits.
+// Limits are the resources of a switch. The zero Limits mean DefaultLimits.
 type Limits struct {
 	Queues  int // of a port
 	Classes int // traffic classes
 }
 
-// DefaultLimits are eight of each, as SONiC's configurations count.
+// DefaultLimits returns eight of each, as in SONiC's configurations.
 func DefaultLimits() Limits { return Limits{Queues: 8, Classes: 8} }
 
-// MinSize is the least size at which a copy still has all its headers: Ethernet, IPv6 and UDP. The proposal has no
-// lower bound; a receiver could make nothing of less.
+// MinSize is the least size of a copy with all its headers: Ethernet, IPv6 and UDP. The proposal has no lower bound,
+// but a receiver needs these headers.
 const MinSize = 14 + 40 + 8
 
-// Validate checks every attribute of t on a switch of the given limits and reports all that is wrong.
+// Validate checks every attribute of t on a switch of the given limits and reports all errors.
 func (t Trimming) Validate(l Limits) error {
 	if l == (Limits{}) {
 		l = DefaultLimits()
@@ -108,14 +108,14 @@ func knownMode(attribute string, value int) error {
 	return &AttributeError{attribute, "", fmt.Sprint(value), a.Allowed()}
 }
 
-// Profile is a buffer profile: how much of the shared buffer a queue may take, and what becomes of the rest.
+// Profile is a buffer profile: the share of the buffer that a queue may take, and the action on packets beyond it.
 type Profile struct {
 	Name      string
 	Action    AdmissionFailAction
 	Reserved  int     // bytes that the queue has for itself
 	Limit     int     // bytes, static threshold; 0: the threshold is dynamic
-	Alpha     float64 // dynamic threshold: a queue may take alpha × what is free of the pool
-	Lossless  bool    // a queue that may not lose: never trimmed
+	Alpha     float64 // dynamic threshold: a queue may take alpha × the free part of the pool
+	Lossless  bool    // never trimmed
 	Pool      string
 	Threshold int // SONiC's dynamic_th: alpha = 2^Threshold
 }
@@ -153,7 +153,7 @@ type Binding struct {
 	Profile string
 }
 
-// DSCPMap is a TC→DSCP map: what DSCP a packet of a traffic class leaves with.
+// DSCPMap is a TC→DSCP map: the outgoing DSCP of each traffic class.
 type DSCPMap struct {
 	Name string
 	DSCP map[int]int
@@ -165,8 +165,8 @@ type PortMap struct {
 	Map  string
 }
 
-// Rule is an ACL entry with the action PACKET_TRIM_DISABLE. Of several matches all must hold; the zero Prefix matches
-// all.
+// Rule is an ACL entry with the action PACKET_TRIM_DISABLE. A packet must match both prefixes; the zero Prefix matches
+// every address.
 type Rule struct {
 	Name     string
 	Priority int
@@ -179,14 +179,14 @@ func (r Rule) Matches(src, dst netip.Addr) bool {
 	return (!r.Source.IsValid() || r.Source.Contains(src)) && (!r.Dest.IsValid() || r.Dest.Contains(dst))
 }
 
-// Shaper holds a queue of a port to a rate (SCHEDULER pir).
+// Shaper limits the rate of one queue of a port (SCHEDULER pir).
 type Shaper struct {
 	Port  string
 	Queue int
 	BPS   int64 // bits of frames a second
 }
 
-// Settings is all that a switch is told about trimming.
+// Settings is the whole trimming configuration of a switch.
 type Settings struct {
 	Trimming Trimming
 	Profiles []Profile
@@ -195,15 +195,15 @@ type Settings struct {
 	PortMaps []PortMap
 	Rules    []Rule
 	Shapers  []Shaper
-	// PFC says that neighbours may pause classes: then a queue of strict priority may wait while a lower one sends.
+	// PFC is set if neighbours may pause classes: a strict-priority queue may then wait while a lower one sends.
 	PFC bool
-	// DSCPTC maps DSCPs to traffic classes and TCQueue classes to queues: which queue a packet is meant for, and in mode
-	// Dynamic a copy. What a map lacks goes to class or queue 0.
+	// DSCPTC maps DSCPs to traffic classes and TCQueue classes to queues, for packets and, in mode Dynamic, for copies. A
+	// DSCP or class without an entry maps to 0.
 	DSCPTC  map[int]int
 	TCQueue map[int]int
 }
 
-// Validate checks every part and what they say of each other, on a switch of these ports and limits.
+// Validate checks every part and the references between them, on a switch of these ports and limits.
 func (s Settings) Validate(ports []string, l Limits) error {
 	if l == (Limits{}) {
 		l = DefaultLimits()
@@ -339,7 +339,7 @@ func (s Settings) Profile(name string) (Profile, bool) {
 	return Profile{}, false
 }
 
-// Shaped reports whether a queue of a port is held to a rate.
+// Shaped reports whether a shaper limits a queue of a port.
 func (s Settings) Shaped(port string, queue int) bool {
 	for _, r := range s.Shapers {
 		if r.Port == port && r.Queue == queue && r.BPS > 0 {
@@ -349,7 +349,7 @@ func (s Settings) Shaped(port string, queue int) bool {
 	return false
 }
 
-// ProfileOf returns the profile bound to a queue; without one the zero Profile, whose action is Drop.
+// ProfileOf returns the profile bound to a queue, or the zero Profile, whose action is Drop.
 func (s Settings) ProfileOf(port string, queue int) (Profile, bool) {
 	for _, b := range s.Bindings {
 		if b.Port == port && b.Queue == queue {

@@ -19,20 +19,20 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// A core is a protocol without I/O that a station drives, with what belongs to it. Its methods run in the station's
-// goroutine.
+// A core is a protocol without I/O that a station drives. Its methods run in the station's goroutine.
 type core interface {
-	// take hands over a frame that arrived and reports whether it was the protocol's. The frame is valid during the call.
+	// take takes a frame that arrived and reports whether it belongs to the protocol. The frame is valid only during the
+	// call.
 	take(now clock.Time, frame []byte) (ours bool, err error)
 	// serve does what is due.
 	serve(now clock.Time) error
-	// next returns the next frame to send, or nil. The frame stays as it is.
+	// next returns the next frame to send, or nil. The core does not modify the frame afterwards.
 	next(now clock.Time) []byte
-	// timers returns when serve wants to be called, and when there may be a frame to send, at the latest.
+	// timers returns the time of the next call of serve, and the latest time to ask for a frame to send.
 	timers() (serve, send clock.Time)
 }
 
-// A station is an interface with a core on it: sockets, clock, neighbour, and the one goroutine that owns them all.
+// A station is an interface with a core: sockets, clock, neighbour, and the single goroutine that owns them.
 type station struct {
 	name      string
 	socket    *Socket       // nil: the interface with that name
@@ -42,10 +42,10 @@ type station struct {
 
 	wire   line
 	origin time.Time
-	free   clock.Time   // when the port is free again
+	free   clock.Time   // end of the current transmission
 	quiet  atomic.Int64 // clock.Time of the latest frame of the protocol
 
-	sentLog, receivedLog *framelog.Log // of the protocol's frames; nil: nobody wants to know
+	sentLog, receivedLog *framelog.Log // of the protocol's frames; nil: no log
 	probes               uint64        // probe frames that have arrived
 
 	requests chan func()
@@ -88,7 +88,7 @@ func (s *station) open(mac packet.MAC, ips []netip.Addr) (err error) {
 	return nil
 }
 
-// batch is how many frames are received or sent before the other gets its turn.
+// batch is the maximum number of frames received in a row, or sent in a row.
 const batch = link.DefaultBatch
 
 // release frees what Open took.
@@ -99,7 +99,7 @@ func (s *station) release() error {
 	return s.wire.close()
 }
 
-// Close ends the endpoint and leaves the interface as it was. It may be called more than once.
+// Close ends the endpoint and restores the interface. It may be called more than once.
 func (s *station) Close() error {
 	s.lock.Lock()
 	defer s.lock.Unlock()
@@ -113,7 +113,7 @@ func (s *station) Close() error {
 	return s.release()
 }
 
-// do runs f in the host's goroutine.
+// do runs f in the station's goroutine.
 func (s *station) do(f func() error) error {
 	result := make(chan error, 1)
 	request := func() { result <- f() }
@@ -125,7 +125,7 @@ func (s *station) do(f func() error) error {
 		case <-s.ended:
 			return s.gone()
 		case <-time.After(10 * time.Millisecond):
-			// The loop was about to wait when it was woken.
+			// the wake-up came before the loop waited
 			s.wake()
 		}
 	}
@@ -139,7 +139,7 @@ func (s *station) wake() {
 	}
 }
 
-// gone says why the loop has ended.
+// gone returns the reason why the loop ended.
 func (s *station) gone() error {
 	if s.failure != nil {
 		return s.failure
@@ -147,10 +147,10 @@ func (s *station) gone() error {
 	return ErrClosed
 }
 
-// Quiet returns for how long no RoCE frame came or went.
+// Quiet returns the time since the latest frame of the protocol.
 func (s *station) Quiet() time.Duration { return s.now().Sub(clock.Time(s.quiet.Load())).Std() }
 
-// Missed returns how many frames came while the ring was full: with any, the host is no witness.
+// Missed returns the number of frames lost to a full ring. If it is not 0, the host's log is incomplete.
 func (s *station) Missed() (missed uint64, err error) {
 	err = s.do(func() error {
 		missed, err = s.wire.missed()
@@ -161,7 +161,7 @@ func (s *station) Missed() (missed uint64, err error) {
 
 func (s *station) now() clock.Time { return clock.Time(0).Add(clock.FromStd(time.Since(s.origin))) }
 
-// loop is the host's goroutine.
+// loop is the station's goroutine.
 func (s *station) loop(ctx context.Context) {
 	defer close(s.ended)
 	for ctx.Err() == nil {
@@ -174,7 +174,7 @@ func (s *station) loop(ctx context.Context) {
 		if err == nil && !more {
 			err = s.wire.wait(s.patience())
 			if errors.Is(err, unix.ENETDOWN) {
-				// A port that flaps comes back; what was lost meanwhile is lost as on any wire.
+				// A port that flaps comes back; frames sent meanwhile are lost as on any link.
 				err = nil
 				pause(ctx, 10*time.Millisecond)
 			}
@@ -193,7 +193,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// patience is how long nothing can happen but an arrival.
+// patience returns the time until the next timer or transmission, -1 if there is none.
 func (s *station) patience() time.Duration {
 	serve, send := s.core.timers()
 	if send != clock.Never {
@@ -205,7 +205,7 @@ func (s *station) patience() time.Duration {
 	return max(0, serve.Sub(s.now()).Std())
 }
 
-// step receives, serves timers and sends, a batch of each at most, and reports whether there may be more to do at once.
+// step receives, serves timers and sends, each at most a batch, and reports whether a batch was full.
 func (s *station) step() (more bool, err error) {
 	received, err := s.receive()
 	if err != nil {
@@ -218,7 +218,7 @@ func (s *station) step() (more bool, err error) {
 	return received == batch || sent == batch, err
 }
 
-// receive hands a batch of frames to the core.
+// receive passes a batch of frames to the core.
 func (s *station) receive() (n int, err error) {
 	for ; n < batch; n++ {
 		frame, ok := s.wire.next()
@@ -253,8 +253,8 @@ func (s *station) take(frame []byte) error {
 	return err
 }
 
-// concerns reports whether a frame is addressed to this host, by Ethernet or by IP: a switch also delivers what it has
-// no port for.
+// concerns reports whether a frame is addressed to this host, by Ethernet or by IP. A switch also floods frames to
+// unknown addresses.
 func (s *station) concerns(frame []byte) bool {
 	if len(frame) >= packet.EthernetLen && packet.MAC(frame) == s.neighbour.MAC {
 		return true
@@ -263,7 +263,7 @@ func (s *station) concerns(frame []byte) bool {
 	return ok && slices.Contains(s.neighbour.IPs, to)
 }
 
-// send transmits what the core has ready, no faster than the port.
+// send transmits the core's frames, no faster than the port rate.
 func (s *station) send() (n int, err error) {
 	for ; n < batch; n++ {
 		now := s.now()
@@ -286,13 +286,13 @@ func (s *station) send() (n int, err error) {
 	return n, s.sent(s.wire.flush())
 }
 
-// wireOverhead is what a frame occupies beyond its bytes: FCS, preamble with delimiter, inter-packet gap.
+// wireOverhead is the length of FCS, preamble with delimiter, and inter-packet gap.
 const wireOverhead = 4 + 8 + 12
 
-// queue adds a frame to the batch; it must stay as it is.
+// queue adds a frame to the batch; the frame must not change afterwards.
 func (s *station) queue(frame []byte) error { return s.sent(s.wire.queue(frame)) }
 
-// sent judges an error of the kernel: one that a wire could have, too, is a loss, which the transport repairs.
+// sent ignores kernel errors that amount to a packet loss, which the transport repairs.
 func (s *station) sent(err error) error {
 	if errors.Is(err, unix.ENETDOWN) || errors.Is(err, unix.ENOBUFS) {
 		return nil

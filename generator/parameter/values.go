@@ -9,21 +9,21 @@ import (
 )
 
 // Values holds a value for each parameter of a table. The getters panic on a name that the table lacks or of another
-// kind: that is a mistake of the model's author, not of a test's.
+// kind, because that is a bug in the model.
 type Values struct {
 	table Table
 	cells []cell
 }
 
-// cell is one value, in the smallest steps of its parameter.
+// cell is one value, in the smallest unit of its parameter.
 type cell struct {
 	set   bool
 	n     int64
-	ints  []int64 // of Ranges first and last of each
+	ints  []int64 // of Ranges: first and last of each
 	items []Values
 }
 
-// Values returns the defaults, with settings on top, each as name=text.
+// Values returns the defaults, overridden by settings of the form name=text.
 func (t Table) Values(settings ...string) (Values, error) {
 	v := t.Defaults()
 	for _, s := range settings {
@@ -38,7 +38,7 @@ func (t Table) Values(settings ...string) (Values, error) {
 	return v, nil
 }
 
-// Defaults returns every parameter at its default; what has none is not set.
+// Defaults returns every parameter at its default. Parameters without a default are not set.
 func (t Table) Defaults() Values {
 	v := Values{table: t, cells: make([]cell, len(t))}
 	for i := range t {
@@ -55,10 +55,10 @@ func (t Table) Defaults() Values {
 	return v
 }
 
-// Table returns what the values are of.
+// Table returns the table of the values.
 func (v Values) Table() Table { return v.table }
 
-// Set gives a parameter the value that text stands for; of a list of integers they are separated by commas.
+// Set parses the text of a parameter's value. Integers are separated by commas.
 func (v Values) Set(name, text string) error {
 	i := v.table.Find(name)
 	if i < 0 {
@@ -85,7 +85,7 @@ func (v Values) Set(name, text string) error {
 	return nil
 }
 
-// SetStep sets a parameter in its smallest steps; the caller has checked the bounds.
+// SetStep sets a parameter in its smallest unit. The caller has checked the bounds.
 func (v Values) SetStep(name string, n int64) {
 	v.cells[v.index(name)] = cell{set: true, n: n}
 }
@@ -95,7 +95,7 @@ func (v Values) SetIntegers(name string, list []int64) {
 	v.cells[v.index(name, Integers)] = cell{set: true, ints: list}
 }
 
-// SetRanges sets a set of whole numbers; of each range the first and the last.
+// SetRanges sets a set of integers, given as first and last of each range.
 func (v Values) SetRanges(name string, list [][2]int64) {
 	c := cell{set: true}
 	for _, r := range list {
@@ -104,12 +104,12 @@ func (v Values) SetRanges(name string, list [][2]int64) {
 	v.cells[v.index(name, Ranges)] = c
 }
 
-// SetList sets a list of mappings; each item is made of the Items of the parameter.
+// SetList sets a list of mappings. Each item has values of the parameter's Items.
 func (v Values) SetList(name string, items []Values) {
 	v.cells[v.index(name, List)] = cell{set: true, items: items}
 }
 
-// Clone returns a copy whose settings are its own.
+// Clone returns an independent copy.
 func (v Values) Clone() Values { return Values{v.table, slices.Clone(v.cells)} }
 
 func (v Values) index(name string, kinds ...Kind) int {
@@ -120,13 +120,13 @@ func (v Values) index(name string, kinds ...Kind) int {
 	return i
 }
 
-// Has reports whether a parameter has a value, by default or given.
+// Has reports whether a parameter has a value, default or set.
 func (v Values) Has(name string) bool { return v.cells[v.index(name)].set }
 
-// Step returns a value in its smallest steps.
+// Step returns a value in its smallest unit.
 func (v Values) Step(name string) int64 { return v.cells[v.index(name)].n }
 
-// Int returns a whole number.
+// Int returns an integer.
 func (v Values) Int(name string) int { return int(v.cells[v.index(name, Integer)].n) }
 
 // Number returns a decimal number.
@@ -134,10 +134,10 @@ func (v Values) Number(name string) float64 {
 	return float64(v.cells[v.index(name, Number)].n) / numberScale
 }
 
-// Bool returns a truth.
+// Bool returns a boolean.
 func (v Values) Bool(name string) bool { return v.cells[v.index(name, Boolean)].n != 0 }
 
-// Word returns one of the parameter's words, "" if it is not set.
+// Word returns a word, "" if it is not set.
 func (v Values) Word(name string) string {
 	i := v.index(name, Word)
 	if !v.cells[i].set {
@@ -146,7 +146,7 @@ func (v Values) Word(name string) string {
 	return v.table[i].Words[v.cells[i].n]
 }
 
-// Duration returns a span of time.
+// Duration returns a duration.
 func (v Values) Duration(name string) clock.Duration {
 	return clock.Duration(v.cells[v.index(name, Duration)].n)
 }
@@ -156,7 +156,7 @@ func (v Values) Rate(name string) clock.BitRate {
 	return clock.BitRate(v.cells[v.index(name, Rate)].n)
 }
 
-// Integers returns a list of whole numbers.
+// Integers returns a list of integers.
 func (v Values) Integers(name string) []int64 { return v.cells[v.index(name, Integers)].ints }
 
 // Spans returns the first and last number of each range of a set, in the order of the file.
@@ -189,7 +189,7 @@ func (v Values) List(name string) []Values { return v.cells[v.index(name, List)]
 // Setting is a parameter with its value as text.
 type Setting struct{ Name, Value, Unit string }
 
-// Settings lists every value that is set, in the order of the table; items of lists as name[0].inner.
+// Settings lists every value that is set, in the order of the table. Items of lists are named name[0].inner.
 func (v Values) Settings() []Setting {
 	var list []Setting
 	for i := range v.table {
@@ -222,10 +222,10 @@ func (v Values) Settings() []Setting {
 	return list
 }
 
-// Nothing returns values of which none is set: what a change may name.
+// Nothing returns values of which none is set, for changes.
 func (t Table) Nothing() Values { return Values{table: t, cells: make([]cell, len(t))} }
 
-// Merge returns a copy of v in which what is set in other, of the same table, replaces what v has.
+// Merge returns a copy of v with the values that other, of the same table, has set.
 func (v Values) Merge(other Values) Values {
 	merged := v.Clone()
 	for i := range other.cells {

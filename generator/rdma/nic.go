@@ -1,18 +1,16 @@
-// Package rdma models RoCEv2 NICs: reliable connections as IBTA volume 1, chapter 9, describes them, requester and
-// responder of every queue pair, and the congestion notification of DCQCN.
+// Package rdma models RoCEv2 NICs: requester and responder of reliable connections (IBTA volume 1, chapter 9) and the
+// congestion notification of DCQCN.
 //
-// A [NIC] performs no I/O and knows no clock. Whoever drives it brings packets and instants:
+// A [NIC] performs no I/O and has no clock. The caller brings packets and times:
 //
 //	nic.HandlePacket(now, p)   // a frame has arrived
-//	nic.HandleTimer(now)       // whatever is due happens
-//	nic.Poll(now, p)           // the wire is idle: which frame is next?
+//	nic.HandleTimer(now)       // do what is due
+//	nic.Poll(now, p)           // the wire is idle: fill p with the next frame
 //	nic.NextTimer()            // when to call again
 //
-// Inside, packet sequence numbers are 64 bits wide and never wrap; they become 24-bit PSNs at the border, where packets
-// are read and written. All latencies, and everything else in which real NICs differ, come from a [Profile]; deliberate
-// faults are switched on by [Bugs]. Payloads are a pure function of what they belong to (see pattern.go), so both sides
-// verify every byte that they accept.
-//
+// Internally, packet sequence numbers have 64 bits and never wrap; they become 24-bit PSNs where packets are read and
+// written. A [Profile] has all latencies and other differences between real NICs. [Bugs] enables deliberate faults.
+// Payloads are a pure function of their position (see pattern.go), so both sides verify every byte that they accept.
 // A NIC is not safe for concurrent use.
 package rdma
 
@@ -41,11 +39,11 @@ type Config struct {
 	Tagged   bool   // send 802.1Q frames
 	TCI      uint16 // tag control information, if Tagged
 	DSCP     uint8  // of everything but CNPs
-	HopLimit uint8  // TTL; 0 stands for 64
+	HopLimit uint8  // TTL; 0: 64
 	NotECT   bool   // send data as not ECN-capable; otherwise ECT(0), or with ECT1
 	ECT1     bool   // ECT(1)
 
-	// AdaptiveRetrans switches on adaptive retransmission, which the profile must have.
+	// AdaptiveRetrans enables adaptive retransmission, which the profile must support.
 	AdaptiveRetrans bool
 
 	NP NotificationPoint
@@ -57,7 +55,7 @@ const (
 	defaultPKey     = 0xffff
 )
 
-// validate reports everything that is wrong with c.
+// validate reports all errors of c.
 func (c *Config) validate() error {
 	var errs []error
 	if c.Rand == nil {
@@ -96,7 +94,7 @@ type NIC struct {
 	bugs    Bugs
 	broken  bool // has any
 	memory  memory
-	now     clock.Time // latest instant that the NIC was told
+	now     clock.Time // time of the latest call
 
 	qps   []*QP
 	byQPN qpTable
@@ -107,7 +105,7 @@ type NIC struct {
 	pipe    ring[committed] // the transmit pipeline, at most PipelineDepth packets
 	notify  notifier
 
-	reacted     clock.Time // when the processor that serves NAKs is free again, if there is one
+	reacted     clock.Time // end of the current NAK reaction, with SerialReaction
 	slowPath    slowPath
 	classes     []etsClass
 	completions ring[generator.Completion]
@@ -180,8 +178,7 @@ func (n *NIC) CreateQP(cfg QPConfig) (*QP, error) {
 	return q, nil
 }
 
-// drawQPN returns an unused QPN: 0 and 1 are special management queue pairs (IBTA 10.2.4.3), 0xffffff stands for
-// multicast.
+// drawQPN returns an unused QPN other than 0 and 1 (special QPs, IBTA 10.2.4.3) and 0xffffff (multicast).
 func (n *NIC) drawQPN() packet.QPN {
 	for {
 		qpn := packet.QPN(2 + n.cfg.Rand.Uint32N(1<<24-3))
@@ -191,7 +188,7 @@ func (n *NIC) drawQPN() packet.QPN {
 	}
 }
 
-// HandlePacket takes a frame that has arrived completely. The packet is only read, and only during the call.
+// HandlePacket takes a frame that has arrived completely. It does not modify or keep the packet.
 func (n *NIC) HandlePacket(now clock.Time, p *packet.Packet) {
 	if p.Eth.Dst != n.cfg.MAC || !p.IsRoCE() && !p.CutRoCE() {
 		return
@@ -235,8 +232,7 @@ func (n *NIC) HandlePacket(now clock.Time, p *packet.Packet) {
 	}
 }
 
-// lookup returns the connected queue pair that p is for, nil if p must be dropped silently (IBTA 9.6.1: header
-// validation).
+// lookup returns the connected queue pair of p, or nil if p must be dropped silently (IBTA 9.6.1, header validation).
 func (n *NIC) lookup(p *packet.Packet) *QP {
 	q := n.byQPN.find(p.BTH.DestQP)
 	if q == nil {
@@ -254,9 +250,8 @@ func (n *NIC) lookup(p *packet.Packet) *QP {
 	return q
 }
 
-// NextTimer returns the earliest instant at which HandleTimer or Poll may have something to do: an instant in the past
-// if a packet waits for the wire, [clock.Never] if nothing is pending. Now and then it is earlier than necessary, never
-// later.
+// NextTimer returns the earliest time at which HandleTimer or Poll may have work: a time in the past if a packet waits
+// for the wire, [clock.Never] if nothing is pending. It may be earlier than necessary, never later.
 func (n *NIC) NextTimer() clock.Time {
 	if n.control.len() > 0 || n.data.len() > 0 || n.pipe.len() > 0 {
 		return n.now
@@ -273,8 +268,8 @@ func (n *NIC) HandleTimer(now clock.Time) {
 }
 
 // Poll fills p with the next frame for the wire and returns true, or returns false if no frame is eligible at now. CNPs
-// go first, then acknowledgements, then data of all queue pairs in turn. p's payload is shared and must not be written
-// to.
+// go first, then acknowledgements, then data of all queue pairs in turn. The caller must not write to p's shared
+// payload.
 func (n *NIC) Poll(now clock.Time, p *packet.Packet) bool {
 	n.HandleTimer(now)
 	if !n.notify.poll(now, n, p) && !n.pollControl(now, p) && !n.pollData(now, p) {

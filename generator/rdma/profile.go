@@ -7,8 +7,8 @@ import (
 	"candela.dev/candela/clock"
 )
 
-// Profile is the behaviour of a NIC model beyond what the specification fixes. Every latency runs from the full arrival
-// of the packet (or the posting) that causes an action to the instant at which the caused packet may take the wire.
+// Profile is the behaviour of a NIC model that the specification leaves open. Each latency starts at the full arrival
+// of a packet (or at the posting) and ends when the packet that it causes may be transmitted.
 type Profile struct {
 	Name        string
 	Description string
@@ -23,57 +23,56 @@ type Profile struct {
 	TimeoutReaction      clock.Duration // from the expiry of the local ACK timer to the first retransmitted packet
 	CNPLatency           clock.Duration // from a marked packet to the CNP
 
-	// NackReactionSpread is added to NackReaction with a uniformly drawn share: firmware is busy with other things, too.
+	// NackReactionSpread is the range of a uniform random delay added to NackReaction: firmware has other work, too.
 	NackReactionSpread clock.Duration
-	// NackBatch is how many out-of-sequence packets of a gap are reported together: the NAK is generated when that many
-	// have arrived, or NackBatchTimeout after the first. 0 and 1: each at once.
+	// NackBatch out-of-sequence packets of a gap share one NAK. The NIC generates it when the last of them arrives, or
+	// NackBatchTimeout after the first. 0 and 1: a NAK per packet, without delay.
 	NackBatch        int
 	NackBatchTimeout clock.Duration
 
-	// PipelineDepth is how many packets the transmit pipeline holds that all queue pairs of the port share. It is filled
-	// as long as any of them has something to send; what has entered it leaves in that order, so a retransmission queues
-	// behind it. 0: no pipeline, the next packet is chosen when the wire is idle.
+	// PipelineDepth is the number of packets in the transmit pipeline that all queue pairs of the port share. The NIC
+	// keeps it full while any queue pair has data. It is a FIFO, so a retransmission waits for the packets before it. 0:
+	// no pipeline; the NIC chooses the next packet when the wire is idle.
 	PipelineDepth int
-	// SendsOn lets the old round go on while the NIC reacts to a NAK. Without it a NAK stops the queue pair at once.
+	// SendsOn lets the queue pair transmit new data while the NIC reacts to a NAK. Without it a NAK stops the queue pair
+	// at once.
 	SendsOn bool
 
-	// TimeoutFactor scales the local ACK timeout: it is TimeoutFactor · T, T = 4.096 us · 2^t. IBTA 9.7.6.1.3 allows 1 to
-	// 4.
+	// TimeoutFactor scales the local ACK timeout: TimeoutFactor · T, T = 4.096 us · 2^t. IBTA 9.7.6.1.3 allows 1 to 4.
 	TimeoutFactor float64
-	// FirstTimeoutLow and FirstTimeoutHigh are shares of that timeout between which the first timeout after progress is
-	// drawn. Both 0: it is like all others.
+	// FirstTimeoutLow and FirstTimeoutHigh bound the first timeout after progress, drawn uniformly, as shares of the local
+	// ACK timeout. Both 0: the first timeout equals the others.
 	FirstTimeoutLow, FirstTimeoutHigh float64
 
-	// AdaptiveSchedule are the timeouts of adaptive retransmission, in units of T, one after the other; the last one
-	// repeats. The place in the schedule belongs to the queue pair: it does not start over with the next message. Empty:
-	// the NIC has no adaptive retransmission.
+	// AdaptiveSchedule lists the successive timeouts of adaptive retransmission, in units of T; the last one repeats. The
+	// position belongs to the queue pair, so the next message does not reset it. Empty: no adaptive retransmission.
 	AdaptiveSchedule []float64
 	// AdaptiveFreeUpTo is the longest adaptive timeout, in units of T, that is not charged to the retry count.
 	AdaptiveFreeUpTo float64
-	// AdaptiveFirstFree says that the first timeout after progress is never charged; otherwise it is charged only once the
-	// schedule has reached its end.
+	// AdaptiveFirstFree never charges the first timeout after progress. Otherwise it is charged only after the schedule
+	// has reached its end.
 	AdaptiveFirstFree bool
 
-	// AckCoalescing lets a later ACK replace one that still waits in the NIC.
+	// AckCoalescing replaces an ACK that still waits in the NIC by a later one.
 	AckCoalescing bool
 
-	// SerialReaction says that one processor of the NIC serves all NAKs one after the other: each reaction starts when the
-	// one before is over, so that losses of some connections delay the repair of others.
+	// SerialReaction makes one processor serve all NAKs in sequence: a reaction starts when the previous one ends, so
+	// losses of one connection delay the retransmissions of others.
 	SerialReaction bool
-	// ClearsMigReq makes the NIC send BTH.MigReq = 0: it never considers a path as migrated.
+	// ClearsMigReq makes the NIC send BTH.MigReq = 0.
 	ClearsMigReq bool
-	// SlowPathQueue is how many packets with MigReq = 0 may wait for the slow path that looks at their path, at
-	// SlowPathService for each; more are discarded. 0: there is no slow path.
+	// SlowPathQueue is the number of packets with MigReq = 0 that may wait for the slow path, which takes SlowPathService
+	// for each. Further ones are discarded. 0: no slow path.
 	SlowPathQueue   int
 	SlowPathService clock.Duration
-	// ETSShares divides the port among as many classes, in percent; queue pairs belong to them in the order of their
-	// creation, in turn. No class gets more than its share, even if the others are idle: the scheduler is not
-	// work-conserving. Empty: one class.
+	// ETSShares divides the port among as many classes, in percent. Queue pairs are assigned to classes round-robin in
+	// order of creation. No class exceeds its share, even if the others are idle: the scheduler is not work-conserving.
+	// Empty: one class.
 	ETSShares []float64
 
-	// TrimReaction makes the NIC recognise trimmed headers by TrimDSCP and ask at once for what they name, TrimLatency
-	// after their arrival: a request by a NAK, a READ response by repeating the READ request. Without it a trimmed packet
-	// is a damaged one.
+	// TrimReaction makes the NIC recognise trimmed headers by TrimDSCP. TrimLatency after the arrival it asks for the
+	// packet: for a request with a NAK, for a READ response by repeating the READ request. Without it a trimmed packet is
+	// treated as damaged.
 	TrimReaction bool
 	TrimDSCP     int
 	TrimLatency  clock.Duration
@@ -85,7 +84,7 @@ type Profile struct {
 	CounterNames map[string]string // canonical → vendor's name
 }
 
-// nvidiaNames are counter names of NVIDIA's Linux driver where they differ from the canonical ones.
+// nvidiaNames are the counter names of NVIDIA's Linux driver that differ from the canonical ones.
 var nvidiaNames = map[string]string{
 	"tx_packets":  "tx_vport_rdma_unicast_packets",
 	"tx_bytes":    "tx_vport_rdma_unicast_bytes",
@@ -95,8 +94,8 @@ var nvidiaNames = map[string]string{
 	"tx_discards": "tx_discards_phy",
 }
 
-// Spec returns the profile that follows IBTA volume 1, chapter 9, to the letter. Its latencies are round numbers of our
-// choice in the range of current NICs (500 ns of processing, 1 us to notice and to repair a loss), not measurements.
+// Spec returns the profile that follows IBTA volume 1, chapter 9, exactly. Its latencies are round numbers in the range
+// of current NICs (500 ns of processing, 1 us to detect and to repair a loss), not measurements.
 func Spec() Profile {
 	return Profile{
 		Name:                 "spec",
@@ -132,7 +131,7 @@ func Profiles() []Profile {
 	return list
 }
 
-// ProfileByName returns the profile with this name; the error of an unknown one lists those that exist.
+// ProfileByName returns the profile with this name. The error for an unknown name lists the known ones.
 func ProfileByName(name string) (Profile, error) {
 	var names []string
 	for _, p := range append(Profiles(), Variants()...) {

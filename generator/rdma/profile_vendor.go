@@ -2,23 +2,22 @@ package rdma
 
 import "candela.dev/candela/clock"
 
-// The vendor profiles are models. They reproduce, by the mechanisms that the fields of Profile describe, what Lumina
-// observed on the wire (L3 to L9 of candela reproduce lumina; figures 5-8 to 5-12 and tables 5-II to 5-IV of Yu's
-// thesis); nobody has seen the inside of these NICs. Lumina's numbers are those of an observer at the switch, so they
-// contain the way from there to the host and back. The latencies here are what is left of them on
-// testbeds/lumina-100g.yml and lumina-40g.yml: a switch of 400 ns, 10 ns of cable, and the serialisation of the packets
-// involved. Numbers without a source are ours.
+// The vendor profiles are models. They reproduce what Lumina observed on the wire (L3 to L9 of candela reproduce
+// lumina; figures 5-8 to 5-12 and tables 5-II to 5-IV of Yu's thesis) with the mechanisms of Profile. The internals of
+// these NICs are not published. Lumina measured at the switch, so its numbers include the path from the switch to the
+// host and back. The latencies here exclude that path, as it is on testbeds/lumina-100g.yml and lumina-40g.yml: a
+// switch of 400 ns, 10 ns of cable, and the serialisation of the packets involved. Numbers without a source are ours.
 
-// connectX returns what the three ConnectX models have in common.
+// connectX returns the common part of the three ConnectX models.
 //
 //   - Timeouts: 8 T each, the first after progress between 3 T and 6 T (figure 5-12b: 0.537 s and 0.2 to 0.4 s for T =
 //     67 ms).
 //   - Adaptive schedule: figure 5-12a, 5.6, 4.1, 8.4, 16.7, 25.1, 67.1, 134.2 ms are T/12, T/16, T/8, T/4, 3T/8, T and
-//     2T. That message 2, after seven timeouts, starts with 0.267 s = 4 T, and later ones with 0.671 s = 10 T, is
-//     explained by a place in the schedule that outlives the message.
-//   - Retry limits: table 5-II, 13 for message 1 and 8 for message 2, is explained by timeouts up to T that cost
-//     nothing, and a first timeout of a message that costs nothing.
-//   - SendLatency, AckLatency, ReadResponseLatency, CNPLatency: ours; they make a base round trip of about 2 us.
+//     2T. Message 2, after seven timeouts, starts with 0.267 s = 4 T, and later ones with 0.671 s = 10 T. The model
+//     explains this by a position in the schedule that outlives the message.
+//   - Retry limits: table 5-II has 13 for message 1 and 8 for message 2. In the model, timeouts up to T and the first
+//     timeout of a message are not charged.
+//   - SendLatency, AckLatency, ReadResponseLatency, CNPLatency: ours; the base RTT is about 2 us.
 func connectX() Profile {
 	return Profile{
 		Vendor:               "nvidia",
@@ -50,12 +49,12 @@ func connectX() Profile {
 
 // CX5 models a ConnectX-5 at 100 Gb/s.
 //
-//   - NACK generation: 1.1 us for every dropped PSN (figure 5-8), of which 515 ns are the way: 585 ns.
-//   - NACK reaction: 3 us with an empty pipeline (figure 5-9), of which 515 ns are the way: 2.485 us.
-//   - Pipeline: 68 packets. A retransmission is ready about 47 packet times after the lost packet, so for the fifth
-//     packet of a message the pipeline still holds something if the message has more than 52 packets, and is full from
-//     120 on (L5). That a 100 KB message delays the repair of its first 20 packets by another 3 to 4.6 us (L4: "about
-//     3") follows from the same numbers. The source's two figures do not quite agree in this model: with 34 packets
+//   - NACK generation: 1.1 us for every dropped PSN (figure 5-8), of which 515 ns are the path: 585 ns.
+//   - NACK reaction: 3 us with an empty pipeline (figure 5-9), of which 515 ns are the path: 2.485 us.
+//   - Pipeline: 68 packets. A retransmission is ready about 47 packet times after the lost packet. For the fifth
+//     packet of a message, the pipeline is therefore not empty if the message has more than 52 packets, and full from
+//     120 on (L5). The same numbers explain why a 100 KB message delays the retransmission of its first 20 packets by
+//     another 3 to 4.6 us (L4: "about 3"). The source's two figures do not quite agree in this model: with 34 packets
 //     L4's level is 6.0 us instead of 6.8, but L5's second knee is at 90 KB.
 //   - CNPs: paced per destination IP (table 5-IV), also sent with NAKs if slow restart is on (Lumina's prototype).
 func CX5() Profile {
@@ -65,8 +64,7 @@ func CX5() Profile {
 	return p
 }
 
-// CX6Dx models a ConnectX-6 Dx at 100 Gb/s. It differs from CX5 in that all CNPs of a port share one pacer (table
-// 5-IV).
+// CX6Dx models a ConnectX-6 Dx at 100 Gb/s. It is a CX5 whose CNPs share one pacer per port (table 5-IV).
 func CX6Dx() Profile {
 	p := connectX()
 	p.Name = "cx6-dx"
@@ -75,15 +73,15 @@ func CX6Dx() Profile {
 	return p
 }
 
-// CX4Lx models a ConnectX-4 Lx at 40 Gb/s, whose retransmission is firmware.
+// CX4Lx models a ConnectX-4 Lx at 40 Gb/s, which retransmits in firmware.
 //
-//   - NACK reaction: 150 to 200 us at the switch (figure 5-9), drawn uniformly; about 0.65 us are the way.
-//   - NACK generation: out-of-sequence packets reach the firmware in batches of three, and a batch that stays
-//     incomplete only after 12 us: losses in the middle of a message are NAKed after 1.1 us, those of the last packets
-//     but one and two after 13 us (figure 5-8; the mechanism and the batch size are ours).
-//   - Retry limits: once the adaptive schedule has reached its end, a first timeout is charged: 13, 8, 7, 7, 7 (table
+//   - NACK reaction: 150 to 200 us at the switch (figure 5-9), drawn uniformly; about 0.65 us are the path.
+//   - NACK generation: the firmware gets out-of-sequence packets in batches of three, and an incomplete batch after
+//     12 us. Losses in the middle of a message are NAKed after 1.1 us, those of the second and third last packet after
+//     13 us (figure 5-8; the mechanism and the batch size are ours).
+//   - Retry limits: a first timeout is charged after the adaptive schedule has reached its end: 13, 8, 7, 7, 7 (table
 //     5-II).
-//   - Pipeline: as deep as that of CX5; nothing was published that tells, and the firmware's latency hides it.
+//   - Pipeline: the depth of CX5. No published figure shows it, and the firmware's latency hides it.
 //   - CNPs: paced per destination IP (table 5-IV), none with NAKs (Lumina's prototype).
 func CX4Lx() Profile {
 	p := connectX()
@@ -99,9 +97,8 @@ func CX4Lx() Profile {
 	return p
 }
 
-// E810 models an Intel E810. Lumina's thesis does not measure it: apart from the absence of CNPs with NAKs (Lumina's
-// prototype) and the names of its counters (the irdma driver), all numbers are ours, chosen between those of cx4-lx and
-// cx5.
+// E810 models an Intel E810. Lumina's thesis does not measure it. The absence of CNPs with NAKs is from Lumina's
+// prototype, the counter names are from the irdma driver; all numbers are ours, between those of cx4-lx and cx5.
 func E810() Profile {
 	p := connectX()
 	p.Name = "e810"

@@ -10,13 +10,13 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// QPConfig describes a queue pair. Zero values of MTU, MaxReads and RegionLength stand for their defaults.
+// QPConfig describes a queue pair. Zero values of MTU, MaxReads and RegionLength mean their defaults.
 type QPConfig struct {
 	Context      int // echoed in completions
 	LocalIP      netip.Addr
 	MTU          int   // path MTU: 256, 512, 1024 (default), 2048 or 4096 bytes of payload
-	RetryCount   uint8 // 0 to 7 repeats without progress; 7 means seven
-	RNRRetry     uint8 // 0 to 6 repeats; 7 means for ever
+	RetryCount   uint8 // retries without progress, 0 to 7
+	RNRRetry     uint8 // retries, 0 to 6; 7: unlimited
 	Timeout      uint8 // local ACK timeout exponent, 0 to 31: 4.096 us · 2^Timeout; 0 switches the timer off
 	MinRNRTimer  uint8 // timer code that the responder sends in RNR NAKs, 0 to 31
 	MaxReads     int   // outstanding READs and atomics, as requester and as responder; default 16
@@ -69,7 +69,7 @@ func (c *QPConfig) validate() error {
 	return errors.Join(errs...)
 }
 
-// Remote is what a queue pair must know of its peer.
+// Remote is the address of a queue pair's peer.
 type Remote struct {
 	IP   netip.Addr
 	QPN  packet.QPN
@@ -82,10 +82,10 @@ type qpState uint8
 const (
 	stateInit  qpState = iota // not connected
 	stateReady                // sends and receives
-	stateError                // everything posted is flushed, everything received is dropped
+	stateError                // posted requests are flushed, received packets are dropped
 )
 
-// QP is a queue pair of the reliable connection service: a requester and a responder side by side.
+// QP is a queue pair of the reliable connection service: a requester and a responder.
 type QP struct {
 	nic    *NIC
 	cfg    QPConfig
@@ -96,20 +96,20 @@ type QP struct {
 	remote Remote
 	state  qpState
 
-	frame     packet.Packet // headers that all packets to the peer share
+	frame     packet.Packet // common headers of all packets to the peer
 	req       requester
 	resp      responder
 	pacer     *cnpPacer
-	wake      clock.Time // when the NIC's timer heap wakes the queue pair
-	heapIndex int        // place in the heap, -1 if absent
+	wake      clock.Time // entry in the NIC's timer heap
+	heapIndex int        // index in the heap, -1 if absent
 	inControl bool       // in the NIC's control list
 	inData    bool       // in the NIC's data list
-	respTurn  bool       // READ responses go before requests next time
+	respTurn  bool       // READ responses have priority over requests next time
 
 	class           *etsClass // nil: the port has no classes
-	responsesInPipe int       // READ responses that are committed to the transmit pipeline
+	responsesInPipe int       // READ responses in the transmit pipeline
 
-	mischief mischief // of seeded faults
+	mischief mischief // state of seeded faults
 }
 
 func newQP(n *NIC, cfg QPConfig) *QP {
@@ -131,7 +131,7 @@ func newQP(n *NIC, cfg QPConfig) *QP {
 	return q
 }
 
-// QPN returns the queue pair's number, which packets to it carry.
+// QPN returns the queue pair's number.
 func (q *QP) QPN() packet.QPN { return q.qpn }
 
 // IPSN returns the PSN of the queue pair's first request packet.
@@ -143,7 +143,7 @@ func (q *QP) LocalIP() netip.Addr { return q.cfg.LocalIP }
 // Region returns the memory that the peer may read and write through this queue pair.
 func (q *QP) Region() generator.Region { return q.region }
 
-// Remote returns the peer that Connect was given.
+// Remote returns the peer given to Connect.
 func (q *QP) Remote() Remote { return q.remote }
 
 // Failed reports whether the queue pair is in the error state.
@@ -170,7 +170,7 @@ func (q *QP) Connect(r Remote) error {
 	return nil
 }
 
-// newFrame returns the headers that all packets to the peer share.
+// newFrame returns the common headers of all packets to the peer.
 func (q *QP) newFrame() packet.Packet {
 	cfg := &q.nic.cfg
 	p := packet.Packet{
@@ -199,8 +199,8 @@ func (q *QP) newFrame() packet.Packet {
 	return p
 }
 
-// sourcePort spreads connections over equal-cost paths: a hash of both QPNs in the dynamic range (IBTA A17.5.2 leaves
-// the value to the sender as long as it is constant for a connection).
+// sourcePort returns a UDP source port that spreads connections over equal-cost paths: a hash of both QPNs in the
+// dynamic range. IBTA A17.5.2 leaves the value to the sender if it is constant for a connection.
 func sourcePort(local, remote packet.QPN) uint16 {
 	h := uint32(local)*0x9e3779b1 ^ uint32(remote)*0x85ebca6b
 	return 0xc000 | uint16(h>>16)&0x3fff
@@ -226,7 +226,7 @@ func (q *QP) PostSend(now clock.Time, wr generator.WorkRequest) error {
 	return nil
 }
 
-// PostRecv posts a receive buffer at now. It may precede Connect.
+// PostRecv posts a receive buffer at now, also before Connect.
 func (q *QP) PostRecv(now clock.Time, rr generator.ReceiveRequest) error {
 	if rr.Length < 0 {
 		return fmt.Errorf("post a receive to queue pair %s: its length %d is negative", q.qpn, rr.Length)
@@ -239,8 +239,8 @@ func (q *QP) PostRecv(now clock.Time, rr generator.ReceiveRequest) error {
 	return nil
 }
 
-// schedule enters the queue pair in the NIC's lists as its state demands. It must be called after every change that can
-// make a packet eligible or start a timer.
+// schedule updates the queue pair's entries in the NIC's lists and timer heap. It must be called after every change
+// that can make a packet eligible or start a timer.
 func (q *QP) schedule(now clock.Time) {
 	at := q.req.deadline
 	resp, control := q.resp.eligibleAt()
@@ -282,7 +282,7 @@ func (q *QP) expire(now clock.Time) {
 	q.schedule(now)
 }
 
-// pollData fills p with a READ response or a request packet, by turns if both are eligible, and says which.
+// pollData fills p with a READ response or a request packet, alternating if both are eligible, and returns which.
 func (q *QP) pollData(now clock.Time, p *packet.Packet) (response, ok bool) {
 	at, control := q.resp.eligibleAt()
 	response = at <= now && !control
@@ -305,15 +305,15 @@ func (q *QP) pollData(now clock.Time, p *packet.Packet) (response, ok bool) {
 	return response, true
 }
 
-// fail moves the queue pair to the error state: the oldest work request completes with status, everything else posted
-// is flushed (IBTA 10.3.1.5). With status Success no work request is to blame: the fault is the responder's.
+// fail moves the queue pair to the error state. The oldest work request completes with status; all other posted
+// requests are flushed (IBTA 10.3.1.5). Status Success means a responder error, which fails no work request.
 func (q *QP) fail(now clock.Time, status generator.Status) {
 	if q.state == stateError {
 		return
 	}
 	q.state = stateError
 	if status != generator.Success {
-		q.resp.out.clear() // a responder's fault must still be answered with its NAK
+		q.resp.out.clear() // after a responder error its NAK must still be sent
 	}
 	q.req.flush(now, status)
 	q.resp.flush(now)

@@ -8,14 +8,14 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// maxOutstanding is how many PSNs may be unacknowledged: one less than half the space, so that old and new never look
-// alike (IBTA 9.7.4.1).
+// maxOutstanding is the maximum number of unacknowledged PSNs: less than half of the space, so that old and new PSNs
+// stay distinct (IBTA 9.7.4.1).
 const maxOutstanding = 1<<23 - 1
 
 // maxMessage is the longest message in bytes (IBTA 9.7.2).
 const maxMessage = 1 << 31
 
-// sendRequest is a work request on its way: the PSNs that it consumes follow from the requests before it.
+// sendRequest is a posted work request and its PSNs.
 type sendRequest struct {
 	wr          generator.WorkRequest
 	first, last int64      // PSNs
@@ -25,11 +25,11 @@ type sendRequest struct {
 // fetches reports whether the request is a READ or an atomic, which only its own responses complete.
 func (w *sendRequest) fetches() bool { return w.wr.Verb == generator.Read || w.wr.Verb.IsAtomic() }
 
-// rewind is a return to the oldest unacknowledged PSN that has been decided, but not yet carried out.
+// rewind is a pending return to the oldest unacknowledged PSN.
 type rewind struct {
 	pending   bool
 	at        clock.Time // earliest retransmission
-	sendsOn   bool       // the old round goes on until then
+	sendsOn   bool       // new data is transmitted until then
 	skipFirst bool       // BugRetransmitSkipsFirst, BugTimeoutSkipsFirst
 }
 
@@ -49,11 +49,11 @@ type requester struct {
 
 	retries    uint8
 	rnrRetries uint8
-	impliedAt  int64      // PSN that an implied NAK asked for again, -1 if none; not asked for twice
+	impliedAt  int64      // PSN that an implied NAK requested, -1 if none; it is requested only once
 	deadline   clock.Time // expiry of the local ACK timer, Never while it is stopped
 	ackTimeout clock.Duration
 	expiries   int // of the timer since the latest progress
-	level      int // place in the adaptive schedule; outlives messages
+	level      int // position in the adaptive schedule; outlives messages
 	rewind     rewind
 	rate       rateLimiter
 }
@@ -76,15 +76,15 @@ func localAckTimeout(q *QP) clock.Duration {
 	return clock.Duration(float64(base) * q.nic.profile.TimeoutFactor)
 }
 
-// reload restores the retry counters. Progress does that: a request completes, a NAK names a later packet than the one
-// that was repeated last, a READ response arrives (IBTA 9.7.6.1.2). An ACK inside a message does not: after a timeout
-// it answers the duplicates that the repetition begins with, and says nothing about the packet that was lost. So a lost
-// tail is repeated exactly RetryCount times.
+// reload restores the retry counters. It is called on progress: a request completes, a NAK names a later packet than
+// the last retransmitted one, or a READ response arrives (IBTA 9.7.6.1.2). An ACK inside a message is not progress:
+// after a timeout it may answer a duplicate and does not acknowledge the lost packet. A lost tail is therefore
+// retransmitted exactly RetryCount times.
 func (r *requester) reload() {
 	r.retries, r.rnrRetries, r.expiries = r.q.cfg.RetryCount, r.q.cfg.RNRRetry, 0
 }
 
-// check reports why a work request can't be posted.
+// check returns an error if a work request can't be posted.
 func (r *requester) check(wr generator.WorkRequest) error {
 	switch {
 	case wr.Verb.Wire() == packet.VerbNone:
@@ -125,7 +125,7 @@ func (r *requester) nextAt() clock.Time {
 	w := r.out.at(r.cursor)
 	last := r.nxt
 	if w.wr.Verb == generator.SendInvalidate && r.reads > 0 {
-		return clock.Never // it is fenced: a READ that has to be repeated would find its key gone (IBTA 10.8.3.3)
+		return clock.Never // fenced: a repeated READ would find its key invalidated (IBTA 10.8.3.3)
 	}
 	if w.fetches() {
 		if last = w.last; r.reads >= r.q.cfg.MaxReads {
@@ -157,7 +157,7 @@ func (r *requester) poll(now clock.Time, p *packet.Packet) {
 	}
 }
 
-// demanded starts the local ACK timer when a packet that demands an acknowledgement goes on the wire.
+// demanded starts the local ACK timer when a packet with AckReq is transmitted.
 func (r *requester) demanded(now clock.Time) {
 	if r.una < r.ackDue && r.deadline == clock.Never && !r.rewind.pending {
 		r.startTimer(now)
@@ -213,8 +213,7 @@ func (r *requester) timeout(now clock.Time) {
 	r.retry(now, rewind{at: now.Add(r.q.nic.profile.TimeoutReaction), skipFirst: r.q.nic.bugs.Has(BugTimeoutSkipsFirst)})
 }
 
-// retry schedules w, a repetition from the oldest unacknowledged PSN on, or fails the queue pair if no retries are
-// left.
+// retry schedules w, or fails the queue pair if no retries are left.
 func (r *requester) retry(now clock.Time, w rewind) {
 	if r.retries == 0 {
 		r.q.fail(now, generator.RetryExceeded)
@@ -227,14 +226,14 @@ func (r *requester) retry(now clock.Time, w rewind) {
 func (r *requester) schedule(w rewind) {
 	w.pending = true
 	r.rewind = w
-	r.deadline = clock.Never // starts again with the next packet that demands an acknowledgement
+	r.deadline = clock.Never // restarted by the next packet with AckReq
 }
 
 // progress serves an advance of una.
 func (r *requester) progress(now clock.Time) {
-	r.nxt = max(r.nxt, r.una) // a late acknowledgement of the previous round may overtake the repetition
+	r.nxt = max(r.nxt, r.una) // a late ACK of the previous round may overtake the retransmission
 	if r.una == r.high {
-		r.rewind = rewind{} // nothing is left to repeat
+		r.rewind = rewind{} // nothing is left to retransmit
 	}
 	r.deadline = clock.Never
 	if r.una < r.ackDue && !r.rewind.pending {

@@ -6,16 +6,16 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// openMessage is a SEND or WRITE of which the last packet has not arrived yet.
+// openMessage is a SEND or WRITE whose last packet has not arrived yet.
 type openMessage struct {
 	verb packet.Verb // VerbNone if there is none
-	va   uint64      // where the next byte of a WRITE goes
+	va   uint64      // address of a WRITE's next byte
 	rkey uint32
-	left int // bytes that a WRITE still lacks
+	left int // missing bytes of a WRITE
 	got  int // bytes received
 }
 
-// savedAtomic is the result of an executed atomic, kept for its repetition (IBTA 9.4.5).
+// savedAtomic is the result of an executed atomic, kept for duplicates (IBTA 9.4.5).
 type savedAtomic struct {
 	psn      int64
 	original uint64
@@ -26,14 +26,14 @@ type responder struct {
 	q        *QP
 	expected int64  // PSN of the next request packet
 	msn      uint32 // completed requests, modulo 2²⁴
-	silent   bool   // a NAK was sent for expected: drop everything else until it arrives
+	silent   bool   // a NAK was sent for expected: drop all later packets until it arrives
 	batch    int    // out-of-sequence packets of the gap so far
 
 	open     openMessage
 	receives ring[generator.ReceiveRequest]
-	current  generator.ReceiveRequest // that the open SEND fills
+	current  generator.ReceiveRequest // request that the open SEND fills
 	atomics  ring[savedAtomic]        // of the latest atomics, at most MaxReads
-	reads    ring[response]           // as they arrived, for BugReadReplayFromStart
+	reads    ring[response]           // in order of arrival, for BugReadReplayFromStart
 	kept     []uint32                 // keys that should be invalid, for BugInvalidateIgnored
 	words    map[uint64]uint64        // memory that atomics have changed; all others are 0
 	out      responseQueue
@@ -60,7 +60,7 @@ func (r *responder) handle(now clock.Time, p *packet.Packet) {
 	}
 }
 
-// outOfSequence NAKs a gap, once: until the missing packet arrives the responder stays silent (IBTA 9.7.5.2.4).
+// outOfSequence NAKs a gap once: until the missing packet arrives the responder sends no other NAK (IBTA 9.7.5.2.4).
 func (r *responder) outOfSequence(now clock.Time, psn int64) {
 	n := r.q.nic
 	if n.bugs.Has(BugAckBeyond) {
@@ -90,15 +90,15 @@ func (r *responder) nak(now clock.Time, s packet.Syndrome) {
 	r.push(now, response{psn: psn, syndrome: s, ready: r.nakReady(now, s)})
 }
 
-// push queues an answer behind all others.
+// push appends an answer to the queue.
 func (r *responder) push(now clock.Time, a response) {
 	a.msn = r.msn
 	r.out.push(a)
 	r.q.schedule(now)
 }
 
-// acknowledge queues an ACK of everything received so far. If one is still waiting, it is brought up to date instead;
-// and a NAK that waits acknowledges as much.
+// acknowledge queues an ACK of everything received so far. With coalescing it updates a queued ACK instead; a queued
+// NAK for the expected packet needs no ACK, because it acknowledges the same packets.
 func (r *responder) acknowledge(now clock.Time) {
 	psn := r.expected - 1
 	if tail := r.out.tail(); tail != nil && r.q.nic.profile.AckCoalescing && tail.kind == answerAck {
@@ -115,9 +115,9 @@ func (r *responder) acknowledge(now clock.Time) {
 	r.push(now, response{psn: psn, syndrome: packet.SyndromeAckNoCredit, ready: now.Add(r.q.nic.profile.AckLatency)})
 }
 
-// duplicate serves a packet that was received before (IBTA 9.7.5.1.4): a SEND or WRITE is acknowledged again, with the
-// PSN of the last packet received in order and without execution; a READ is executed again; an atomic's saved result is
-// repeated. Nothing of that touches the expected PSN or an open message.
+// duplicate serves a packet that was received before (IBTA 9.7.5.1.4). A SEND or WRITE is not executed; the ACK has the
+// PSN of the last packet received in order. A READ is executed again. An atomic is answered with its saved result. The
+// expected PSN and an open message do not change.
 func (r *responder) duplicate(now clock.Time, p *packet.Packet, psn int64) {
 	r.q.nic.counters.DuplicateRequest++
 	switch p.BTH.Opcode.Verb() {
@@ -135,7 +135,7 @@ func (r *responder) duplicate(now clock.Time, p *packet.Packet, psn int64) {
 	}
 }
 
-// replayRead executes a repeated READ request. It may start anywhere in the original, but must end before the expected
+// replayRead executes a duplicate READ request. It may start anywhere in the original, but must end before the expected
 // PSN.
 func (r *responder) replayRead(now clock.Time, p *packet.Packet, psn int64) {
 	job := r.readJob(now, p, psn)
@@ -151,7 +151,7 @@ func (r *responder) replayRead(now clock.Time, p *packet.Packet, psn int64) {
 	r.q.schedule(now)
 }
 
-// fromStart widens a replay to the whole of the original READ (BugReadReplayFromStart).
+// fromStart extends a replay to the whole original READ (BugReadReplayFromStart).
 func (r *responder) fromStart(job response) response {
 	for i := range r.reads.len() {
 		if orig := r.reads.at(i); orig.end == job.end {
@@ -177,7 +177,7 @@ func (r *responder) repeatAnswer(now clock.Time, psn int64, original uint64) {
 	r.q.schedule(now)
 }
 
-// expectedPacket serves the packet that is next in order.
+// expectedPacket serves the packet with the expected PSN.
 func (r *responder) expectedPacket(now clock.Time, p *packet.Packet) {
 	if r.silent {
 		r.silent = false
@@ -206,8 +206,8 @@ func (r *responder) expectedPacket(now clock.Time, p *packet.Packet) {
 	}
 }
 
-// reject answers an expected packet that can't be executed. An RNR NAK leaves everything as it was; any other one is
-// the end of the queue pair (IBTA 9.9.3).
+// reject NAKs an expected packet that can't be executed. An RNR NAK changes nothing else; all others move the queue
+// pair to the error state (IBTA 9.9.3).
 func (r *responder) reject(now clock.Time, s packet.Syndrome) {
 	r.silent = true
 	if r.q.nic.broken && r.misreject(now, s) {
@@ -239,8 +239,8 @@ func (r *responder) receiveSend(now clock.Time, p *packet.Packet) {
 	}
 }
 
-// invalidate takes back the peer's right to the memory, as a SEND with invalidate asks. The application, which learns
-// of it with the completion, registers the memory again at once, with the next key.
+// invalidate revokes the memory key, as a SEND with invalidate requests. The application re-registers the memory with
+// the next key as soon as it gets the completion.
 func (r *responder) invalidate(rkey uint32) {
 	if r.q.nic.bugs.Has(BugInvalidateIgnored) {
 		r.kept = append(r.kept, rkey)
@@ -291,7 +291,7 @@ func (r *responder) completion(now clock.Time, rr generator.ReceiveRequest, s ge
 	return generator.Completion{ID: rr.ID, Context: r.q.cfg.Context, QPN: r.q.qpn, Receive: true, Status: s, At: now}
 }
 
-// readJob returns the responses that the READ request p with this PSN asks for.
+// readJob returns the responses to the READ request p with this PSN.
 func (r *responder) readJob(now clock.Time, p *packet.Packet, psn int64) response {
 	length := int(p.RETH.Length)
 	n := int64(generator.Read.PSNs(length, r.q.cfg.MTU))
@@ -301,7 +301,7 @@ func (r *responder) readJob(now clock.Time, p *packet.Packet, psn int64) respons
 
 func (r *responder) executeRead(now clock.Time, p *packet.Packet) {
 	r.q.nic.counters.ReadRequests++
-	r.finish() // a READ counts as completed once it is accepted (IBTA 9.7.7.1)
+	r.finish() // a READ is complete once it is accepted (IBTA 9.7.7.1)
 	job := r.readJob(now, p, r.expected)
 	r.expected = job.end
 	if r.q.nic.bugs.Has(BugReadReplayFromStart) {
@@ -323,7 +323,7 @@ func (r *responder) executeAtomic(now clock.Time, p *packet.Packet) {
 	r.expected++
 }
 
-// operate does what the atomic p asks for and returns what was there before.
+// operate executes the atomic p and returns the original value.
 func (r *responder) operate(p *packet.Packet) (original uint64) {
 	if r.words == nil {
 		r.words = make(map[uint64]uint64)

@@ -13,28 +13,28 @@ const (
 	answerAtomic                   // atomic ACK
 )
 
-// response is an answer that waits for the wire: one packet, or the responses to one READ request.
+// response is a queued answer: one packet, or all responses to one READ request.
 type response struct {
 	kind     answerKind
 	syndrome packet.Syndrome // of an ACK or NAK
 	first    bool            // the next READ response is the first to its request
 	replay   bool            // answers a duplicate
-	late     bool            // queued by a duplicate, behind answers to requests with later PSNs
+	late     bool            // queued by a duplicate, after answers to requests with later PSNs
 	rkey     uint32          // of a READ
 	msn      uint32
 	psn      int64      // of the next packet
 	end      int64      // one past the last PSN of a READ or atomic
 	ready    clock.Time // earliest transmission
 	va       uint64     // of the next READ response
-	left     int        // bytes that remain to be read
+	left     int        // bytes not yet read
 	original uint64     // result of an atomic
 }
 
-// responseQueue holds a queue pair's answers in the order of the requests, which is the order in which the requester
-// must get them (IBTA 9.7.5.1: a response acknowledges all earlier requests).
+// responseQueue holds a queue pair's answers in the order of the requests. The requester must get them in this order,
+// because a response acknowledges all earlier requests (IBTA 9.7.5.1).
 type responseQueue struct{ ring[response] }
 
-// tail returns the newest answer, nil if there is none.
+// tail returns the newest answer, or nil.
 func (q *responseQueue) tail() *response {
 	if q.len() == 0 {
 		return nil
@@ -42,10 +42,10 @@ func (q *responseQueue) tail() *response {
 	return q.at(q.len() - 1)
 }
 
-// replay enters the answer to a duplicate READ or atomic behind all others: requests are answered as they arrive. If
-// the answer to the same request still waits and nothing that was asked for before it has been queued again behind it,
-// that one serves: a READ starts over from the PSN that the duplicate names, so that useless responses do not delay the
-// missing ones.
+// replay appends the answer to a duplicate READ or atomic: requests are answered in order of arrival. If the answer to
+// the same request is still queued, and no answer to an earlier request was queued again after it, that answer is
+// reused. A reused READ restarts from the PSN of the duplicate, so that useless responses do not delay the missing
+// ones.
 func (q *responseQueue) replay(a response) {
 	for i := q.len() - 1; i >= 0; i-- {
 		w := q.at(i)
@@ -65,16 +65,15 @@ func (q *responseQueue) replay(a response) {
 	q.push(a)
 }
 
-// raiseMSN brings the answers from the i-th on up to msn: an MSN never goes back, and the first of them has just been
-// renewed.
+// raiseMSN sets the MSN of the answers from the i-th on: MSNs must not decrease.
 func (q *responseQueue) raiseMSN(i int, msn uint32) {
 	for ; i < q.len(); i++ {
 		q.at(i).msn = msn
 	}
 }
 
-// withdrawNak removes a NAK that has not been sent yet: the packet that it asks for has arrived in the meantime, and a
-// NAK names the expected PSN (IBTA 9.7.5.2), which it would no longer do.
+// withdrawNak removes an unsent NAK whose packet has arrived in the meantime: a NAK must name the expected PSN (IBTA
+// 9.7.5.2).
 func (q *responseQueue) withdrawNak() {
 	for i := q.len() - 1; i >= 0; i-- {
 		if a := q.at(i); a.kind == answerAck && !a.syndrome.IsAck() {
@@ -83,7 +82,7 @@ func (q *responseQueue) withdrawNak() {
 	}
 }
 
-// fetches counts the READs and atomics that are being answered for the first time.
+// fetches counts the queued READs and atomics that are not replays.
 func (q *responseQueue) fetches() int {
 	n := 0
 	for i := range q.len() {
@@ -94,7 +93,7 @@ func (q *responseQueue) fetches() int {
 	return n
 }
 
-// eligibleAt returns when the oldest answer may take the wire, and whether it is a control packet.
+// eligibleAt returns when the oldest answer may be sent, and whether it is a control packet.
 func (r *responder) eligibleAt() (at clock.Time, control bool) {
 	if r.out.len() == 0 {
 		return clock.Never, true
@@ -104,7 +103,7 @@ func (r *responder) eligibleAt() (at clock.Time, control bool) {
 		return max(a.ready, r.q.req.rate.gate, r.q.class.gate()), false
 	}
 	if r.q.responsesInPipe > 0 {
-		return clock.Never, true // an answer must not overtake READ responses that were asked for before
+		return clock.Never, true // an answer must not overtake READ responses to earlier requests
 	}
 	return a.ready, true
 }
@@ -130,8 +129,8 @@ func (r *responder) pollControl(now clock.Time, p *packet.Packet) bool {
 	return true
 }
 
-// noteNak serves what goes with a NAK that is sent: counters and, if so configured, a CNP. One that is withdrawn before
-// has no effect.
+// noteNak updates the counters for a NAK that is sent and triggers a CNP if so configured. A withdrawn NAK has no
+// effect.
 func (r *responder) noteNak(now clock.Time, s packet.Syndrome) {
 	switch {
 	case s == packet.SyndromeNakSequence:

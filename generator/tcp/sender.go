@@ -6,15 +6,15 @@ import (
 	"candela.dev/candela/clock"
 )
 
-// segment is one that was sent and is not acknowledged in order yet.
+// segment was sent and is not cumulatively acknowledged.
 type segment struct {
 	start         uint64
-	sent          clock.Time // last
-	ordinal       uint64     // of the last transmission, among those of the connection
+	sent          clock.Time // latest transmission
+	ordinal       uint64     // number of the latest transmission within the connection
 	length        int32
 	sacked        bool
 	lost          bool // and not retransmitted since
-	flying        bool // a copy counts as on its way
+	flying        bool // counts as in flight
 	retransmitted bool
 	doubled       bool // for a fault
 }
@@ -30,10 +30,10 @@ const (
 	loss           // after a timeout
 )
 
-// retransmission is one whose fate is not known.
+// retransmission is a retransmission neither delivered nor lost yet.
 type retransmission struct{ number, ordinal uint64 }
 
-// sender is the sending end of one direction. Segments have numbers, from 0; that of segments[0] is base.
+// sender is the sending end of one direction. Segments are numbered from 0; base is the number of segments[0].
 type sender struct {
 	mss      int
 	written  uint64 // end of the stream so far
@@ -42,18 +42,18 @@ type sender struct {
 	segments []segment
 	base     uint64
 
-	pipe            int // segments that count as on their way
+	pipe            int // segments in flight
 	lost            int
 	lostFrom        uint64 // no segment below this number is lost
-	judged          uint64 // segments below this number have been looked at for loss
-	highest         uint64 // one above the highest segment that was SACKed
+	judged          uint64 // segments below this number have been checked for loss
+	highest         uint64 // one above the highest SACKed segment
 	ordinal         uint64 // transmissions
-	latest          uint64 // ordinal of the latest transmission that was delivered
+	latest          uint64 // ordinal of the latest delivered transmission
 	retransmissions []retransmission
-	force           bool // one retransmission although the pipe is full (RFC 6675, 5, step 4.3)
+	force           bool // allow one retransmission although the pipe is full (RFC 6675, 5, step 4.3)
 
 	phase   phase
-	recover uint64 // where the phase ends
+	recover uint64 // end of the phase
 	window  window
 	usage   usage
 
@@ -66,14 +66,14 @@ type sender struct {
 	bugs     Bugs
 }
 
-// usage is how much of the congestion window a round trip has used: what is not used must not grow (as Linux has it).
+// usage is the use of the congestion window in the current round trip: an unused window must not grow (as in Linux).
 type usage struct {
-	limited bool   // the window kept something from being sent
-	most    int    // segments outstanding
-	end     uint64 // of the round trip: where the stream was when it began
+	limited bool   // the window prevented a transmission
+	most    int    // maximum of outstanding segments
+	end     uint64 // end of the stream when the round trip began
 }
 
-// used books the use of the window.
+// used records the use of the window.
 func (s *sender) used(limited bool) {
 	u := &s.usage
 	if out := len(s.segments); limited || s.una() >= u.end || !u.limited && out > u.most {
@@ -81,8 +81,8 @@ func (s *sender) used(limited bool) {
 	}
 }
 
-// mayGrow reports whether the window has been used: in slow start half of it, as a burst at the NIC's rate may be under
-// way.
+// mayGrow reports whether the window has been used. In slow start half of it is enough, because a burst at the NIC's
+// rate may be under way.
 func (s *sender) mayGrow() bool {
 	if s.window.size < s.window.threshold {
 		return s.window.size < 2*float64(s.usage.most)
@@ -98,10 +98,10 @@ func newSender(cfg *Config) sender {
 	}
 }
 
-// at returns the segment of a number.
+// at returns the segment with a number.
 func (s *sender) at(number uint64) *segment { return &s.segments[number-s.base] }
 
-// una is what has been acknowledged in order.
+// una returns the oldest unacknowledged offset.
 func (s *sender) una() uint64 {
 	if len(s.segments) > 0 {
 		return s.segments[0].start
@@ -109,7 +109,7 @@ func (s *sender) una() uint64 {
 	return s.next
 }
 
-// maySend reports whether there is a segment to send and room for it on the path.
+// maySend reports whether there is a segment to send and room for it in the window.
 func (s *sender) maySend() bool {
 	fresh := s.next < s.written && s.next+uint64(s.nextLength()) <= s.edge()
 	if s.lost == 0 && !fresh {
@@ -129,7 +129,7 @@ func (s *sender) maySend() bool {
 // nextLength returns the payload of the next new segment.
 func (s *sender) nextLength() int { return int(min(uint64(s.mss), s.written-s.next)) }
 
-// transmit fills p with the segment to send.
+// transmit fills p with the next segment.
 func (h *Host) transmit(now clock.Time, c *connection, p *Packet) {
 	s := &c.sender
 	var number uint64
@@ -168,7 +168,7 @@ func (h *Host) transmit(now clock.Time, c *connection, p *Packet) {
 	}
 }
 
-// nextLost returns the lowest lost segment, of which there must be one.
+// nextLost returns the lowest lost segment. There must be one.
 func (s *sender) nextLost() uint64 {
 	s.lostFrom = max(s.lostFrom, s.base)
 	for !s.at(s.lostFrom).lost {
@@ -214,15 +214,15 @@ func (h *Host) acknowledged(now clock.Time, c *connection, a *Header) {
 	}
 }
 
-// advance drops segments that are acknowledged in order and returns how many.
+// advance removes the cumulatively acknowledged segments and returns their number.
 func (s *sender) advance(now clock.Time, upTo uint64) int {
 	n := 0
 	sample := clock.Duration(-1)
 	for n < len(s.segments) && s.segments[n].end() <= upTo {
 		g := &s.segments[n]
-		if !g.sacked || g.lost { // both only by a fault
+		if !g.sacked || g.lost { // both hold only with a seeded fault
 			s.delivered(now, g)
-			if !g.retransmitted { // Karn
+			if !g.retransmitted { // Karn's algorithm
 				sample = now.Sub(g.sent)
 			}
 		}
@@ -239,7 +239,7 @@ func (s *sender) advance(now clock.Time, upTo uint64) int {
 	return n
 }
 
-// delivered books that a segment has arrived.
+// delivered records the arrival of a segment.
 func (s *sender) delivered(now clock.Time, g *segment) {
 	if g.flying {
 		g.flying = false
@@ -249,13 +249,13 @@ func (s *sender) delivered(now clock.Time, g *segment) {
 		g.lost = false
 		s.lost--
 	}
-	// If a retransmission seems quicker than light, the original has arrived.
+	// If the ACK of a retransmission arrives within minRTT, it acknowledges the original.
 	if !g.retransmitted || now.Sub(g.sent) >= s.minRTT {
 		s.latest = max(s.latest, g.ordinal)
 	}
 }
 
-// sack marks the segments of a block.
+// sack marks the segments of a SACK block.
 func (h *Host) sack(now clock.Time, s *sender, b Block) {
 	start, ok := h.cfg.offset(b.Start, s.una())
 	end, fine := h.cfg.offset(b.End, s.una())
@@ -273,8 +273,8 @@ func (h *Host) sack(now clock.Time, s *sender, b Block) {
 	}
 }
 
-// detect marks what is lost and reports whether anything was: segments below three that were SACKed (RFC 6675, IsLost),
-// and retransmissions three of whose successors were delivered.
+// detect marks lost segments and reports whether there are new ones: segments below three SACKed ones (RFC 6675,
+// IsLost), and retransmissions followed by three delivered transmissions.
 func (s *sender) detect() bool {
 	before := s.lost
 	edge := s.base
@@ -319,7 +319,7 @@ func (s *sender) lose(number uint64, g *segment) {
 	s.lostFrom = min(s.lostFrom, number)
 }
 
-// timeout follows RFC 5681, 3.1 and RFC 6298, 5: everything is taken for lost, and the window starts again from one
+// timeout follows RFC 5681, 3.1 and RFC 6298, 5: all segments are marked as lost, and the window restarts at one
 // segment.
 func (h *Host) timeout(now clock.Time, c *connection) {
 	s := &c.sender

@@ -1,10 +1,10 @@
-// Package verbs drives real RDMA NICs, Linux's soft-RoCE among them, through libibverbs.
+// Package verbs drives real RDMA NICs and Linux's soft-RoCE through libibverbs.
 //
-// What touches the library is a program of its own, candela-verbs, built with cgo (packages ibv and candela-verbs,
-// build tag verbs), so that the harness itself stays pure Go. It serves a small protocol on standard input and output,
-// or on a guest's control port: a request is a line of JSON, its answer is another. Requests are answered in order.
-// This package has the protocol, the caller's side of it ([Client]), and what Linux tells of a device without the
-// library.
+// The library is used by a separate program, candela-verbs, built with cgo (packages ibv and candela-verbs, build tag
+// verbs), so that the harness stays pure Go. The program serves a protocol on standard input and output, or on a
+// guest's control port: each request and each response is one line of JSON. Responses come in the order of the
+// requests. This package has the protocol, its client ([Client]), and the device information that Linux offers without
+// the library.
 package verbs
 
 import (
@@ -18,7 +18,7 @@ import (
 // Schema names the version of the protocol.
 const Schema = "candela.verbs/v2"
 
-// Operations, in the order of a test. Each has a request and an answer type of its name below.
+// Operations, in the order of a test. Each has a request and a response type named after it.
 const (
 	OpHello     = "hello"
 	OpConfigure = "configure" // guests only
@@ -38,14 +38,14 @@ type Request struct {
 	Params json.RawMessage `json:"params,omitempty"`
 }
 
-// Response is the line that answers it. Error is empty on success.
+// Response is one line from the agent. Error is empty on success.
 type Response struct {
 	ID     uint64          `json:"id"`
 	Error  string          `json:"error,omitempty"`
 	Result json.RawMessage `json:"result,omitempty"`
 }
 
-// Hello says who answers.
+// Hello describes the agent and its machine.
 type Hello struct {
 	Schema      string `json:"schema"`
 	Kernel      string `json:"kernel"`
@@ -55,8 +55,8 @@ type Hello struct {
 	ClockSource string `json:"clock_source"`
 }
 
-// ConfigureRequest sets a guest's one interface up and puts a soft-RoCE device on it. A host's administrator does that
-// himself: there the operation is refused.
+// ConfigureRequest brings a guest's only interface up and adds a soft-RoCE device to it. A host refuses the operation:
+// its administrator configures it.
 type ConfigureRequest struct {
 	MAC        packet.MAC     `json:"mac"`
 	Addresses  []netip.Prefix `json:"addresses"`
@@ -64,7 +64,7 @@ type ConfigureRequest struct {
 	Neighbours []Neighbour    `json:"neighbours"`
 }
 
-// Neighbour is a station that the guest shall not have to ask for.
+// Neighbour is a static neighbour entry of the guest.
 type Neighbour struct {
 	IP  netip.Addr `json:"ip"`
 	MAC packet.MAC `json:"mac"`
@@ -87,12 +87,12 @@ type Connection struct {
 	HopLimit    uint8       `json:"hop_limit"`
 	// TrafficClass is the IP header's: DSCP and ECN bits.
 	TrafficClass uint8 `json:"traffic_class"`
-	// Traffic is what this side posts, PeerTraffic what the peer does; no messages: nothing.
+	// Traffic is posted by this side, PeerTraffic by the peer. No messages: nothing.
 	Traffic     generator.Traffic `json:"traffic"`
 	PeerTraffic generator.Traffic `json:"peer_traffic"`
 }
 
-// OpenRequest makes queue pairs; those of an earlier request are gone.
+// OpenRequest creates queue pairs and destroys those of an earlier request.
 type OpenRequest struct {
 	Device       string         `json:"device"`
 	Side         generator.Side `json:"side"`
@@ -103,7 +103,7 @@ type OpenRequest struct {
 	Seed         uint64         `json:"seed"` // of initial PSNs and of what memory holds
 }
 
-// End is one side of a connection, as the other needs it.
+// End is the address of one side of a connection that the peer needs.
 type End struct {
 	IP     netip.Addr       `json:"ip"`
 	QPN    packet.QPN       `json:"qpn"`
@@ -124,15 +124,15 @@ type Device struct {
 	VendorID   uint32 `json:"vendor_id"`
 	VendorPart uint32 `json:"vendor_part"`
 	MaxReads   int    `json:"max_reads"` // outstanding READs and atomics per queue pair, as responder
-	// Lacks are the features that the device declares not to have.
+	// Lacks are the features that the device declares as missing.
 	Lacks []string `json:"lacks,omitempty"`
 }
 
 // rxeVendor is the vendor of soft-RoCE devices.
 const rxeVendor = 0xffffff
 
-// Lacking returns the features that a device of a vendor declares not to have: soft-RoCE has no congestion management,
-// so it neither sends CNPs nor reacts to any.
+// Lacking returns the missing features of a vendor's devices. Soft-RoCE has no congestion management: it neither sends
+// CNPs nor reacts to them.
 func Lacking(vendor uint32) []string {
 	if vendor == rxeVendor {
 		return []string{generator.NotificationPoint, generator.ReactionPoint}
@@ -156,30 +156,30 @@ type CountersResponse struct {
 	Counters []Counter `json:"counters"`
 }
 
-// StatusResponse says how far the traffic is.
+// StatusResponse is the progress of the traffic.
 type StatusResponse struct {
 	Done      bool `json:"done"` // nothing outstanding, nothing more to post
 	Completed int  `json:"completed"`
 }
 
-// ReportResponse is what the traffic came to.
+// ReportResponse is the result of the traffic.
 type ReportResponse struct {
 	Report generator.Report `json:"report"`
 	Data   []Data           `json:"data"` // by connection
 }
 
-// Data says of one side of a connection whether what arrived is what the peer sent. Both sides know that: every byte of
-// memory, and of a SEND, is a function of where it is (rdma.Content).
+// Data is the result of the data comparison on one side of a connection. Both sides know the expected data: every byte
+// of memory, and of a SEND, is a function of its position (rdma.Content).
 type Data struct {
-	// messages that this side alone could compare: SENDs that came, READs and atomics posted here
+	// messages that only this side could compare: SENDs received, READs and atomics posted here
 	Checked int    `json:"checked"`
 	Wrong   int    `json:"wrong"`
 	First   string `json:"first"` // difference
-	// Written is the first difference between the memory that the peer's WRITEs fill and what they should have put there;
-	// empty: they are equal. It means something only if a WRITE was done.
+	// Written is the first difference between the memory that the peer's WRITEs fill and the expected content; empty:
+	// none. It is valid only if a WRITE completed.
 	Written string `json:"written"`
-	// Word is what the peer's atomics have left, from 0.
+	// Word is the final value of the word that the peer's atomics change; it starts at 0.
 	Word uint64 `json:"word"`
-	// Imaginary says that there is no memory: Written and Word mean nothing, all data was compared on arrival.
+	// Imaginary means that there is no memory: Written and Word are invalid, and all data was compared on arrival.
 	Imaginary bool `json:"imaginary"`
 }

@@ -7,33 +7,34 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// Numbers of protocols above IP, besides packet.ProtocolUDP.
+// Protocol numbers above IP, besides packet.ProtocolUDP.
 const (
 	ProtocolICMP   = 1
 	ProtocolTCP    = 6
 	ProtocolICMPv6 = 58
 )
 
-// Codec is how the packets of a transport become the part of frames that IP carries, and back.
+// Codec encodes and decodes the IP payload of one transport.
 type Codec struct {
 	IPv4, IPv6 byte // numbers of the protocol (RFC 790)
 	Len        int  // bytes of its header
-	// Append appends the header with its checksum, then payload. The datagram has length bytes; whole before it was cut.
+	// Append appends the header with its checksum, then payload. The datagram has length bytes, whole bytes before
+	// trimming.
 	Append func(b []byte, h *Header, payload []byte, length, whole int) []byte
-	// Edit writes into a datagram, made of an earlier h, what switches may have changed; nil: nothing that its header has.
+	// Edit writes the header fields that switches may change into a datagram of an earlier h. nil: no such fields.
 	Edit func(b []byte, h *Header, length int)
-	// Tag returns what the payload of frames on real links begins with, as no header has it; nil: nothing.
+	// Tag returns the first bytes of the payload on real links; no header carries them. nil: none.
 	Tag func(h *Header) []byte
-	// Port is that of a transport over UDP, whose senders have ports from DynamicPort on; 0: it is none.
+	// Port is the destination port of a transport over UDP, 0 otherwise. Senders use ports from DynamicPort on.
 	Port uint16
-	// Parse fills h from what UDP carries, and reports whether that is a packet of the transport.
+	// Parse fills h from a UDP payload, and reports whether that is a packet of the transport.
 	Parse func(body []byte, h *Header) bool
 }
 
-// HeaderSize returns the bytes of a full packet that are no payload, without FCS.
+// HeaderSize returns the bytes of all headers of a full packet, without FCS.
 func (c *Codec) HeaderSize(v6 bool) int { return HeaderLen(v6) + c.Len }
 
-// next returns the number by which IP names the protocol.
+// next returns the IP protocol number.
 func (c *Codec) next(v6 bool) byte {
 	if v6 {
 		return c.IPv6
@@ -41,7 +42,7 @@ func (c *Codec) next(v6 bool) byte {
 	return c.IPv4
 }
 
-// Ports of frames: a packet's entropy picks one of the dynamic range (RFC 6335) on the sender's side.
+// Ports of frames: a packet's entropy selects the sender's port in the dynamic range (RFC 6335).
 const (
 	DynamicPort = 0xc000
 	PortMask    = 0x3fff
@@ -50,7 +51,7 @@ const (
 // Port returns the sender's port of a packet.
 func (h *Header) Port() uint16 { return DynamicPort | h.Entropy&PortMask }
 
-// Codecs has the codec of each protocol. A protocol without one is carried as UDP datagrams of zeros.
+// Codecs has the codec of each protocol. A protocol without one is encoded as UDP datagrams of zeros.
 type Codecs [trace.Protocols]*Codec
 
 // Of returns the codec of a protocol.
@@ -63,12 +64,12 @@ func (c *Codecs) Of(p trace.Protocol) *Codec {
 
 var zeros = UDP{Port: DiscardPort}.Codec()
 
-// MinFrame returns the least Size of a packet that leaves its headers whole.
+// MinFrame returns the least Size that keeps all headers of a packet.
 func (c *Codecs) MinFrame(h *Header) int { return c.Of(h.Protocol).HeaderSize(h.IPv6) }
 
-// Append appends a packet as an Ethernet frame of Size bytes without FCS, with payload behind the transport's header;
-// what neither describes is zero. Lengths and checksums are valid unless the packet's flags call them stale: then they
-// are those of the packet as it was sent. A frame that is shorter than its headers is cut.
+// Append appends a packet as an Ethernet frame of Size bytes without FCS. The payload follows the transport header; the
+// rest is zero. Lengths and checksums are valid, except those that the packet's flags mark as stale: these have the
+// values of the packet as sent. A frame shorter than its headers is truncated.
 func (c *Codecs) Append(b []byte, h *Header, payload []byte) []byte {
 	start, of := len(b), c.Of(h.Protocol)
 	dst, src := h.Dst.MAC(), h.Src.MAC()
@@ -91,14 +92,14 @@ func (c *Codecs) AppendTagged(b []byte, h *Header) []byte {
 	return c.Append(b, h, payload)
 }
 
-// AppendEdited appends frame, which the packet was made of, with what switches changed: addresses, size, class, TTL,
-// marks. Transport checksums stay as they are: those of the packet as it was sent.
+// AppendEdited appends frame, the packet's original encoding, with the changes of switches: addresses, size, class,
+// TTL, marks. Transport checksums keep the values of the packet as sent.
 func (c *Codecs) AppendEdited(b []byte, h *Header, frame []byte) []byte {
 	at, of := len(b), c.Of(h.Protocol)
 	b = Fit(append(b, frame...), at, int(h.Size))
 	edited := b[at:]
 	if len(edited) < of.HeaderSize(h.IPv6) {
-		return b // cut within its headers: nothing says how
+		return b // truncated within its headers
 	}
 	dst, src := h.Dst.MAC(), h.Src.MAC()
 	copy(edited, dst[:])
@@ -116,7 +117,7 @@ func (c *Codecs) AppendEdited(b []byte, h *Header, frame []byte) []byte {
 	return b
 }
 
-// Fit cuts or fills up with zeros a frame that begins at start of b.
+// Fit cuts the frame that begins at start of b to size, or pads it with zeros.
 func Fit(b []byte, start, size int) []byte {
 	if have := len(b) - start; have > size {
 		return b[:start+size]
@@ -127,8 +128,8 @@ func Fit(b []byte, start, size int) []byte {
 	return b
 }
 
-// lengths returns the bytes behind the IP header: those that IP announces, those that its checksum is for, and those
-// of the packet before it was cut.
+// lengths returns the lengths after the IP header: the one that IP announces, the one that its checksum covers, and the
+// one of the packet before trimming.
 func (h *Header) lengths() (announced, summed, whole int) {
 	announced, whole = int(h.Size)-HeaderLen(h.IPv6), int(h.Original)-HeaderLen(h.IPv6)
 	if h.Flags&trace.LengthStale != 0 {
@@ -142,7 +143,7 @@ func (h *Header) lengths() (announced, summed, whole int) {
 
 const noFragment = 0x4000
 
-// appendIPv4 appends EtherType and header; the checksum is that of a packet of summed bytes.
+// appendIPv4 appends EtherType and header. The checksum is that of a packet of summed bytes.
 func (h *Header) appendIPv4(b []byte, next byte, length, summed int) []byte {
 	b = binary.BigEndian.AppendUint16(b, packet.EtherTypeIPv4)
 	at := len(b)
@@ -165,8 +166,8 @@ func (h *Header) editIPv4(ip []byte, length, summed int) {
 	binary.BigEndian.PutUint16(ip[2:], uint16(packet.IPv4Len+length))
 }
 
-// appendIPv6 appends EtherType and header, with a flow label (RFC 6437) for the packet's flow and entropy, the same on
-// the way back.
+// appendIPv6 appends EtherType and header. The flow label (RFC 6437) is a hash of flow and entropy, equal in both
+// directions.
 func (h *Header) appendIPv6(b []byte, next byte, length int) []byte {
 	b = binary.BigEndian.AppendUint16(b, packet.EtherTypeIPv6)
 	at := len(b)
@@ -196,8 +197,8 @@ func Mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// Checksum writes the checksum, at offset of b, of a datagram of length bytes that begins with b and goes on with
-// zeros. The pseudo header comes first unless next, the number of the protocol, is that of ICMP.
+// Checksum writes the checksum of a datagram at offset of b. The datagram has length bytes: b, then zeros. It includes
+// the pseudo header unless next, the protocol number, is ICMP.
 func (h *Header) Checksum(b []byte, next byte, offset, length int) {
 	var total uint64
 	if next != ProtocolICMP {
@@ -205,12 +206,12 @@ func (h *Header) Checksum(b []byte, next byte, offset, length int) {
 	}
 	check := ^uint16(fold(total + words(b[:max(0, min(len(b), length))])))
 	if check == 0 && next != ProtocolICMP && next != ProtocolICMPv6 {
-		check = 0xffff // 0 would say that there is none (RFC 768)
+		check = 0xffff // 0 means no checksum (RFC 768)
 	}
 	binary.BigEndian.PutUint16(b[offset:], check)
 }
 
-// pseudoHeader returns the sum of addresses and protocol, without the length.
+// pseudoHeader returns the checksum of addresses and protocol, without the length.
 func (h *Header) pseudoHeader(next byte) uint64 {
 	total := uint64(next)
 	for _, host := range [2]HostID{h.Src, h.Dst} {
@@ -225,7 +226,7 @@ func (h *Header) pseudoHeader(next byte) uint64 {
 	return total
 }
 
-// words sums 16-bit words (RFC 1071); an odd byte counts as the upper half of one.
+// words sums 16-bit words (RFC 1071); an odd byte is the upper half of a word.
 func words(b []byte) (total uint64) {
 	for ; len(b) >= 2; b = b[2:] {
 		total += uint64(binary.BigEndian.Uint16(b))

@@ -1,6 +1,6 @@
-// Package wire is what hosts of switch tests put on the wire, and what a transport declares about it: the fields of a
-// packet, the addresses of hosts, and the codec that makes frames of packets and packets of frames. Switches, taps and
-// captures of all testbeds know transports by these values alone.
+// Package wire has the packets of hosts in switch tests: the fields of a packet, the addresses of hosts, and the codecs
+// that encode packets as frames and decode them. Switches, taps and captures of all testbeds access transports only
+// through this package.
 package wire
 
 import (
@@ -18,7 +18,7 @@ import (
 // 10.0.0.0/8 + h+1 and fd00:ca:de::/64 + h+1.
 type HostID uint16
 
-// Nobody is no host: networks have fewer.
+// Nobody is an invalid host; networks are smaller.
 const Nobody HostID = 0xffff
 
 // MAC returns the host's Ethernet address.
@@ -49,20 +49,20 @@ func HostOf(address []byte) HostID {
 	return HostID(min(n, uint64(Nobody)))
 }
 
-// Header is what of a packet may be read and set, and what a copy copies. The order of fields is that of use: with the
-// links of fabric.Packet before it, what every hop touches, NDP's kind and flags included, fills one cache line of 64
-// bytes, the rest another.
+// Header has the fields of a packet that hosts and switches read and set, and that a copy copies. Fields are in order
+// of use: together with the links of fabric.Packet before it, the fields that every hop uses, including NDP's kind and
+// flags, fill one cache line of 64 bytes.
 type Header struct {
 	Arrived clock.Time // at the switch that has it now, through a front port
 	// Size is the current length in bytes of the frame without FCS; a link adds its framing bytes.
 	Size int32
-	// Meta is for the mechanism of the switch that has the packet now; cleared when it arrives through a front port.
+	// Meta belongs to the mechanism of the current switch; cleared on arrival through a front port.
 	Meta     uint32
 	Dst      HostID
 	Entropy  uint16 // source port or path tag, for the ECMP hash
 	Flags    trace.PacketFlags
-	Ingress  uint16 // front port by which it entered the switch that has it now
-	Egress   uint16 // port that routing chose there, then the one that it was queued at
+	Ingress  uint16 // front port by which it entered the current switch
+	Egress   uint16 // port chosen by routing there, then the port where it is queued
 	Protocol trace.Protocol
 	Class    uint8 // traffic class: queue of the egress port and PFC priority; set by the host or by the switch's DSCP map
 	DSCP     uint8
@@ -70,25 +70,25 @@ type Header struct {
 	TTL      uint8
 	IPv6     bool
 	Hops     uint8 // links traversed
-	Deflects uint8 // times that it was deflected
+	Deflects uint8 // times it was deflected
 	Src      HostID
-	// NDP begins in the first line, because switches read its kind and flags.
+	// NDP starts in the first cache line, because switches read its kind and flags.
 	NDP ndp.Header
 
-	// Original is the length before trimming; equal to Size if whole.
+	// Original is the length before trimming; equal to Size if not trimmed.
 	Original int32
-	// Number tells the packets of a flow apart, and equals that of the packet which a retransmission repeats: what
-	// observers identify a packet by. Its transport sets it; that of NDP is in its own header.
+	// Number identifies a packet within its flow; a retransmission has the number of its original. The transport sets it;
+	// NDP's is in NDP.
 	Number uint32
 	ID     uint64 // unique per simulated packet (a copy gets its own), for taps and conservation checks
-	// Rank is what schedulers and admission by rank go by, lowest first: set by fabric.Packet.SetRank, and meaningless
-	// without the flag Ranked.
+	// Rank is the key of schedulers and admission by rank, lowest first. fabric.Packet.SetRank sets it; it is valid only
+	// with the flag Ranked.
 	Rank uint64
 	Flow uint32 // connection, for the ECMP hash and reports
 	TCP  tcp.Header
 }
 
-// HeaderLen returns the bytes of Ethernet and IP.
+// HeaderLen returns the length of the Ethernet and IP headers.
 func HeaderLen(v6 bool) int {
 	if v6 {
 		return packet.EthernetLen + packet.IPv6Len

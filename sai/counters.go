@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// Count is the value of a counter. A switch need not keep all of them: SONiC prints such ones as N/A.
+// Count is the value of a counter. SONiC prints counters that a switch does not keep as N/A.
 type Count int64
 
 // Unavailable is the value of a counter that the switch does not keep.
@@ -56,8 +56,8 @@ func (c Count) since(base Count) Count {
 	return c - base
 }
 
-// Queue is the counters of one queue. The three of trimming belong to the queue that a packet was meant for, never to
-// the queue that its copy leaves by.
+// Queue has the counters of one queue. The three trim counters belong to the queue that refused the packet, not to the
+// queue of its copy.
 type Queue struct {
 	Packets        Count `json:"SAI_QUEUE_STAT_PACKETS"` // sent
 	Bytes          Count `json:"SAI_QUEUE_STAT_BYTES"`
@@ -68,21 +68,21 @@ type Queue struct {
 	DroppedTrim    Count `json:"SAI_QUEUE_STAT_DROPPED_TRIM_PACKETS"` // of which lost on the trim queue
 }
 
-// Port is the counters of one port and its queues.
+// Port has the counters of one port and its queues.
 type Port struct {
 	Name        string  `json:"name"`
 	InPackets   Count   `json:"SAI_PORT_STAT_IF_IN_UCAST_PKTS"`
 	InOctets    Count   `json:"SAI_PORT_STAT_IF_IN_OCTETS"`
 	OutPackets  Count   `json:"SAI_PORT_STAT_IF_OUT_UCAST_PKTS"`
 	OutOctets   Count   `json:"SAI_PORT_STAT_IF_OUT_OCTETS"`
-	OutDiscards Count   `json:"SAI_PORT_STAT_IF_OUT_DISCARDS"` // interface statistics must show dropped originals
+	OutDiscards Count   `json:"SAI_PORT_STAT_IF_OUT_DISCARDS"` // must include dropped originals
 	Trim        Count   `json:"SAI_PORT_STAT_TRIM_PACKETS"`
 	TxTrim      Count   `json:"SAI_PORT_STAT_TX_TRIM_PACKETS"`
 	DroppedTrim Count   `json:"SAI_PORT_STAT_DROPPED_TRIM_PACKETS"`
 	Queues      []Queue `json:"queues"` // by index
 }
 
-// ACL is the counter of one rule: packets that matched it.
+// ACL has the counters of one rule: packets that matched it.
 type ACL struct {
 	Rule    string `json:"rule"`
 	Packets Count  `json:"SAI_ACL_COUNTER_ATTR_PACKETS"`
@@ -92,8 +92,8 @@ type ACL struct {
 // Schema names the version of a snapshot's JSON form.
 const Schema = "candela.sai-counters/v1"
 
-// Snapshot is every counter of a switch at one instant. The switch has no counter of packets trimmed, only of copies
-// sent and lost.
+// Snapshot has every counter of a switch at one instant. The switch counts trimmed copies sent and lost, but not
+// packets trimmed.
 type Snapshot struct {
 	Schema      string `json:"schema"`
 	TxTrim      Count  `json:"SAI_SWITCH_STAT_TX_TRIM_PACKETS"`
@@ -102,11 +102,12 @@ type Snapshot struct {
 	ACL         []ACL  `json:"acl,omitempty"`
 }
 
-// ErrOtherSwitch says that two snapshots are not of one switch.
+// ErrOtherSwitch is the error for snapshots of different switches.
 var ErrOtherSwitch = errors.New("snapshots differ in ports or queues")
 
-// Since returns what was counted after base was taken: counters of a switch are never reset, a baseline is subtracted.
-// Both snapshots must list the same ports and queues in the same order; a rule that base lacks counts from 0.
+// Since returns the counts since base. A switch's counters are never reset, so a baseline is subtracted. Both snapshots
+// must list the same ports and queues in the same order, otherwise the error is ErrOtherSwitch. A rule that base lacks
+// counts from 0.
 func (s Snapshot) Since(base Snapshot) (Snapshot, error) {
 	if len(s.Ports) != len(base.Ports) {
 		return Snapshot{}, ErrOtherSwitch
@@ -151,7 +152,7 @@ func (q Queue) since(b Queue) Queue {
 	}
 }
 
-// Broken is one invariant that the counters of a switch do not keep.
+// Broken is one violated invariant.
 type Broken struct {
 	Rule     string // "conservation", "port-sum", "switch-sum" or "dropped"
 	Port     string // empty: the switch
@@ -161,10 +162,13 @@ type Broken struct {
 	Actual   string
 }
 
-// Invariants returns what of the proposal's arithmetic does not hold. It is exact once the trim queues have drained:
-// TRIM = TX_TRIM + DROPPED_TRIM of each queue and port, a port's counters are the sums of its queues', the switch's
-// those of its ports, and originals are counted as dropped although their copies are sent. Counters that the switch
-// does not keep are left out.
+// Invariants returns the violations of the proposal's counter invariants, once the trim queues have drained:
+//
+//   - TRIM = TX_TRIM + DROPPED_TRIM of each queue.
+//   - A port's counters are the sums of its queues', the switch's the sums of its ports'.
+//   - A trimmed original counts as dropped.
+//
+// Unavailable counters are not checked.
 func (s Snapshot) Invariants() []Broken {
 	var list []Broken
 	var tx, dropped sum
@@ -204,7 +208,7 @@ func (p Port) invariants() []Broken {
 	return list
 }
 
-// sum adds counters; one that is unavailable makes the sum so.
+// sum adds counters; an unavailable one makes the sum unknown.
 type sum struct {
 	total   Count
 	unknown bool

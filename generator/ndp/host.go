@@ -11,35 +11,33 @@ import (
 	"candela.dev/candela/packet/ndp"
 )
 
-// Packet is what crosses the border of a host.
+// Packet is a packet that a host sends or receives.
 type Packet struct {
 	From, To Endpoint
 	Header   ndp.Header
-	// Entropy is the path tag that the network sprays by. For data it equals Header.Path; the answers echo that and are
-	// sprayed by themselves.
+	// Entropy is the path tag by which the network selects the path. For data it equals Header.Path; the answers echo
+	// Header.Path and have their own path tags.
 	Entropy uint16
-	// Payload is how many bytes of payload the packet carries; less than Header.Length if it was trimmed.
+	// Payload is the number of payload bytes carried; less than Header.Length after trimming.
 	Payload uint16
 }
 
 // Host is the transport of one NIC. It does no I/O, starts no goroutine and is not safe for concurrent use. The caller
-// carries packets and brings time, which must not go backwards:
+// brings packets and time, which must not go backwards:
 //
 //   - HandlePacket for each packet that arrives, HandleTimer when NextTimer is due;
-//   - after either, Poll whenever the NIC can take a packet, until it returns false. Pacing at line rate is the
-//     caller's.
+//   - after either, Poll whenever the NIC can take a packet, until it returns false. The caller paces at line rate.
 //
-// Its fields stand in the order of use: of a large network's hosts, each is gone from the caches when its next packet
-// comes.
+// Fields are in the order of use: in a large network, a host's data has left the caches when its next packet arrives.
 type Host struct {
 	cfg      Config
 	starts   []pendingFlow // by time, the earliest last
-	credits  int           // in all receivers
-	nextPull clock.Time    // no PULL before it
+	credits  int           // sum over all receivers
+	nextPull clock.Time    // earliest time of the next PULL
 	answers  fifo[Packet]  // ACKs, NACKs and PULLs to be sent
 	ready    fifo[uint32]  // indices of senders that may send, each once
 	senders  []*sender
-	last     *receiver // of the latest packet
+	last     *receiver // receiver of the latest packet
 	pulls    turns
 	feedback spray
 	counters Counters
@@ -47,7 +45,7 @@ type Host struct {
 	sink     Sink
 	known    map[receiverKey]*receiver
 	timeouts [timeoutLevels]fifo[timeout]
-	nacks    nth // occasions of faults
+	nacks    nth // counts occasions of faults
 	arrivals nth
 	pullings nth
 }
@@ -67,7 +65,8 @@ func New(cfg Config, sink Sink) (*Host, error) {
 	return h, nil
 }
 
-// rng returns the generator of a connection's path tags: one each, so that connections don't shift each other's.
+// rng returns the generator of a connection's path tags. Each connection has its own, so connections don't affect each
+// other's tags.
 func (h *Host) rng(connection uint32) *rand.Rand {
 	return rand.New(rand.NewPCG(h.cfg.Seed, uint64(h.cfg.Address)<<32|uint64(connection)))
 }
@@ -75,8 +74,8 @@ func (h *Host) rng(connection uint32) *rand.Rand {
 // maxPackets keeps packet numbers from wrapping.
 const maxPackets = 1 << 31
 
-// Send makes a connection for f and returns its number. The connection sends nothing before f.Start; NextTimer covers
-// that.
+// Send creates a connection for f and returns its number. The connection sends nothing before f.Start, which NextTimer
+// includes.
 func (h *Host) Send(f Flow) (connection uint32, err error) {
 	packets := (f.Bytes + uint64(h.cfg.Payload) - 1) / uint64(h.cfg.Payload)
 	switch {
@@ -94,13 +93,13 @@ func (h *Host) Send(f Flow) (connection uint32, err error) {
 		paths: newSpray(h.cfg.Paths, h.rng(connection)),
 	}
 	h.senders = append(h.senders, s)
-	// Sorted backwards, so that the earliest is taken from the end; of one instant the first declared starts first.
+	// Descending, so that the earliest is popped from the end. Of equal times, the first declared starts first.
 	at := sort.Search(len(h.starts), func(i int) bool { return h.starts[i].at <= f.Start })
 	h.starts = slices.Insert(h.starts, at, pendingFlow{f.Start, index})
 	return connection, nil
 }
 
-// Counters returns what the host has done so far.
+// Counters returns the host's counters.
 func (h *Host) Counters() Counters { return h.counters }
 
 // HandlePacket takes a packet that has arrived.
@@ -111,14 +110,14 @@ func (h *Host) HandlePacket(now clock.Time, p *Packet) {
 	case p.Header.Kind == ndp.Data:
 		h.handleReturned(now, p)
 	case p.Header.Flags&ndp.FlagReturned != 0:
-		h.counters.Unclaimed++ // feedback that found no room: cumulative counters and the RTO make up for it
+		h.counters.Unclaimed++ // returned feedback: cumulative counters and the RTO replace it
 	default:
 		h.handleFeedback(now, p)
 	}
 	h.pace(now)
 }
 
-// NextTimer returns when HandleTimer wants to be called; false if never.
+// NextTimer returns when HandleTimer must be called; false: never.
 func (h *Host) NextTimer() (at clock.Time, ok bool) {
 	at = clock.Never
 	if n := len(h.starts); n > 0 {
@@ -146,8 +145,8 @@ func (h *Host) HandleTimer(now clock.Time) {
 	}
 }
 
-// Poll fills p with the next packet to send and reports whether there is one: answers first, then data, connections in
-// turn.
+// Poll fills p with the next packet to send and reports whether there is one. Answers go first, then data of all
+// connections in turn.
 func (h *Host) Poll(now clock.Time, p *Packet) bool {
 	if h.answers.len() > 0 {
 		*p = h.answers.pop()

@@ -1,6 +1,6 @@
-// Package parameter lets a model declare its settings as data, once: name, unit, default, bounds and meaning. The
-// strict parser of test files, the JSON Schema, the reference for people and environment.json are made of these tables,
-// so that none of them can say something else than the model does.
+// Package parameter has the settings of models as data: name, unit, default, bounds and meaning. The strict parser of
+// test files, the JSON Schema, the reference and environment.json are generated from these tables, so they always agree
+// with the model.
 package parameter
 
 import (
@@ -14,24 +14,24 @@ import (
 	"candela.dev/candela/clock"
 )
 
-// Kind says what a parameter takes.
+// Kind is the type of a parameter's value.
 type Kind uint8
 
 // Kinds.
 const (
 	Unset    Kind = iota
-	Integer       // a whole number; Unit is for people
-	Number        // a decimal number with up to six digits behind the point
+	Integer       // an integer; Unit is for documentation
+	Number        // a decimal number with up to six fractional digits
 	Boolean       // true or false
 	Word          // one of Words
-	Duration      // a span of time; Unit is ns, us or ms
+	Duration      // a duration; Unit is ns, us or ms
 	Rate          // a bit rate; Unit is Mbps or Gbps
-	Integers      // a list of whole numbers, each from Min to Max
+	Integers      // a list of integers, each from Min to Max
 	List          // a list of mappings with the parameters Items
-	Ranges        // a set of whole numbers, each from Min to Max, written as numbers and ranges such as 5..9
+	Ranges        // a set of integers, each from Min to Max, written as numbers and ranges such as 5..9
 )
 
-// String names the kind in the words of the reference.
+// String returns the name of the kind in the reference.
 func (k Kind) String() string {
 	names := [...]string{"unset", "integer", "number", "boolean", "word", "duration", "rate", "integers", "list", "ranges"}
 	if int(k) < len(names) {
@@ -40,22 +40,21 @@ func (k Kind) String() string {
 	return "kind " + strconv.Itoa(int(k))
 }
 
-// Parameter is one setting of a model. Names end in the unit, as everything in test files does: threshold-packets,
-// t0-us.
+// Parameter is one setting of a model. Names end in the unit, as in test files: threshold-packets, t0-us.
 type Parameter struct {
 	Name     string
 	Kind     Kind
-	Unit     string // for people; of Duration and Rate also the scale
-	Default  string // as a test file would write it; of a list always empty
+	Unit     string // for documentation; of Duration and Rate also the scale
+	Default  string // as in a test file; of a list always empty
 	Required bool   // there is no default
-	Optional bool   // may be absent, and then [Values.Has] says so
-	Min, Max int64  // in Unit; Max 0 of a numeric kind: no bound but what the machine can hold
+	Optional bool   // may be absent, see [Values.Has]
+	Min, Max int64  // in Unit; Max 0 of a numeric kind: the greatest representable value
 	Words    []string
 	Items    Table // of a List
 	Doc      string
 }
 
-// Scale is how many of the smallest steps, in which values are kept, make one unit.
+// Scale returns the number of smallest units, in which values are stored, per Unit.
 func (p *Parameter) Scale() int64 {
 	switch p.Kind {
 	case Number:
@@ -80,7 +79,7 @@ func (p *Parameter) Scale() int64 {
 
 const numberScale = 1_000_000
 
-// Upper returns the greatest value in units, also where Max leaves it open.
+// Upper returns the greatest value in Unit, also if Max is 0.
 func (p *Parameter) Upper() int64 {
 	if p.Max != 0 || p.Min < 0 {
 		return p.Max
@@ -88,7 +87,7 @@ func (p *Parameter) Upper() int64 {
 	return (1 << 53) / p.Scale()
 }
 
-// Table is all parameters of a model, in the order of the reference.
+// Table has all parameters of a model, in the order of the reference.
 type Table []Parameter
 
 // Find returns the index of a parameter, −1 if there is none.
@@ -105,8 +104,7 @@ func (t Table) Names() []string {
 	return names
 }
 
-// Check says what is wrong with the table itself: a name that is given twice, a default that isn't allowed. Tests of
-// models call it.
+// Check reports errors in the table itself: a duplicate name or an invalid default. Tests of models call it.
 func (t Table) Check() error {
 	for i := range t {
 		p := &t[i]
@@ -142,8 +140,7 @@ var (
 	decimalForm = regexp.MustCompile(`^[-+]?[0-9]{1,19}(\.[0-9]{1,12})?$`)
 )
 
-// Parse returns the value that text stands for, in the smallest steps; of a word its place in Words. Lists have no
-// text.
+// Parse returns the value of text in the smallest unit; for a word its index in Words. Lists have no text form.
 func (p *Parameter) Parse(text string) (int64, error) {
 	switch p.Kind {
 	case Boolean:

@@ -6,8 +6,8 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// handle takes a response packet: ACK, NAK, READ response or atomic ACK (IBTA 9.7.5, 9.7.6). Responses to PSNs that are
-// not outstanding are ghosts of earlier rounds and are ignored (IBTA 9.7.5.1.3).
+// handle takes a response packet: ACK, NAK, READ response or atomic ACK (IBTA 9.7.5, 9.7.6). It ignores responses to
+// PSNs that are not outstanding (IBTA 9.7.5.1.3).
 func (r *requester) handle(now clock.Time, p *packet.Packet) {
 	psn := r.una + int64(p.BTH.PSN.Sub(packet.NewPSN(r.una)))
 	if r.q.state != stateReady || psn < r.una || psn >= r.high {
@@ -30,8 +30,8 @@ func (r *requester) handle(now clock.Time, p *packet.Packet) {
 	r.q.schedule(now)
 }
 
-// acknowledge completes everything before psn. If a READ or an atomic among it still lacks responses, they are lost:
-// the responder answers in order. That is an implied NAK; acknowledge then reports false (IBTA 9.7.5.1.9).
+// acknowledge completes all requests before psn. A READ or atomic among them without its responses is an implied NAK,
+// because the responder answers in order; acknowledge then returns false (IBTA 9.7.5.1.9).
 func (r *requester) acknowledge(now clock.Time, psn int64) bool {
 	before := r.una
 	blocked := false
@@ -66,8 +66,8 @@ func (r *requester) completeOldest(now clock.Time, atomic uint64) {
 	r.reload()
 }
 
-// acknowledgeBefore serves the positive part of a NAK for psn. It reports whether the NAK itself is to be served: not
-// if a READ response before psn is missing, which is asked for first, and not if the repetition is under way already.
+// acknowledgeBefore serves the positive part of a NAK for psn. It reports whether to serve the NAK itself: false if a
+// READ response before psn is missing, which is requested first, or if the retransmission is already under way.
 func (r *requester) acknowledgeBefore(now clock.Time, psn int64) bool {
 	before := r.una
 	served := r.acknowledge(now, psn)
@@ -77,8 +77,8 @@ func (r *requester) acknowledgeBefore(now clock.Time, psn int64) bool {
 	return served && !r.rewind.pending && r.nxt > psn
 }
 
-// impliedNak asks again for the oldest missing READ response or atomic ACK. Like a responder, which NAKs a gap once, it
-// asks once for each missing PSN; if the repetition is lost, too, the timer recovers.
+// impliedNak requests the oldest missing READ response or atomic ACK again, once for each missing PSN, as a responder
+// NAKs a gap once. If the repetition is lost, too, the timer recovers.
 func (r *requester) impliedNak(now clock.Time) {
 	if r.rewind.pending || r.impliedAt == r.una || r.nxt <= r.una || r.q.nic.bugs.Has(BugImpliedNakIgnored) {
 		return
@@ -88,7 +88,7 @@ func (r *requester) impliedNak(now clock.Time) {
 	r.retry(now, rewind{at: now.Add(r.q.nic.profile.ReadRerequestLatency), sendsOn: r.q.nic.profile.SendsOn})
 }
 
-// sequenceNak serves a NAK that asks for psn: everything before is acknowledged, transmission restarts there (IBTA
+// sequenceNak serves a NAK for psn: all earlier packets are acknowledged, transmission restarts at psn (IBTA
 // 9.7.5.2.4).
 func (r *requester) sequenceNak(now clock.Time, psn int64) {
 	if !r.acknowledgeBefore(now, psn) {
@@ -99,8 +99,8 @@ func (r *requester) sequenceNak(now clock.Time, psn int64) {
 		skipFirst: r.q.nic.bugs.Has(BugRetransmitSkipsFirst)})
 }
 
-// rnr serves a receiver-not-ready NAK for psn: the request is repeated after the time that the responder asks for; of
-// the retry counts only 7 means for ever (IBTA 9.7.5.2.8).
+// rnr serves an RNR NAK for psn: the request is repeated after the responder's RNR timer. RNR retry count 7 means
+// unlimited (IBTA 9.7.5.2.8).
 func (r *requester) rnr(now clock.Time, psn int64, code uint8) {
 	if !r.acknowledgeBefore(now, psn) {
 		return
@@ -118,8 +118,7 @@ func (r *requester) rnr(now clock.Time, psn int64, code uint8) {
 	r.schedule(rewind{at: now.Add(wait + r.q.nic.nackReaction(now))})
 }
 
-// fatalNak serves a NAK that no repetition can cure: the request that it names fails, the queue pair with it (IBTA
-// 9.9.2.4).
+// fatalNak serves a NAK that is not retried: its request and the queue pair fail (IBTA 9.9.2.4).
 func (r *requester) fatalNak(now clock.Time, psn int64, s packet.Syndrome) {
 	status := generator.RemoteOperationError
 	switch s {
@@ -129,15 +128,15 @@ func (r *requester) fatalNak(now clock.Time, psn int64, s packet.Syndrome) {
 		status = generator.RemoteAccessError
 	case packet.SyndromeNakOperation:
 	default:
-		return // reserved syndrome: drop silently
+		return // reserved syndrome: ignored
 	}
 	if r.acknowledge(now, psn) {
 		r.q.fail(now, status)
 	}
 }
 
-// readResponse takes the READ response with this PSN. It acknowledges all earlier requests; if it is not the next one
-// missing, the responses between are lost.
+// readResponse takes the READ response with this PSN. It acknowledges all earlier requests. If it is not the next
+// missing response, those in between are lost.
 func (r *requester) readResponse(now clock.Time, p *packet.Packet, psn int64) {
 	if !r.acknowledge(now, psn) {
 		return
@@ -159,8 +158,8 @@ func (r *requester) readResponse(now clock.Time, p *packet.Packet, psn int64) {
 	r.progress(now)
 }
 
-// fitsRead reports whether a READ response has the length and the end-of-message position that its PSN demands. It does
-// not insist on FIRST after a repeated request: Linux goes on with MIDDLE and LAST.
+// fitsRead reports whether a READ response has the length and the end-of-message opcode for its PSN. FIRST is not
+// required after a repeated request, because Linux continues with MIDDLE and LAST.
 func (r *requester) fitsRead(p *packet.Packet, w *sendRequest, psn int64) bool {
 	want := r.q.cfg.MTU
 	if psn == w.last {
@@ -182,7 +181,7 @@ func (r *requester) atomicAck(now clock.Time, p *packet.Packet, psn int64) {
 	r.progress(now)
 }
 
-// badResponse fails the queue pair because of a response that does not belong to its request (IBTA 9.9.2.3).
+// badResponse fails the queue pair because of a response that does not match its request (IBTA 9.9.2.3).
 func (r *requester) badResponse(now clock.Time) {
 	r.q.nic.counters.BadResponse++
 	r.q.fail(now, generator.BadResponse)

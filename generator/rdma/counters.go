@@ -1,26 +1,26 @@
 package rdma
 
-// Counters are what a NIC counts, by canonical names; a profile's CounterNames translate them into the vendor's. They
-// count from the creation of the NIC and never go back.
+// Counters are the counters of a NIC. A profile's CounterNames map the canonical names to the vendor's. They start at 0
+// when the NIC is created and never decrease.
 type Counters struct {
 	TxPackets, TxBytes uint64 // RoCE frames put on the wire, without FCS
-	RxPackets, RxBytes uint64 // RoCE frames addressed to the NIC, those with a bad iCRC included
+	RxPackets, RxBytes uint64 // RoCE frames addressed to the NIC, including those with a bad iCRC
 
 	// Requester.
 	PacketSeqErr    uint64 // sequence NAKs that restarted transmission
 	ImpliedNakErr   uint64 // READ responses or ACKs that showed earlier READ responses or atomic ACKs to be lost
 	LocalAckTimeout uint64 // expiries of the local ACK timer
 	RNRNakReceived  uint64 // RNR NAKs that made the requester wait
-	ReqCQEError     uint64 // work requests completed in error, flushed ones included
-	ReqCQEFlush     uint64 // of those, flushed
+	ReqCQEError     uint64 // work requests completed in error, including flushed ones
+	ReqCQEFlush     uint64 // flushed work requests
 	BadResponse     uint64 // READ responses or atomic ACKs that do not fit the request
 
 	// Responder.
 	OutOfSequence    uint64 // sequence NAKs sent, one for each gap in the request stream
 	DuplicateRequest uint64 // request packets with a PSN before the expected one
 	OutOfBuffer      uint64 // RNR NAKs sent, one for each request that found no receive buffer
-	RespCQEError     uint64 // receive requests completed in error, flushed ones included
-	ReadRequests     uint64 // executed READ requests, repeated ones included
+	RespCQEError     uint64 // receive requests completed in error, including flushed ones
+	ReadRequests     uint64 // executed READ requests, including repeated ones
 	WriteRequests    uint64 // completed WRITE messages
 	AtomicRequests   uint64 // executed atomics
 
@@ -32,7 +32,7 @@ type Counters struct {
 
 	// Integrity.
 	ICRCErrors      uint64 // packets dropped for their iCRC
-	TrimmedReceived uint64 // trimmed headers that the NIC recognised; only profiles with a trim reaction do
+	TrimmedReceived uint64 // trimmed headers recognised; only profiles with a trim reaction
 
 	Invalid     uint64 // packets silently dropped: unknown queue pair, wrong source, version or P_Key
 	DataErrors  uint64 // accepted payloads that differ from what the sender's memory holds; no real NIC has this
@@ -44,12 +44,11 @@ type Counters struct {
 // Counter is one counter under its vendor's name.
 type Counter struct {
 	Canonical string // name in Candela, the same for all vendors
-	Name      string // name that the profile's vendor gives it
+	Name      string // name of the profile's vendor
 	Value     uint64
 }
 
-// canonical lists all counters in the order in which reports print them. Names are NVIDIA's where NVIDIA has the
-// counter.
+// canonical lists all counters in the order of reports. Names are NVIDIA's if NVIDIA has the counter.
 var canonical = []struct {
 	name  string
 	value func(*Counters) uint64
@@ -85,8 +84,8 @@ var canonical = []struct {
 	{"tx_discards", func(c *Counters) uint64 { return c.TxDiscards }},
 }
 
-// List returns the counters in a fixed order under the names that a vendor gives them; one without an entry in names
-// keeps its canonical name.
+// List returns the counters in a fixed order under the vendor's names. A counter without an entry in names keeps its
+// canonical name.
 func (c *Counters) List(names map[string]string) []Counter {
 	list := make([]Counter, len(canonical))
 	for i, e := range canonical {

@@ -7,8 +7,8 @@ import (
 	"candela.dev/candela/clock"
 )
 
-// ReactionPoint configures the sender's part of DCQCN. Zero values stand for the defaults, which are those of the DCQCN
-// paper (Zhu et al., SIGCOMM 2015, sections 4 and 5.2) unless said otherwise.
+// ReactionPoint configures the sender's part of DCQCN. Zero values mean the defaults, which are from the DCQCN paper
+// (Zhu et al., SIGCOMM 2015, sections 4 and 5.2) unless another source is given.
 type ReactionPoint struct {
 	Enable        bool
 	G             float64        // weight of a new sample of alpha; 1/256
@@ -17,9 +17,9 @@ type ReactionPoint struct {
 	ByteCounter   int64          // and after this many bytes; 10 MB
 	FastRecovery  int            // steps of fast recovery, F; 5
 	AdditiveRate  clock.BitRate  // step of additive increase, R_AI; 40 Mb/s
-	HyperRate     clock.BitRate  // step of hyper increase, R_HAI; 400 Mb/s (ours: ten times the additive one)
+	HyperRate     clock.BitRate  // step of hyper increase, R_HAI; 400 Mb/s (ours: ten times AdditiveRate)
 	MinRate       clock.BitRate  // floor; 10 Mb/s (ours)
-	// CNPs within this time after a cut do not cut again; 4 us (NVIDIA's rate_reduce_monitor_period)
+	// CNPs within this time after a cut have no effect; 4 us (NVIDIA's rate_reduce_monitor_period)
 	ReduceInterval clock.Duration
 	InitialAlpha   float64 // 1
 }
@@ -59,8 +59,8 @@ func (c *ReactionPoint) validate() error {
 }
 
 // rateLimiter is DCQCN's reaction point for one queue pair. Its timers are served lazily, when a packet is sent or a
-// CNP arrives: between those instants nobody can see the rate. The rate never leaves float64, and products are rounded
-// explicitly, so that every platform computes the same.
+// CNP arrives, because the rate has no effect in between. Products are rounded to float64 explicitly, so that every
+// platform computes the same rates.
 type rateLimiter struct {
 	cfg  ReactionPoint
 	line float64 // port rate in bit/s
@@ -69,13 +69,13 @@ type rateLimiter struct {
 	gate            clock.Time
 	current, target float64 // R_C and R_T in bit/s
 	alpha           float64
-	limited         bool // a CNP has cut the rate, and it has not recovered yet
+	limited         bool // a CNP has cut the rate, and it has not fully recovered
 
 	lastCut      clock.Time
 	alphaDue     clock.Time // 0 before the first cut
 	increaseDue  clock.Time
 	bytes        int64 // since the last increase by the byte counter
-	timerSteps   int   // increases since the last cut, by timer
+	timerSteps   int   // increases since the last cut by timer
 	counterSteps int   // by byte counter
 }
 
@@ -91,7 +91,7 @@ func (l *rateLimiter) rateAt(now clock.Time) float64 {
 	return l.current
 }
 
-// sent charges a frame that goes on the wire at now.
+// sent charges a frame transmitted at now.
 func (l *rateLimiter) sent(now clock.Time, frame int) {
 	if !l.limited {
 		return
@@ -107,7 +107,7 @@ func (l *rateLimiter) sent(now clock.Time, frame int) {
 	}
 }
 
-// cut is the reaction to a CNP: remember the rate, reduce it by alpha/2, raise alpha (equation 1 of the paper).
+// cut reacts to a CNP: it stores the rate as target, reduces it by alpha/2 and raises alpha (equation 1 of the paper).
 func (l *rateLimiter) cut(now clock.Time) {
 	l.catchUp(now)
 	if l.limited && now.Sub(l.lastCut) < l.cfg.ReduceInterval {
@@ -122,7 +122,7 @@ func (l *rateLimiter) cut(now clock.Time) {
 	l.alphaDue, l.increaseDue = now.Add(l.cfg.AlphaTimer), now.Add(l.cfg.IncreaseTimer)
 }
 
-// decay makes up for the alpha timer of the time at line rate.
+// decay serves the alpha timers that expired at line rate.
 func (l *rateLimiter) decay(now clock.Time) {
 	const negligible = 1e-9
 	for l.alphaDue != 0 && l.alphaDue <= now && l.alpha > negligible {
@@ -158,7 +158,7 @@ func (l *rateLimiter) increase() {
 	}
 	l.target = min(l.target, l.line)
 	l.current = (l.target + l.current) / 2
-	const close = 0.999 // halving the distance never ends
+	const close = 0.999 // halving the distance never reaches the line rate
 	if l.current >= l.line*close {
 		l.current, l.target, l.limited = l.line, l.line, false
 		l.gate = 0

@@ -5,17 +5,16 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// A switch that trims cuts the payload off a packet that it has no room for and forwards the headers. A NIC that knows
-// nothing of that drops what arrives, because its iCRC cannot hold or because it is shorter than its headers announce,
-// and counts it as it counts any damage; recovery waits for the next packet's NAK, or behind the last packet for the
-// timer.
+// A trimming switch cuts the payload off a packet that does not fit its queue, and forwards the headers. A NIC that
+// does not support trimming drops such a packet as damaged: its iCRC is invalid or it is shorter than announced.
+// Recovery then waits for the NAK that the next packet causes or, for the last packet, for the timer.
 //
-// A NIC with [Profile.TrimReaction] looks for the mark first: the DSCP that the switch gives to trimmed packets. What
-// carries it and is not whole (a switch may give it to packets that are too short to be cut, too) is a trimmed header.
-// Its addresses, QPN and PSN name the loss, so the NIC asks for the packet at once instead of waiting for another to
-// arrive. Nothing else in it is believed, for no check covers it: it neither delivers nor acknowledges anything.
+// A NIC with [Profile.TrimReaction] checks the DSCP of trimmed packets first. A packet with this DSCP and an invalid
+// iCRC is a trimmed header; a whole packet may have the DSCP, too, if it was too short to be trimmed. Addresses, QPN
+// and PSN name the loss, so the NIC requests the packet at once. No checksum covers the header, so nothing else in it
+// is used: it neither delivers nor acknowledges anything.
 
-// takesTrimmed serves p if it is a trimmed header that the NIC reacts to, and reports whether it is one.
+// takesTrimmed reports whether p is a trimmed header that the NIC reacts to, and serves it.
 func (n *NIC) takesTrimmed(now clock.Time, p *packet.Packet) bool {
 	if !n.profile.TrimReaction || int(p.IP.DSCP()) != n.profile.TrimDSCP || p.CheckICRC() == packet.ICRCValid {
 		return false
@@ -36,9 +35,8 @@ func (n *NIC) takesTrimmed(now clock.Time, p *packet.Packet) bool {
 	return true
 }
 
-// trimmed takes the header of a request whose payload was cut off. If it names the expected packet, that one is lost,
-// for the second time if it has been NAKed before; if a later one, everything from the expected packet on is. A header
-// of something received before says nothing new.
+// trimmed takes the header of a trimmed request. If it names the expected packet, that packet is lost, possibly once
+// more after a NAK. If it names a later one, the expected packet is lost, too. An earlier PSN is ignored.
 func (r *responder) trimmed(now clock.Time, p *packet.Packet) {
 	bugs, ahead := r.q.nic.bugs, p.BTH.PSN.Sub(packet.NewPSN(r.expected))
 	switch {
@@ -58,7 +56,7 @@ func (r *responder) trimmed(now clock.Time, p *packet.Packet) {
 	}
 }
 
-// nakTrimmed queues a NAK for the expected packet, which a trimmed header showed to be lost.
+// nakTrimmed queues a NAK for the expected packet, which a trimmed header has shown to be lost.
 func (r *responder) nakTrimmed(now clock.Time) {
 	n := r.q.nic
 	psn := r.expected
@@ -68,7 +66,7 @@ func (r *responder) nakTrimmed(now clock.Time) {
 	r.push(now, response{psn: psn, syndrome: packet.SyndromeNakSequence, ready: now.Add(n.profile.TrimLatency)})
 }
 
-// acceptTrimmed is BugTrimAccepted: the header counts for the whole packet, whose payload is taken for zeros.
+// acceptTrimmed is BugTrimAccepted: the header is handled as the whole packet, with a payload of zeros.
 func (r *responder) acceptTrimmed(now clock.Time, p *packet.Packet) {
 	if p.IsRoCE() {
 		whole := *p
@@ -77,9 +75,9 @@ func (r *responder) acceptTrimmed(now clock.Time, p *packet.Packet) {
 	}
 }
 
-// trimmedResponse takes the header of a READ response whose payload was cut off: the READ is asked for again from the
-// oldest missing response on. For one gap that is done once, as for a response out of order; but if the header names
-// the oldest missing response itself, that one was lost again.
+// trimmedResponse takes the header of a trimmed READ response. The READ is repeated from the oldest missing response
+// on, once per gap, as after a response out of order. If the header names the oldest missing response itself, that one
+// was lost again and the READ is repeated once more.
 func (r *requester) trimmedResponse(now clock.Time, p packet.PSN) {
 	psn := r.una + int64(p.Sub(packet.NewPSN(r.una)))
 	if psn < r.una || psn >= r.high || r.out.len() == 0 || r.out.at(0).wr.Verb.Wire() != packet.VerbRead {

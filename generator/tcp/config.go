@@ -7,7 +7,7 @@ import (
 	wire "candela.dev/candela/packet/tcp"
 )
 
-// The core speaks in headers as they are on the wire.
+// The core uses headers as on the wire.
 type (
 	Header = wire.Header
 	Block  = wire.Block
@@ -21,30 +21,30 @@ const (
 	HeaderLen   = wire.HeaderLen
 )
 
-// Endpoint is the address of a host. The core compares endpoints and nothing else.
+// Endpoint is the address of a host. The core only compares endpoints.
 type Endpoint uint32
 
-// Packet is what crosses the border of a host.
+// Packet is a packet that a host sends or receives.
 type Packet struct {
 	From, To   Endpoint
 	Connection uint32
 	Header     Header
 	Payload    int // bytes
-	// Number tells packets apart for observers, and is not on the wire: of data the segment's number in its direction of
-	// the connection, from 0, again in retransmissions; of packets without payload a number that no other has.
+	// Number identifies packets for observers and is not on the wire. Data: the segment's number in its direction of the
+	// connection, from 0, equal for retransmissions. Packets without payload: a unique number.
 	Number uint64
-	// Trimmed: the payload was cut on the way.
+	// Trimmed: a switch cut the payload.
 	Trimmed bool
 }
 
 // numberAck is set in the Number of packets without payload.
 const numberAck = 1 << 63
 
-// sequence is a 32-bit number on the wire and its place in the stream.
+// sequence returns the sequence number of an offset in the stream.
 func (c *Config) sequence(offset uint64) uint32 { return uint32(offset) + c.FirstSequence }
 
-// offset returns the place in the stream, nearest to one that is known, of a number on the wire; false if it lies
-// before the stream.
+// offset returns the offset of a sequence number in the stream, next to a known offset; false if it lies before the
+// stream.
 func (c *Config) offset(sequence uint32, near uint64) (uint64, bool) {
 	at := int64(near) + int64(int32(sequence-c.FirstSequence-uint32(near)))
 	return uint64(at), at >= 0
@@ -66,22 +66,22 @@ type Config struct {
 	InitialWindow int            // segments; Linux: 10
 	ReceiveWindow int            // bytes; Linux grows it to 6 MiB
 	MinRTO        clock.Duration // Linux: 200 ms
-	DelayedACK    clock.Duration // Linux: 40 ms; 0: every segment is acknowledged at once
+	DelayedACK    clock.Duration // Linux: 40 ms; 0: an ACK for every segment
 	Control       Control
 	FirstSequence uint32 // of every connection, at both ends
 }
 
 const (
 	maxRTO    = 120 * clock.Second // Linux
-	quickACKs = 16                 // segments that a new connection acknowledges at once, as Linux does
+	quickACKs = 16                 // ACKs without delay on a new connection, as in Linux
 	dupThresh = 3                  // RFC 6675
 	minWindow = 2                  // segments, of the slow-start threshold (RFC 5681)
 )
 
-// tellable is as much of the receive window as a header can tell: whole units of 1<<WindowScale bytes.
+// tellable returns the part of the receive window that a header can advertise: multiples of 1<<WindowScale bytes.
 func (c *Config) tellable() int { return c.ReceiveWindow >> WindowScale << WindowScale }
 
-// Validate reports what is wrong.
+// Validate returns an error for the first invalid field.
 func (c *Config) Validate() error {
 	switch {
 	case c.MSS < 1 || c.MSS > 1<<16:
@@ -102,19 +102,19 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// EventKind says what happened.
+// EventKind is the kind of an event.
 type EventKind uint8
 
 // Kinds of events.
 const (
-	Delivered    EventKind = 1 + iota // Bytes: of the stream from Peer that have arrived in order
-	Acknowledged                      // everything written so far has been acknowledged; Bytes: how much
+	Delivered    EventKind = 1 + iota // Bytes: received in order so far
+	Acknowledged                      // everything written so far has been acknowledged; Bytes: its length
 	Retransmitted
 	TimedOut
 	Recovering // fast recovery began
 )
 
-// Event is something that happened to a connection.
+// Event is an event of a connection.
 type Event struct {
 	Kind        EventKind
 	Local, Peer Endpoint
@@ -127,11 +127,11 @@ type Sink interface {
 	TCPEvent(now clock.Time, e Event)
 }
 
-// Counters count what a host has done.
+// Counters are the counters of a host.
 type Counters struct {
 	SegmentsSent, Retransmitted, Timeouts, Recoveries uint64
 	SegmentsReceived, Duplicates, OutOfWindow         uint64
 	ACKsSent                                          uint64 // without data
 	Damaged                                           uint64 // trimmed
-	Invalid                                           uint64 // acknowledges what was not sent, or lies before the stream
+	Invalid                                           uint64 // ACKs of unsent data, and sequence numbers before the stream
 }

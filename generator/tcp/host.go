@@ -9,7 +9,7 @@ import (
 )
 
 // Host is the TCP of one machine. It does no I/O, starts no goroutine and is not safe for concurrent use. The caller
-// carries packets and brings time, which must not go backwards:
+// brings packets and time, which must not go backwards:
 //
 //   - HandlePacket for each packet that arrives, HandleTimer when NextTimer is due;
 //   - after either, Poll whenever the NIC can take a packet, until it returns false.
@@ -18,15 +18,15 @@ type Host struct {
 	sink Sink
 
 	known    map[key]*connection
-	last     *connection // of the latest packet
+	last     *connection // connection of the latest packet
 	ready    []*connection
-	writes   []write // to come, by time, the earliest last
+	writes   []write // pending writes, descending by time
 	timers   timers
 	due      []*connection // used by HandleTimer
 	acks     uint64
 	counters Counters
 	bugs     Bugs
-	spoilt   uint32 // occasions of a fault
+	spoilt   uint32 // counts occasions of a fault
 }
 
 type key struct {
@@ -40,14 +40,14 @@ type write struct {
 	bytes uint64
 }
 
-// connection is both directions of a connection.
+// connection has both directions of a connection.
 type connection struct {
 	key
 	sender
 	receiver
 	queued bool       // in Host.ready
-	order  int        // of being made
-	place  int        // in Host.timers, from 1; 0: not there
+	order  int        // order of creation
+	place  int        // position in Host.timers, from 1; 0: absent
 	due    clock.Time // not later than its timers
 }
 
@@ -59,10 +59,10 @@ func New(cfg Config, sink Sink) (*Host, error) {
 	return &Host{cfg: cfg, sink: sink, known: make(map[key]*connection)}, nil
 }
 
-// Counters returns what the host has done so far.
+// Counters returns the host's counters.
 func (h *Host) Counters() Counters { return h.counters }
 
-// connection returns the connection with a peer; it is made when it is first named, here or by a packet.
+// connection returns the connection with a peer, and creates it on first use.
 func (h *Host) connection(k key) *connection {
 	if h.last != nil && h.last.key == k {
 		return h.last
@@ -80,16 +80,16 @@ func (h *Host) connection(k key) *connection {
 	return c
 }
 
-// Endless is a number of bytes that keeps a connection sending for ever.
+// Endless is a number of bytes that keeps a connection sending for the whole run.
 const Endless = 1 << 62
 
-// Write gives the connection with a peer bytes to send at an instant, or at once if that has passed. A caller that
-// writes while nothing else happens has the host polled and its timer read again.
+// Write adds bytes to the stream to a peer at a time, or at once if that has passed. The caller must poll the host and
+// call NextTimer again afterwards.
 func (h *Host) Write(peer Endpoint, number uint32, bytes uint64, at clock.Time) error {
 	if bytes == 0 || bytes > Endless {
 		return fmt.Errorf("write of %d bytes to connection %d: must be 1 to %d", bytes, number, uint64(Endless))
 	}
-	// Sorted backwards, so that the earliest is taken from the end; of one instant the first declared is first.
+	// Descending, so that the earliest is popped from the end. Of equal times, the first declared comes first.
 	i := sort.Search(len(h.writes), func(i int) bool { return h.writes[i].at <= at })
 	h.writes = slices.Insert(h.writes, i, write{at, h.connection(key{peer, number}), bytes})
 	return nil
@@ -111,7 +111,7 @@ func (h *Host) HandlePacket(now clock.Time, p *Packet) {
 	h.settle(c)
 }
 
-// settle follows whatever may have changed a connection: it is queued if it may send, and its timers are noted.
+// settle follows every change of a connection: it queues the connection if it may send, and updates its timers.
 func (h *Host) settle(c *connection) {
 	if !c.queued && (c.ackNow || c.maySend()) {
 		c.queued = true
@@ -120,7 +120,7 @@ func (h *Host) settle(c *connection) {
 	h.timers.set(c)
 }
 
-// NextTimer returns when HandleTimer wants to be called; false if never. It may be too early, never too late.
+// NextTimer returns when HandleTimer must be called; false: never. It may be too early, never too late.
 func (h *Host) NextTimer() (at clock.Time, ok bool) {
 	at = h.timers.next()
 	if n := len(h.writes); n > 0 {
@@ -156,9 +156,8 @@ func (h *Host) HandleTimer(now clock.Time) {
 	}
 }
 
-// Poll fills p with the next packet to send and reports whether there is one. Connections take turns; of one, what has
-// to be retransmitted goes first, then what is new; either carries the acknowledgement, which goes alone if there is no
-// data.
+// Poll fills p with the next packet to send and reports whether there is one. Connections take turns. Each sends its
+// retransmissions first, then new data, and a pure ACK only without data. Every packet carries the acknowledgement.
 func (h *Host) Poll(now clock.Time, p *Packet) bool {
 	for len(h.ready) > 0 {
 		c := h.ready[0]

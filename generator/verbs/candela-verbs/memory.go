@@ -19,21 +19,21 @@ const page = 4096
 
 func pages(n int) int { return (n + page - 1) / page * page }
 
-// area is a part of registered memory: slots of one message each.
+// area is a part of registered memory with slots of one message each.
 type area struct{ base, size, slots int }
 
 func (a area) at(id uint64) int { return a.base + int(id%uint64(max(1, a.slots)))*a.size }
 
-// layout says what a queue pair needs memory for. Areas that its traffic doesn't use have no slots.
+// layout has the memory areas of a queue pair. Areas that its traffic doesn't use have no slots.
 type layout struct {
-	exposed  area // what the peer's WRITEs fill, its READs take, and its atomics change
+	exposed  area // the peer's WRITEs, READs and atomics access it
 	source   area // of WRITEs
-	sends    area // of SENDs, a slot for each that is outstanding
-	sink     area // of READs and atomics, likewise
-	received area // what the peer's SENDs fill, a slot for each receive request
+	sends    area // of SENDs, a slot for each outstanding one
+	sink     area // of READs and atomics, a slot for each outstanding one
+	received area // of the peer's SENDs, a slot for each receive request
 }
 
-// arrange lays the areas of a connection out from base on, and returns where they end.
+// arrange lays out the areas of a connection from base on, and returns their end.
 func arrange(c *verbs.Connection, base, depth, receives int) (layout, int) {
 	var l layout
 	place := func(a *area, slots, size int) {
@@ -41,7 +41,7 @@ func arrange(c *verbs.Connection, base, depth, receives int) (layout, int) {
 		base += slots * a.size
 	}
 	own, peer := &c.Traffic, &c.PeerTraffic
-	// Room behind it: a request that was made longer on its way shall meet the check of its length, not the end of memory.
+	// The extra page makes a request that was lengthened in transit fail the length check, not the memory access.
 	place(&l.exposed, 1, max(atomicSize, size(peer))+page)
 	if has(own, generator.Write, generator.WriteImm) {
 		place(&l.source, 1, size(own))
@@ -79,7 +79,7 @@ func has(t *generator.Traffic, list ...generator.Verb) bool {
 
 func hasAtomics(t *generator.Traffic) bool { return has(t, generator.CompareSwap, generator.FetchAdd) }
 
-// pair is one queue pair as the workload uses it, with what its memory holds and should hold.
+// pair is one queue pair of the workload, with the actual and expected content of its memory.
 type pair struct {
 	*ibv.QP
 	layout
@@ -90,14 +90,14 @@ type pair struct {
 	peer       verbs.End
 
 	messages  []generator.Message // of this side
-	arrivals  []generator.Message // of the peer, those that consume a receive request
+	arrivals  []generator.Message // of the peer, only those that consume a receive request
 	arrived   int
-	originals []uint64 // what this side's atomics should find; nil: it has not only atomics
+	originals []uint64 // expected results of this side's atomics; nil: its traffic has other verbs, too
 	data      verbs.Data
 	scratch   []byte
 }
 
-// plan notes what is to come.
+// plan lists the messages to send and to receive.
 func (p *pair) plan() {
 	for m := range p.connection.Traffic.Schedule {
 		p.messages = append(p.messages, m)
@@ -117,13 +117,14 @@ func (p *pair) plan() {
 
 func (p *pair) bytes(at, n int) []byte { return p.memory.Bytes[at:][:n] }
 
-// region is what the peer may access.
+// region returns the memory that the peer may access.
 func (p *pair) region() generator.Region {
 	return generator.Region{Base: p.memory.Address() + uint64(p.exposed.base), Length: uint64(p.exposed.size),
 		RKey: p.memory.RKey()}
 }
 
-// fill makes memory what it should be before traffic: what the peer reads is there, and what it only writes is not.
+// fill initialises the memory before traffic. Memory that the peer reads has its expected content; memory that it only
+// writes has not.
 func (p *pair) fill() {
 	r := p.region()
 	exposed := p.bytes(p.exposed.base, p.exposed.size)
@@ -163,14 +164,14 @@ func (p *pair) PostSend(_ clock.Time, wr generator.WorkRequest) error {
 func (p *pair) PostRecv(_ clock.Time, rr generator.ReceiveRequest) error {
 	at, length := p.received.at(rr.ID), rr.Length
 	if p.received.slots == 0 {
-		at, length = p.exposed.base, 0 // WRITEs with immediate only: nothing comes
+		at, length = p.exposed.base, 0 // WRITEs with immediate only: no data arrives
 	} else {
 		clear(p.bytes(at, length))
 	}
 	return p.QP.PostRecv(rr.ID|ibv.ReceiveBit, p.memory, at, length)
 }
 
-// completed compares what a completion says is there.
+// completed compares the received data of a completion.
 func (p *pair) completed(c ibv.Completion) {
 	if !c.Receive {
 		if c.ID < uint64(len(p.messages)) {
@@ -198,7 +199,7 @@ func (p *pair) room(n int) []byte {
 	return p.scratch[:n]
 }
 
-// fetched compares what a READ or an atomic has brought.
+// fetched compares the result of a READ or an atomic.
 func (p *pair) fetched(id uint64) {
 	m := p.messages[id]
 	switch m.Verb {
@@ -207,7 +208,7 @@ func (p *pair) fetched(id uint64) {
 		p.content.Fill(want, p.peer.Region.RKey, p.peer.Region.Base)
 		got, skip := p.bytes(p.sink.at(id), m.Length), 0
 		if hasAtomics(&p.connection.Traffic) {
-			skip = min(atomicSize, m.Length) // that word changes
+			skip = min(atomicSize, m.Length) // atomics change that word
 		}
 		p.compare(got[skip:], want[skip:], fmt.Sprintf("READ of message %d", id+1))
 	case generator.CompareSwap, generator.FetchAdd:
@@ -237,7 +238,7 @@ func (p *pair) differ(text string) {
 	}
 }
 
-// difference names the first byte in which two equally long texts differ; empty: none.
+// difference describes the first byte in which two slices of equal length differ; empty: none.
 func difference(got, want []byte) string {
 	if bytes.Equal(got, want) {
 		return ""
@@ -250,7 +251,7 @@ func difference(got, want []byte) string {
 	return "lengths differ"
 }
 
-// verdict is what is to say of the data.
+// verdict returns the result of the data comparison.
 func (p *pair) verdict() verbs.Data {
 	d, peer := p.data, &p.connection.PeerTraffic
 	exposed := p.bytes(p.exposed.base, p.exposed.size)

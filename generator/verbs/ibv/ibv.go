@@ -122,8 +122,8 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// Device is an open RDMA device with a protection domain and a completion queue that all its queue pairs share. It
-// belongs to one goroutine.
+// Device is an open RDMA device. All its queue pairs share a protection domain and a completion queue. It is not safe
+// for concurrent use.
 type Device struct {
 	context *C.struct_ibv_context
 	pd      *C.struct_ibv_pd
@@ -133,7 +133,7 @@ type Device struct {
 	wc      [32]C.struct_ibv_wc
 }
 
-// Attributes are what a device says of itself.
+// Attributes are the attributes of a device.
 type Attributes struct {
 	Firmware   string
 	VendorID   uint32
@@ -148,7 +148,7 @@ func failed(what string, code C.int) error {
 	return fmt.Errorf("%s: %w", what, syscall.Errno(code))
 }
 
-// Open opens the device with a name and makes a completion queue with room for completions.
+// Open opens the device with a name and creates a completion queue with room for completions.
 func Open(name string, completions int) (_ *Device, err error) {
 	d := &Device{}
 	defer func() {
@@ -204,7 +204,7 @@ func openContext(name string) (*C.struct_ibv_context, error) {
 	return nil, fmt.Errorf("no RDMA device %q; there are %q", name, names)
 }
 
-// Attributes returns what the device says of itself.
+// Attributes returns the attributes of the device.
 func (d *Device) Attributes() Attributes {
 	return Attributes{
 		Firmware: C.GoString(&d.attr.fw_ver[0]), VendorID: uint32(d.attr.vendor_id),
@@ -213,12 +213,12 @@ func (d *Device) Attributes() Attributes {
 	}
 }
 
-// reads is how many READs and atomics are outstanding at most, either way.
+// reads returns the maximum number of outstanding READs and atomics in either direction.
 func (d *Device) reads() int {
 	return max(1, min(16, int(d.attr.max_qp_rd_atom), int(d.attr.max_qp_init_rd_atom)))
 }
 
-// Close frees the device. Queue pairs and memory are closed before.
+// Close frees the device. The caller must have closed queue pairs and memory.
 func (d *Device) Close() {
 	if d.cq != nil {
 		C.ibv_destroy_cq(d.cq)
@@ -241,7 +241,7 @@ type Memory struct {
 	mr    *C.struct_ibv_mr
 }
 
-// Register makes memory of n bytes, zeroed, that the device and peers may access.
+// Register allocates n zeroed bytes that the device and peers may access.
 func (d *Device) Register(n int) (*Memory, error) {
 	bytes, err := unix.Mmap(-1, 0, max(n, 1), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
 	if err != nil {
@@ -256,10 +256,10 @@ func (d *Device) Register(n int) (*Memory, error) {
 	return m, nil
 }
 
-// Address is where Bytes begins, as peers name it.
+// Address is the remote address of Bytes.
 func (m *Memory) Address() uint64 { return uint64(uintptr(unsafe.Pointer(&m.Bytes[0]))) }
 
-// RKey is the peers' key.
+// RKey is the remote key.
 func (m *Memory) RKey() uint32 { return uint32(m.mr.rkey) }
 
 // Close frees the memory.
@@ -274,7 +274,7 @@ type QP struct {
 	device *Device
 }
 
-// CreateQP makes a queue pair, ready for [QP.Connect], with room for so many requests.
+// CreateQP creates a queue pair, ready for [QP.Connect], with room for the given numbers of requests.
 func (d *Device) CreateQP(sends, receives int) (*QP, error) {
 	qp, err := C.candela_create_qp(d.pd, d.cq, C.uint32_t(sends), C.uint32_t(receives))
 	if qp == nil {
@@ -288,13 +288,13 @@ func (d *Device) CreateQP(sends, receives int) (*QP, error) {
 	return q, nil
 }
 
-// Number is the queue pair's.
+// Number returns the QPN.
 func (q *QP) Number() packet.QPN { return packet.QPN(q.qp.qp_num) }
 
 // Close destroys the queue pair.
 func (q *QP) Close() { C.ibv_destroy_qp(q.qp) }
 
-// Path is how a queue pair reaches its peer.
+// Path has the attributes of the path to the peer.
 type Path struct {
 	GIDIndex     int // of the local address
 	PeerIP       netip.Addr
@@ -365,7 +365,7 @@ func (q *QP) PostRecv(id uint64, m *Memory, offset, length int) error {
 	return nil
 }
 
-// Completion is one work completion. Status has the library's name for it.
+// Completion is one work completion. Status is the library's name of the status.
 type Completion struct {
 	ID      uint64
 	QPN     packet.QPN
@@ -376,7 +376,7 @@ type Completion struct {
 	Imm     uint32
 }
 
-// Poll calls handle for what has completed, up to 32 at a time, and returns how many that were.
+// Poll calls handle for up to 32 completions and returns their number.
 func (d *Device) Poll(handle func(Completion) error) (int, error) {
 	n := C.candela_poll(d.cq, C.int(len(d.wc)), &d.wc[0])
 	if n < 0 {
@@ -401,12 +401,12 @@ func (d *Device) Poll(handle func(Completion) error) (int, error) {
 	return int(n), nil
 }
 
-// ReceiveBit marks the ids of receive requests: the opcode of a failed completion is undefined, the id is not.
+// ReceiveBit marks the IDs of receive requests: the opcode of a failed completion is undefined, its ID is not.
 const ReceiveBit = 1 << 63
 
 func isReceive(id uint64) bool { return id&ReceiveBit != 0 }
 
-// statusName is the name of a status as the header spells it.
+// statusName returns the name of a status in the C header.
 func statusName(s C.enum_ibv_wc_status) string {
 	names := [...]string{
 		"IBV_WC_SUCCESS", "IBV_WC_LOC_LEN_ERR", "IBV_WC_LOC_QP_OP_ERR", "IBV_WC_LOC_EEC_OP_ERR", "IBV_WC_LOC_PROT_ERR",
@@ -421,7 +421,7 @@ func statusName(s C.enum_ibv_wc_status) string {
 	return fmt.Sprintf("IBV_WC_%d", int(s))
 }
 
-// Arm asks for an event with the next completion. Poll again after it: what came before gives none.
+// Arm requests an event for the next completion. Call Poll again after it: earlier completions cause no event.
 func (d *Device) Arm() error {
 	if code := C.candela_notify(d.cq); code != 0 {
 		return failed("ask for completion events", code)
@@ -429,7 +429,7 @@ func (d *Device) Arm() error {
 	return nil
 }
 
-// Wait waits for an event of a completion, at most patience.
+// Wait waits for a completion event, at most patience.
 func (d *Device) Wait(patience time.Duration) error {
 	fds := []unix.PollFd{{Fd: int32(d.channel.fd), Events: unix.POLLIN}}
 	timeout := unix.NsecToTimespec(max(0, patience).Nanoseconds())

@@ -1,6 +1,6 @@
-// Package clock is the notion of time that protocol cores and testbeds share: instants and durations in integer
-// picoseconds. A virtual testbed counts them from the start of the simulation, a live one from the start of the run;
-// the cores never ask which. At 800 Gb/s one byte lasts 10 ps, so every serialisation delay is a whole number.
+// Package clock has the times and durations of protocol cores and testbeds, in integer picoseconds. A virtual testbed
+// counts them from the start of the simulation, a live one from the start of the run. At 800 Gb/s one byte takes 10 ps,
+// so every serialisation delay is an integer.
 package clock
 
 import (
@@ -12,7 +12,7 @@ import (
 // Time is an instant: picoseconds since the testbed's origin. The zero Time is the origin.
 type Time int64
 
-// Duration is a signed span in picoseconds. It covers 106 days.
+// Duration is a signed duration in picoseconds, up to 106 days.
 type Duration int64
 
 // Units of Duration.
@@ -24,13 +24,13 @@ const (
 	Second               = 1000 * Millisecond
 )
 
-// Never is later than every instant that a test reaches; it stands for "no timer".
+// Never is later than every time of a test. It means "no timer".
 const Never = Time(1<<63 - 1)
 
-// Add returns the instant d after t.
+// Add returns t + d.
 func (t Time) Add(d Duration) Time { return t + Time(d) }
 
-// Sub returns the span from u to t.
+// Sub returns t − u.
 func (t Time) Sub(u Time) Duration { return Duration(t - u) }
 
 // Nanoseconds returns t rounded down to whole nanoseconds, the resolution of switch timestamps.
@@ -54,13 +54,13 @@ type BitRate int64
 // Gbps is 10⁹ bits per second.
 const Gbps BitRate = 1_000_000_000
 
-// Serialise returns how long n bytes occupy a link of rate r, rounded up to the next picosecond.
-// It panics if r is not positive: rates are validated with the configuration. Spans above 106 days are out of range.
+// Serialise returns the time that n bytes take on a link of rate r, rounded up to the next picosecond. It panics if r
+// is not positive: rates are validated with the configuration. Results above 106 days overflow.
 func (r BitRate) Serialise(bytes int) Duration {
 	if r <= 0 {
 		panic(fmt.Sprintf("clock: link rate %d is not positive", r))
 	}
-	// The product overflows 64 bits from 1.15 MB on, far above any frame; 128 bits are as quick.
+	// The product overflows 64 bits from 1.15 MB on; 128 bits are as fast.
 	high, low := bits.Mul64(uint64(bytes)*8, uint64(Second))
 	low, carry := bits.Add64(low, uint64(r)-1, 0)
 	ps, _ := bits.Div64(high+carry, low, uint64(r))

@@ -5,23 +5,23 @@ import (
 	"strconv"
 )
 
-// significant is how many digits of a time people are shown; files hold all of them.
+// significant is the number of digits in texts; files have all digits.
 const significant = 3
 
-// String prints an instant for people, as a span from the origin.
+// String returns the text of the time since the origin.
 func (t Time) String() string { return Duration(t).Text() }
 
-// String prints d for people.
+// String returns Text.
 func (d Duration) String() string { return d.Text() }
 
-// Text prints d for people: three significant digits in the unit that suits it, such as 600 ms and 2.17 us.
+// Text returns d with three significant digits in a fitting unit, such as 600 ms and 2.17 us.
 func (d Duration) Text() string { return text(float64(d)/float64(Nanosecond), significant) }
 
-// TextNS is Text of a number of nanoseconds, which need not fit a Duration: captures count from 1970.
+// TextNS is Text of a number of nanoseconds, which may exceed a Duration: captures count from 1970.
 func TextNS(ns int64) string { return text(float64(ns), significant) }
 
-// TextApart prints two times that differ, with as many digits as it takes to see that they do: a limit and what broke
-// it. Equal times have three.
+// TextApart returns the texts of two times, such as a limit and a measurement, with at least three digits and enough to
+// distinguish them.
 func TextApart(a, b Duration) (string, string) {
 	return textApart(float64(a)/float64(Nanosecond), float64(b)/float64(Nanosecond))
 }
@@ -34,7 +34,7 @@ func textApart(a, b float64) (first, second string) {
 	return both[0], both[1]
 }
 
-// TextsNS prints numbers of nanoseconds, such as those along an axis, with as many digits as tell them apart.
+// TextsNS returns the texts of numbers of nanoseconds, such as axis labels, with enough digits to distinguish them.
 func TextsNS(ns []float64) []string {
 	const most = 18 // of an int64
 	texts := make([]string, len(ns))
@@ -53,7 +53,7 @@ func TextsNS(ns []float64) []string {
 	}
 }
 
-// text prints ns nanoseconds. What rounds up to 1000 of a unit is 1 of the next.
+// text returns the text of ns nanoseconds. A value that rounds up to 1000 uses the next unit.
 func text(ns float64, digits int) string {
 	units := [...]struct {
 		name string
@@ -69,7 +69,7 @@ func text(ns float64, digits int) string {
 	panic("clock: the largest unit fits every time")
 }
 
-// rounded returns v with a number of significant digits. Seconds from 1000 on keep all digits before the point.
+// rounded returns v with a number of significant digits. Seconds from 1000 on keep all integer digits.
 func rounded(v float64, digits int) float64 {
 	if v == 0 || math.Abs(v) >= math.Pow10(digits) {
 		return math.Round(v) + 0 // + 0: never −0

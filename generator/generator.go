@@ -1,5 +1,5 @@
-// Package generator describes the traffic that endpoints produce, independent of who produces it: our own transport
-// models ([candela.dev/candela/generator/rdma]) or real NICs.
+// Package generator describes the traffic of endpoints, both of our own transport models
+// ([candela.dev/candela/generator/rdma]) and of real NICs.
 package generator
 
 import (
@@ -8,7 +8,7 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// Verb is an operation as the configuration names it.
+// Verb is an operation.
 type Verb uint8
 
 // Verbs of the reliable connection service.
@@ -27,7 +27,7 @@ const (
 var verbs = [...]string{"none", "write", "write-imm", "send", "send-imm", "read", "compare-swap", "fetch-add",
 	"send-invalidate"}
 
-// String returns the verb in the words of the configuration.
+// String returns the name in the configuration.
 func (v Verb) String() string {
 	if int(v) < len(verbs) {
 		return verbs[v]
@@ -35,7 +35,7 @@ func (v Verb) String() string {
 	return fmt.Sprintf("verb(%d)", uint8(v))
 }
 
-// ParseVerb returns the verb that a configuration names.
+// ParseVerb returns the verb with a name in the configuration.
 func ParseVerb(name string) (Verb, bool) {
 	for i, n := range verbs {
 		if n == name && i != 0 {
@@ -45,7 +45,7 @@ func ParseVerb(name string) (Verb, bool) {
 	return VerbNone, false
 }
 
-// Wire returns the verb as opcodes distinguish it.
+// Wire returns the verb that opcodes distinguish.
 func (v Verb) Wire() packet.Verb {
 	switch v {
 	case Write, WriteImm:
@@ -61,16 +61,16 @@ func (v Verb) Wire() packet.Verb {
 	return packet.VerbNone
 }
 
-// IsAtomic reports whether the operation always works on eight bytes.
+// IsAtomic reports whether the operation is an atomic, which always works on eight bytes.
 func (v Verb) IsAtomic() bool { return v == CompareSwap || v == FetchAdd }
 
-// ConsumesReceive reports whether the operation takes a receive work request at the responder.
+// ConsumesReceive reports whether the operation consumes a receive request at the responder.
 func (v Verb) ConsumesReceive() bool {
 	return v == Send || v == SendImm || v == SendInvalidate || v == WriteImm
 }
 
-// PSNs returns how many packet sequence numbers one message of length bytes consumes at the given path MTU: at least
-// one, and exactly one for atomics.
+// PSNs returns the number of PSNs of a message of length bytes at a path MTU: at least one, and exactly one for
+// atomics.
 func (v Verb) PSNs(length, mtu int) int {
 	if v.IsAtomic() {
 		return 1
@@ -78,15 +78,15 @@ func (v Verb) PSNs(length, mtu int) int {
 	return max(1, (length+mtu-1)/mtu)
 }
 
-// Traffic is what one connection carries in one direction of requests.
+// Traffic is the traffic of one connection in one direction of requests.
 type Traffic struct {
 	Verbs       []Verb // cyclic: message i uses Verbs[i % len]
 	Messages    int
 	MessageSize int // bytes; ignored by atomics
 	MTU         int // path MTU in bytes of payload
 	TxDepth     int // outstanding work requests
-	// StaleRKey makes requests go on with the remote key of the start after a SEND has invalidated it: they must be
-	// refused.
+	// StaleRKey makes requests keep the initial remote key after a SEND has invalidated it: the responder must reject
+	// them.
 	StaleRKey bool
 }
 
@@ -115,7 +115,6 @@ func (t Traffic) Schedule(yield func(Message) bool) {
 	}
 }
 
-// TurnedRKey returns the remote key that memory with key rkey has after it was invalidated and registered again n
-// times: the low eight bits of a key belong to the application, which counts in them, so that old requests can't reach
-// new memory.
+// TurnedRKey returns the remote key of memory with initial key rkey after n invalidations and re-registrations. The
+// application counts them in the low eight bits of the key, so that old requests can't reach new memory.
 func TurnedRKey(rkey uint32, n int) uint32 { return rkey&^0xff | uint32(uint8(rkey)+uint8(n)) }

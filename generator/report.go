@@ -12,7 +12,7 @@ import (
 // ReportSchema names the format of generator.json.
 const ReportSchema = "candela.generator/v1"
 
-// MessageResult is the fate of one message. The JSON form has times in nanoseconds on the testbed's clock.
+// MessageResult is the result of one message. The JSON form has times in nanoseconds on the testbed's clock.
 type MessageResult struct {
 	Verb      Verb
 	Length    int // bytes
@@ -30,7 +30,7 @@ type messageJSON struct {
 	Completed *int64 `json:"completed_ns,omitempty"`
 }
 
-// MarshalJSON writes a message that never completed without completion time.
+// MarshalJSON omits the completion time of a message that never completed.
 func (m MessageResult) MarshalJSON() ([]byte, error) {
 	out := messageJSON{Verb: m.Verb.String(), Length: m.Length, Status: m.Status, Posted: m.Posted.Nanoseconds()}
 	if m.Status != StatusNone {
@@ -40,7 +40,7 @@ func (m MessageResult) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote; times come back in whole nanoseconds.
+// UnmarshalJSON is the inverse of MarshalJSON, with times in whole nanoseconds.
 func (m *MessageResult) UnmarshalJSON(data []byte) error {
 	var in messageJSON
 	if err := json.Unmarshal(data, &in); err != nil {
@@ -59,8 +59,7 @@ func (m *MessageResult) UnmarshalJSON(data []byte) error {
 
 func nanoseconds(n int64) clock.Time { return clock.Time(0).Add(clock.Duration(n) * clock.Nanosecond) }
 
-// CompletionTimes summarises message completion times of successful messages, in nanoseconds from posting to
-// completion.
+// CompletionTimes summarises the times from posting to completion of successful messages, in nanoseconds.
 type CompletionTimes struct {
 	Count int   `json:"count"`
 	Min   int64 `json:"min_ns"`
@@ -70,43 +69,43 @@ type CompletionTimes struct {
 	Max   int64 `json:"max_ns"`
 }
 
-// StatusCount says how many messages ended with a status.
+// StatusCount is the number of messages that ended with a status.
 type StatusCount struct {
 	Status Status `json:"status"`
 	Count  int    `json:"count"`
 }
 
-// StreamReport is the outcome of one direction of requests of one connection.
+// StreamReport is the result of one direction of requests of one connection.
 type StreamReport struct {
 	Connection int             `json:"connection"` // from 1
-	Side       string          `json:"side"`       // that sends the requests
+	Side       string          `json:"side"`       // sender of the requests
 	Posted     int             `json:"posted"`
 	Completed  int             `json:"completed"`
 	Statuses   []StatusCount   `json:"statuses"`
 	Bytes      int64           `json:"bytes"`       // of successful messages
-	GoodputBPS int64           `json:"goodput_bps"` // those bytes over the time from the first post to the last success
+	GoodputBPS int64           `json:"goodput_bps"` // Bytes over the time from the first post to the last success
 	Times      CompletionTimes `json:"message_completion_time"`
-	Messages   []MessageResult `json:"messages"` // the first ones in order of posting, those never posted left out
+	Messages   []MessageResult `json:"messages"` // the first ones posted, in order of posting
 	Truncated  bool            `json:"truncated"`
 	// Failure is the status of the first message that completed in error; StatusNone: none did.
 	Failure Status `json:"first_failure"`
 }
 
-// A report lists maxMessages messages one by one, shared among its streams, and of each stream at least minMessages: a
-// run of a million messages is read by its distribution.
+// A report lists about maxMessages messages, shared among its streams, but at least minMessages of each stream. Longer
+// runs are described by their distribution.
 const (
 	maxMessages = 1000
 	minMessages = 16
 )
 
-// Report is what the generators tell of a run.
+// Report is the generators' report of a run.
 type Report struct {
 	Schema     string          `json:"schema"`
 	Bytes      int64           `json:"bytes"`
 	GoodputBPS int64           `json:"goodput_bps"` // all streams together
 	Times      CompletionTimes `json:"message_completion_time"`
 	Streams    []StreamReport  `json:"streams"`
-	// Data is there if the testbed compares what arrives with what was sent.
+	// Data is present if the testbed compares received with sent data.
 	Data []DataReport `json:"data,omitempty"`
 }
 
@@ -117,8 +116,8 @@ func (r *Report) Write(w io.Writer) error {
 	return enc.Encode(r)
 }
 
-// Report returns the results so far of what is posted here; connections stand in their order, the requester's stream
-// before the responder's.
+// Report returns the results so far of the streams posted here, in order of connections, the requester's stream before
+// the responder's.
 func (w *Workload) Report() Report {
 	r := Report{Schema: ReportSchema, Streams: make([]StreamReport, 0, len(w.streams))}
 	var all summary

@@ -17,7 +17,7 @@ type WorkRequest struct {
 	Imm        uint32 // WriteImm, SendImm
 	Compare    uint64 // CompareSwap
 	SwapAdd    uint64 // new value of CompareSwap, addend of FetchAdd
-	Invalidate uint32 // SendInvalidate: the remote key that the responder shall invalidate
+	Invalidate uint32 // SendInvalidate: the remote key to invalidate
 }
 
 // ReceiveRequest is one posted receive buffer: a SEND fills it, a WRITE with immediate consumes it.
@@ -33,7 +33,7 @@ type Region struct {
 	RKey   uint32
 }
 
-// Status is the outcome of a work request, by the names of libibverbs.
+// Status is the result of a work request, named as in libibverbs.
 type Status uint8
 
 // Completion statuses.
@@ -55,7 +55,7 @@ var statusNames = [...]string{"none", "IBV_WC_SUCCESS", "IBV_WC_LOC_LEN_ERR", "I
 	"IBV_WC_REM_INV_REQ_ERR", "IBV_WC_REM_ACCESS_ERR", "IBV_WC_REM_OP_ERR", "IBV_WC_RETRY_EXC_ERR",
 	"IBV_WC_RNR_RETRY_EXC_ERR"}
 
-// String returns the name that libibverbs gives the status.
+// String returns the name in libibverbs.
 func (s Status) String() string {
 	if int(s) < len(statusNames) {
 		return statusNames[s]
@@ -63,7 +63,7 @@ func (s Status) String() string {
 	return fmt.Sprintf("status(%d)", uint8(s))
 }
 
-// ParseStatus returns the status that a configuration names.
+// ParseStatus returns the status with a name in libibverbs.
 func ParseStatus(name string) (Status, bool) {
 	for i, n := range statusNames {
 		if n == name && i != 0 {
@@ -86,10 +86,10 @@ func (s *Status) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Completion reports that a posted request is finished, well or badly.
+// Completion reports the end of a posted request, successful or not.
 type Completion struct {
 	ID      uint64 // of the WorkRequest or ReceiveRequest
-	Context int    // as given when the queue pair was created
+	Context int    // of the queue pair
 	QPN     packet.QPN
 	Receive bool // a ReceiveRequest, otherwise a WorkRequest
 	Verb    Verb // of a WorkRequest
@@ -99,12 +99,12 @@ type Completion struct {
 	Imm     uint32 // of a receive, if HasImm
 	Atomic  uint64 // original remote value, of an atomic
 	HasInv  bool
-	Invalid uint32     // of a receive, if HasInv: the own key that the SEND invalidated
-	At      clock.Time // when the endpoint knew
+	Invalid uint32     // of a receive, if HasInv: the local key that the SEND invalidated
+	At      clock.Time // time at which the endpoint completed it
 }
 
-// QueuePair is what a Workload needs of one side of a connection. Posting never blocks; an error means that the request
-// is impossible, not that it failed on the wire.
+// QueuePair is one side of a connection, as a Workload uses it. Posting never blocks. An error means an invalid
+// request, not a failure on the wire.
 type QueuePair interface {
 	PostSend(now clock.Time, wr WorkRequest) error
 	PostRecv(now clock.Time, rr ReceiveRequest) error

@@ -1,5 +1,5 @@
-// Package runtimetest measures allocations, memory and goroutines for tests, so that what the Go runtime does for
-// itself and what a busy machine delays cannot fail them.
+// Package runtimetest measures allocations, memory and goroutines in tests, excluding the runtime's own activity and
+// the delays of a busy machine.
 package runtimetest
 
 import (
@@ -15,10 +15,10 @@ const (
 )
 
 // FewestAllocs calls f once to warm up, then up to 20 times more, and returns the smallest number of heap allocations
-// of one call. It ends at the first call with at most enough of them.
+// of one call. It stops at the first call with at most enough of them.
 //
-// The runtime allocates for itself now and then, for example for a new thread: up to 40 objects at once were seen. That
-// adds to some calls; what f allocates is in every call. testing.AllocsPerRun adds up all calls.
+// The runtime sometimes allocates for itself, for example for a new thread (up to 40 objects were observed). This adds
+// to some calls, f's own allocations to all. testing.AllocsPerRun averages over all calls.
 func FewestAllocs(enough uint64, f func()) uint64 {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	f()
@@ -35,17 +35,17 @@ func FewestAllocs(enough uint64, f func()) uint64 {
 	return fewest
 }
 
-// Heap is the number of bytes on the heap that are in use, after a collection of garbage.
+// Heap returns the bytes in use on the heap after a garbage collection.
 func Heap() int64 {
 	var m runtime.MemStats
 	runtime.GC()
-	runtime.GC() // the first one moves what is in a sync.Pool to its second generation
+	runtime.GC() // the first one only moves a sync.Pool's objects to its second generation
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
 }
 
-// GoroutinesEnd fails the test if there are still more than before goroutines after a minute. One that has nothing left
-// to do may need long to end on a busy machine.
+// GoroutinesEnd fails the test if more than before goroutines are running after a minute. On a busy machine a finished
+// goroutine may take long to end.
 func GoroutinesEnd(t testing.TB, before int) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); runtime.NumGoroutine() > before; time.Sleep(time.Millisecond) {
@@ -57,11 +57,11 @@ func GoroutinesEnd(t testing.TB, before int) {
 	}
 }
 
-// Sampled reports whether the i-th case of a long table is run: every one, and under the race detector each eighth. All
-// cases take the same ways through goroutines, and there each takes ten to twenty times as long.
+// Sampled reports whether to run the i-th case of a long table: every case, or every eighth under the race detector,
+// where each takes ten to twenty times as long. All cases use the same goroutines, so that a sample is enough.
 func Sampled(i int) bool { return !Race || i%8 == 0 }
 
-// SkipRace skips a test of one goroutine that is long under the race detector, which finds nothing in it.
+// SkipRace skips a slow single-goroutine test under the race detector, which can't find races in it.
 func SkipRace(t testing.TB) {
 	t.Helper()
 	if Race {

@@ -1,10 +1,8 @@
-// Package sai is the vocabulary of packet trimming in the Switch Abstraction Interface: its attributes with defaults
-// and allowed values, the settings that a switch is given and the counters that it keeps. It is data and the rules that
-// hold between them, nothing that runs: the model of a switch, the driver of a real one and the analyzer that judges
-// either share it, as they share wire formats, and none of their logic.
+// Package sai describes packet trimming in the Switch Abstraction Interface: attributes with defaults and allowed
+// values, a switch's settings and its counters. It has data and its constraints but no behaviour. The switch model, the
+// driver of a real switch and the analyzer share this package and no logic.
 //
-// Source: "SAI Change Proposal for Packet Trimming" (SAI 1.14) and, where it is silent, SONiC's design of the same
-// feature.
+// Source: "SAI Change Proposal for Packet Trimming" (SAI 1.14), supplemented by SONiC's design of the same feature.
 package sai
 
 import (
@@ -14,7 +12,7 @@ import (
 	"strings"
 )
 
-// Object is what an attribute or a counter belongs to.
+// Object is the owner of an attribute or counter.
 type Object string
 
 // Objects.
@@ -32,17 +30,17 @@ type Value struct {
 	SONiC string // dynamic; empty: implied by the other field being a number
 }
 
-// Attribute is one setting, as the proposal declares it.
+// Attribute is one attribute of the proposal.
 type Attribute struct {
 	Name      string // SAI_SWITCH_ATTR_PACKET_TRIM_SIZE
 	Object    Object
-	Table     string // of CONFIG_DB that sets it
+	Table     string // table of CONFIG_DB
 	Field     string // in that table
 	Type      string // sai_uint32_t, an enumeration, bool
 	Default   string
 	Min, Max  int64   // of numbers; both 0: an enumeration
 	Values    []Value // of enumerations
-	ValidOnly string  // condition under which the attribute counts; empty: always
+	ValidOnly string  // condition under which the attribute applies; empty: always
 	Doc       string
 }
 
@@ -133,7 +131,7 @@ func AttributeNamed(name string) (Attribute, bool) {
 	return all[i], true
 }
 
-// Allowed says in words which values a may have.
+// Allowed describes the allowed values of a.
 func (a Attribute) Allowed() string {
 	if len(a.Values) == 0 {
 		return fmt.Sprintf("%d to %d", a.Min, a.Max)
@@ -145,10 +143,10 @@ func (a Attribute) Allowed() string {
 	return strings.Join(names, ", ")
 }
 
-// An AttributeError says that a value is not allowed.
+// An AttributeError is the error for a value that is not allowed.
 type AttributeError struct {
 	Attribute string // SAI's name
-	Where     string // which object: a profile, a port; empty: the switch
+	Where     string // object: a profile, a port; empty: the switch
 	Value     string
 	Allowed   string
 }

@@ -2,7 +2,7 @@ package sai
 
 import "net/netip"
 
-// Side is where a packet was seen.
+// Side is the side of the switch at which a packet was captured.
 type Side uint8
 
 // Sides of the switch under test.
@@ -11,21 +11,21 @@ const (
 	After                  // leaves by an egress port
 )
 
-// UnknownQueue stands for the queue of a packet that was seen from outside only.
+// UnknownQueue is the queue of a packet captured outside the switch.
 const UnknownQueue = -1
 
-// Observation is one packet at a tap before or after the switch, as far as its headers and its signature tell.
+// Observation is one packet at a tap before or after the switch, as its headers and its signature identify it.
 type Observation struct {
 	ID     uint64 // number of the record, for findings
 	TimePS int64  // picoseconds on one clock for all taps
 	Side   Side
 	Port   int // of the switch, from 0
-	Queue  int // that it left by, or UnknownQueue
+	Queue  int // queue that it left by, or UnknownQueue
 
-	// Signature tells packets apart: what the generator put behind the transport header (connection, number and
-	// transmission), which trimming keeps. Of packets with one signature nobody knows which has left.
+	// Signature identifies packets: the generator writes connection, number and transmission after the transport header,
+	// and trimming keeps them. Packets with equal signatures cannot be distinguished.
 	Signature uint64
-	// Prefix is a digest of the bytes behind the IP header that a copy keeps too; 0: not recorded.
+	// Prefix is a digest of the bytes after the IP header that a trimmed copy keeps; 0: not recorded.
 	Prefix uint64
 
 	Src, Dst         netip.Addr
@@ -33,9 +33,9 @@ type Observation struct {
 	Protocol         uint8
 	DSCP, ECN, TTL   uint8
 	Length           int  // bytes of the frame without FCS
-	IPLength         int  // what the IP header says, IPv6's header included
+	IPLength         int  // from the IP header, including IPv6's header
 	ChecksumWrong    bool // of the IPv4 header
 }
 
-// EthernetHeader is what a frame has before its IP header. Tagged frames are not trimmed as such.
+// EthernetHeader is the length of the header before the IP header. Tagged frames are not recognised as trimmed.
 const EthernetHeader = 14

@@ -1,11 +1,10 @@
-// Package live drives the RoCE endpoints of package rdma with the real clock on a network interface: a host that needs
-// no RDMA NIC.
+// Package live runs the RoCE endpoints of package rdma on a network interface in real time, without an RDMA NIC.
 //
-// The endpoint owns its addresses. They are not configured on the interface, so the kernel neither answers for them nor
-// complains about packets that it does not know: ARP and neighbour discovery are answered here (see [Neighbour]).
+// The endpoint owns its addresses. They are not configured on the interface, so that the kernel neither answers for
+// them nor rejects their packets. This package answers ARP and neighbour discovery (see [Neighbour]).
 //
-// A [Host] has one goroutine, which owns NIC model, workload and sockets; every method may be called by any goroutine
-// and waits for that one.
+// A single goroutine owns the NIC model, the workload and the sockets of a [Host]. Methods may be called from any
+// goroutine and wait for this one.
 package live
 
 import (
@@ -20,31 +19,31 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// ErrUnsupported says that this operating system has no packet sockets.
+// ErrUnsupported is the error on operating systems without packet sockets.
 var ErrUnsupported = errors.New("live endpoints need Linux")
 
-// ErrClosed says that the host was closed.
+// ErrClosed is the error after Close.
 var ErrClosed = errors.New("the host was closed")
 
-// Connection is one queue pair of the host and what passes over it.
+// Connection is one queue pair of the host and its traffic.
 type Connection struct {
 	QP rdma.QPConfig
-	// Traffic is what this host posts, PeerTraffic what the peer does; no messages: nothing.
+	// Traffic is posted by this host, PeerTraffic by the peer. No messages: nothing.
 	Traffic, PeerTraffic generator.Traffic
 }
 
-// Config is what a Host is opened with.
+// Config describes a Host.
 type Config struct {
 	Interface string
-	// Socket, if set, takes the place of the interface; it needs no privilege. Then NIC.MAC must be set.
+	// Socket, if set, replaces the interface and needs no privilege. NIC.MAC is then required.
 	Socket *Socket
-	// NIC is the model. A zero MAC stands for the interface's.
+	// NIC is the model. A zero MAC means that of the interface.
 	NIC         rdma.Config
 	Side        generator.Side // of every connection
 	Connections []Connection
 
-	// Log asks for a record of every RoCE frame that is sent or received; Snap is what mirror copies of the switch keep of
-	// one.
+	// Log records every RoCE frame sent or received. Snap is the number of bytes of a frame that the switch's mirror
+	// copies keep.
 	Log  bool
 	Snap int
 
@@ -59,13 +58,13 @@ type Socket struct {
 	Remote string // path of the peer
 }
 
-// Frames are what a host has seen pass.
+// Frames are the frame logs of a host.
 type Frames struct {
-	Sent, Received *framelog.Log // nil: nothing was recorded
+	Sent, Received *framelog.Log // nil: not recorded
 	Probes         uint64        // probe frames that have arrived
 }
 
-// End is what one side of a connection tells the other before traffic starts.
+// End is the metadata of one side of a connection, exchanged before traffic starts.
 type End struct {
 	IP     netip.Addr
 	QPN    packet.QPN
@@ -74,7 +73,7 @@ type End struct {
 	Region generator.Region
 }
 
-// workload is the host's half of the application.
+// workload returns the host's side of the application.
 func (c *Config) workload(qps []*rdma.QP, peers []End) (*generator.Workload, error) {
 	ends := make([]generator.Ends, len(qps))
 	for i, qp := range qps {

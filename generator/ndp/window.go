@@ -2,7 +2,7 @@ package ndp
 
 import "math/bits"
 
-// slot is what a sender knows of one packet.
+// slot is the state of one sent packet.
 type slot struct {
 	sent  uint32 // ordinal of its latest transmission
 	state slotState
@@ -13,26 +13,26 @@ type slot struct {
 type slotState uint8
 
 const (
-	unanswered slotState = iota // on its way, or lost
+	unanswered slotState = iota // in flight, or lost
 	waiting                     // to be retransmitted
 	acked
 )
 
-// sendWindow holds the packets from the oldest one that is not acknowledged to the newest one sent: rings that grow to
-// the next power of two. Numbers do not wrap: Send refuses flows so long.
+// sendWindow holds the packets from the oldest unacknowledged one to the newest one sent, in rings that grow to the
+// next power of two. Numbers do not wrap, because Send limits the length of flows.
 type sendWindow struct {
 	base, next uint32
 	slots      []slot
-	queue      []uint64 // waiting packets, a bit each, in the same ring
+	queue      []uint64 // bitmap of waiting packets, in the same ring
 	waiting    int
-	lowest     uint32 // no waiting packet is below it
+	lowest     uint32 // lower bound of the waiting packets
 }
 
 const smallestWindow = 64
 
 func (w *sendWindow) at(seq uint32) *slot { return &w.slots[seq&uint32(len(w.slots)-1)] }
 
-// holds reports whether seq was sent and is not below all that is unacknowledged.
+// holds reports whether seq was sent and is at or after the oldest unacknowledged packet.
 func (w *sendWindow) holds(seq uint32) bool { return seq >= w.base && seq < w.next }
 
 // push makes room for the next packet and returns its number.
@@ -64,7 +64,7 @@ func (w *sendWindow) mark(seq uint32) { w.queue[w.word(seq)] |= 1 << (seq & 63) 
 
 func (w *sendWindow) word(seq uint32) int { return int(seq&uint32(len(w.slots)-1)) / 64 }
 
-// enqueue has seq, which is unanswered, wait for its retransmission.
+// enqueue queues seq, which is unanswered, for retransmission.
 func (w *sendWindow) enqueue(seq uint32, why Cause) {
 	s := w.at(seq)
 	s.state, s.cause = waiting, why
@@ -75,7 +75,7 @@ func (w *sendWindow) enqueue(seq uint32, why Cause) {
 	w.waiting++
 }
 
-// dequeue returns the lowest waiting packet, of which there must be one, and takes it for sent.
+// dequeue returns the lowest waiting packet and marks it as sent. There must be one.
 func (w *sendWindow) dequeue() uint32 {
 	seq := max(w.lowest, w.base)
 	for {
@@ -96,7 +96,7 @@ func (w *sendWindow) unqueue(seq uint32) {
 	w.waiting--
 }
 
-// ack marks seq acknowledged and reports whether that is news.
+// ack marks seq acknowledged and reports whether it was not before.
 func (w *sendWindow) ack(seq uint32) bool {
 	s := w.at(seq)
 	if s.state == acked {
@@ -112,19 +112,19 @@ func (w *sendWindow) ack(seq uint32) bool {
 	return true
 }
 
-// receiveWindow remembers which packets from the first missing one on have arrived.
+// receiveWindow records the packets that have arrived, from the first missing one on.
 type receiveWindow struct {
-	base uint32   // everything below has arrived
+	base uint32   // all lower packets have arrived
 	span uint32   // bits in the ring
 	ring []uint64 // one bit a packet
 }
 
-// add records seq and reports whether it is news.
+// add records seq and reports whether it is new.
 func (w *receiveWindow) add(seq uint32) bool {
 	if seq < w.base || w.has(seq) {
 		return false
 	}
-	if seq == w.base && w.span == 0 { // the usual case: in order, nothing kept
+	if seq == w.base && w.span == 0 { // the usual case: in order, no packets after a gap
 		w.base++
 		return true
 	}
@@ -137,7 +137,7 @@ func (w *receiveWindow) add(seq uint32) bool {
 	return true
 }
 
-// has reports whether seq, which is not below base, has arrived.
+// has reports whether seq has arrived.
 func (w *receiveWindow) has(seq uint32) bool {
 	if seq < w.base {
 		return true

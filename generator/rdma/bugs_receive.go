@@ -5,22 +5,22 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// mischief is what a queue pair with faults remembers for them.
+// mischief is the state of a queue pair's seeded faults.
 type mischief struct {
 	high      int64 // one past the highest request PSN sent
 	acks      int   // ACKs sent or received
 	requests  int   // requests received in order
 	data      int   // data packets sent
 	fresh     int   // requests sent for the first time
-	oddAcks   int   // ACKs sent, of which every fourth may be odd
+	oddAcks   int   // ACKs sent, of which every fourth may be modified
 	atomics   int   // atomics executed, of which every other may be lost
-	asked     int   // requests that asked for an acknowledgement, of which every third may be forgotten
-	afterRNR  bool  // the restart to come is due to an RNR NAK
+	asked     int   // requests with AckReq, of which every third may be forgotten
+	afterRNR  bool  // the pending restart follows an RNR NAK
 	ghost     bool  // the next ACK repeats an old one
 	atomicTwo bool  // the next atomic ACK is the second one
 }
 
-// intercept takes a received packet before the queue pair does and reports whether that was all.
+// intercept takes a received packet before the queue pair does and reports whether it is handled completely.
 func (n *NIC) intercept(now clock.Time, q *QP, p *packet.Packet) bool {
 	switch op := p.BTH.Opcode; {
 	case q.state != stateReady || op == packet.CNP:
@@ -38,14 +38,14 @@ func (n *NIC) intercept(now clock.Time, q *QP, p *packet.Packet) bool {
 	}
 }
 
-// badICRC is told of a packet that was dropped for its iCRC.
+// badICRC is called for a packet dropped for its iCRC.
 func (n *NIC) badICRC(now clock.Time, p *packet.Packet) {
 	if q := n.lookup(p); q != nil && q.state == stateReady && n.bugs.Has(BugNackBadICRC) && p.BTH.Opcode.IsRequest() {
 		q.resp.nak(now, packet.SyndromeNakSequence)
 	}
 }
 
-// mishear takes a response as a broken requester does.
+// mishear handles a response with the requester's faults.
 func (r *requester) mishear(now clock.Time, p *packet.Packet) bool {
 	bugs := r.q.nic.bugs
 	if p.BTH.Opcode != packet.Acknowledge {
@@ -75,7 +75,7 @@ func (r *requester) mishear(now clock.Time, p *packet.Packet) bool {
 	return true
 }
 
-// misreceive takes a request as a broken responder does.
+// misreceive handles a request with the responder's faults.
 func (r *responder) misreceive(now clock.Time, p *packet.Packet) bool {
 	bugs, distance := r.q.nic.bugs, p.BTH.PSN.Sub(packet.NewPSN(r.expected))
 	switch {
@@ -98,7 +98,7 @@ func (r *responder) misreceive(now clock.Time, p *packet.Packet) bool {
 	return false
 }
 
-// misrepeat takes a duplicate.
+// misrepeat handles a duplicate with the responder's faults.
 func (r *responder) misrepeat(now clock.Time, p *packet.Packet, psn int64) bool {
 	bugs, verb := r.q.nic.bugs, p.BTH.Opcode.Verb()
 	data := verb == packet.VerbSend || verb == packet.VerbWrite
@@ -131,7 +131,7 @@ func (r *responder) misrepeat(now clock.Time, p *packet.Packet, psn int64) bool 
 	return true
 }
 
-// misgap takes a packet behind a gap.
+// misgap handles a packet after a gap with the responder's faults.
 func (r *responder) misgap(now clock.Time, p *packet.Packet, psn int64) bool {
 	bugs := r.q.nic.bugs
 	switch {
@@ -149,7 +149,7 @@ func (r *responder) misgap(now clock.Time, p *packet.Packet, psn int64) bool {
 	return false
 }
 
-// requestAt returns the work request that psn belongs to, nil if there is none.
+// requestAt returns the work request of psn, or nil.
 func (r *requester) requestAt(psn int64) *sendRequest {
 	for i := range r.out.len() {
 		if w := r.out.at(i); psn <= w.last {
@@ -170,7 +170,7 @@ func (r *requester) seek(psn int64) {
 	}
 }
 
-// loses reports whether an atomic is answered without being executed (BugAtomicLost).
+// loses reports whether to answer an atomic without executing it (BugAtomicLost).
 func (r *responder) loses() bool {
 	if !r.q.nic.bugs.Has(BugAtomicLost) {
 		return false
@@ -179,7 +179,7 @@ func (r *responder) loses() bool {
 	return r.q.mischief.atomics%2 == 0
 }
 
-// forgets reports whether a request that asks for an acknowledgement gets none (BugAckForgotten).
+// forgets reports whether to omit the ACK of a request with AckReq (BugAckForgotten).
 func (r *responder) forgets() bool {
 	if !r.q.nic.bugs.Has(BugAckForgotten) {
 		return false

@@ -9,7 +9,7 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// CNPMode is the scope in which the notification point keeps CNPs apart.
+// CNPMode is the scope of CNP pacing at the notification point.
 type CNPMode uint8
 
 // Scopes of CNP pacing.
@@ -23,7 +23,7 @@ const (
 
 var cnpModes = [...]string{"unset", "port", "destination-ip", "ip-pair", "qp"}
 
-// String returns the mode in the words of the configuration.
+// String returns the name in the configuration.
 func (m CNPMode) String() string {
 	if int(m) < len(cnpModes) {
 		return cnpModes[m]
@@ -31,7 +31,7 @@ func (m CNPMode) String() string {
 	return fmt.Sprintf("cnp-mode(%d)", uint8(m))
 }
 
-// ParseCNPMode returns the mode that a configuration names.
+// ParseCNPMode returns the mode with a name in the configuration.
 func ParseCNPMode(name string) (CNPMode, bool) {
 	for i, n := range cnpModes {
 		if n == name && i != 0 {
@@ -46,8 +46,8 @@ type NotificationPoint struct {
 	Enable      bool
 	Mode        CNPMode        // unset: the profile's
 	Interval    clock.Duration // minimum time between CNPs of one scope; 0: a CNP for every trigger
-	SlowRestart bool           // a sequence NAK triggers a CNP, too, if the profile can do that
-	DSCP        uint8          // of CNPs; 0 stands for 48, the default of NVIDIA's driver
+	SlowRestart bool           // a sequence NAK triggers a CNP, too, if the profile supports it
+	DSCP        uint8          // of CNPs; 0: 48, the default of NVIDIA's driver
 }
 
 const defaultCNPDSCP = 48
@@ -74,14 +74,14 @@ func (c *NotificationPoint) validate() error {
 	return nil
 }
 
-// cnpPacer spaces the CNPs of one scope.
+// cnpPacer paces the CNPs of one scope.
 type cnpPacer struct {
 	sent bool
 	last clock.Time // trigger of the latest CNP
 }
 
-// allow reports whether a trigger at now yields a CNP: the first of its scope does, then any that comes more than
-// interval after the last one that did.
+// allow reports whether a trigger at now causes a CNP: the first one, and each that comes more than interval after the
+// trigger of the latest CNP.
 func (c *cnpPacer) allow(now clock.Time, interval clock.Duration) bool {
 	if c.sent && interval > 0 && now.Sub(c.last) <= interval {
 		return false
@@ -102,8 +102,8 @@ type notifier struct {
 	cfg    NotificationPoint
 	port   cnpPacer
 	groups map[addressPair]*cnpPacer
-	queue  ring[pendingCNP] // ready in order: the latency is constant
-	data   uint64           // data packets seen, for BugCNPUnprovoked
+	queue  ring[pendingCNP] // in order of ready, because the latency is constant
+	data   uint64           // data packets received, for BugCNPUnprovoked
 }
 
 func (n *notifier) init(cfg NotificationPoint) {
@@ -111,7 +111,7 @@ func (n *notifier) init(cfg NotificationPoint) {
 	n.groups = make(map[addressPair]*cnpPacer)
 }
 
-// pacerOf returns the pacer of the scope that q belongs to.
+// pacerOf returns the pacer of q's scope.
 func (n *notifier) pacerOf(q *QP) *cnpPacer {
 	key := addressPair{remote: q.remote.IP}
 	switch n.cfg.Mode {
@@ -129,7 +129,7 @@ func (n *notifier) pacerOf(q *QP) *cnpPacer {
 	return n.groups[key]
 }
 
-// received looks for congestion marks on a data packet that has passed the iCRC check.
+// received checks a data packet with a valid iCRC for a congestion mark.
 func (n *notifier) received(now clock.Time, q *QP, p *packet.Packet) {
 	marked := p.IP.ECN() == packet.CE
 	if marked {
@@ -146,7 +146,7 @@ func (n *notifier) received(now clock.Time, q *QP, p *packet.Packet) {
 	}
 }
 
-// nacked is told of every sequence NAK that is sent.
+// nacked is called for every sequence NAK that is sent.
 func (n *notifier) nacked(now clock.Time, q *QP) {
 	if n.cfg.Enable && n.cfg.SlowRestart {
 		n.trigger(now, q)
@@ -163,7 +163,7 @@ func (n *notifier) send(now clock.Time, q *QP) {
 	n.queue.push(pendingCNP{q, now.Add(q.nic.profile.CNPLatency)})
 }
 
-// next returns when the oldest CNP may take the wire.
+// next returns when the oldest CNP may be sent.
 func (n *notifier) next() clock.Time {
 	if n.queue.len() == 0 {
 		return clock.Never
@@ -187,7 +187,7 @@ func (n *notifier) poll(now clock.Time, nic *NIC, p *packet.Packet) bool {
 	return true
 }
 
-// handleCNP is the reaction to a CNP for the queue pair's data.
+// handleCNP reacts to a CNP for the queue pair's data.
 func (q *QP) handleCNP(now clock.Time) {
 	if !q.req.rate.enabled() || q.state != stateReady {
 		q.nic.counters.CNPIgnored++

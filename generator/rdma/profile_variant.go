@@ -2,16 +2,16 @@ package rdma
 
 import "candela.dev/candela/clock"
 
-// Variants returns profiles with misbehaviour that the SIGCOMM 2023 paper on Lumina reports in kind: a connection's
-// losses that slow the repair of others, packets that one vendor's NIC discards from another's, a scheduler that wastes
-// idle bandwidth. The mechanisms and all numbers are ours. They are no seeded bugs: no packet breaks the protocol. Nor
-// are they in [Profiles]: their consequences are findings.
+// Variants returns profiles with misbehaviour of the kinds that the SIGCOMM 2023 paper on Lumina reports: losses of a
+// connection that slow the retransmissions of others, packets of one vendor's NIC that another's discards, a scheduler
+// that wastes idle bandwidth. The mechanisms and all numbers are ours. They are not seeded bugs, because no packet
+// violates the protocol. They are not in [Profiles], because their effects are findings.
 func Variants() []Profile {
 	return []Profile{CX4LxNoisy(), CX5SlowPath(), CX6DxETS(), E810NoMigReq()}
 }
 
-// CX4LxNoisy is cx4-lx with a single processor for all NAKs, so that connections with losses slow down each other's
-// repair: the n-th waits for n reactions of 150 to 200 us.
+// CX4LxNoisy is cx4-lx with a single processor for all NAKs, so that connections with losses delay each other's
+// retransmissions: the n-th NAK waits for n reactions of 150 to 200 us.
 func CX4LxNoisy() Profile {
 	p := CX4Lx()
 	p.Name = "cx4-lx-noisy"
@@ -30,8 +30,8 @@ func E810NoMigReq() Profile {
 	return p
 }
 
-// CX5SlowPath is cx5 looking at the path of packets with MigReq = 0 at 4 million packets a second, a third of what
-// arrives at line rate, with room for 64.
+// CX5SlowPath is cx5 with a slow path for packets with MigReq = 0. It serves 4 million packets a second, a third of the
+// line rate, and has room for 64.
 func CX5SlowPath() Profile {
 	p := CX5()
 	p.Name = "cx5-slow-path"

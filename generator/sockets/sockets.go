@@ -1,4 +1,4 @@
-// Package sockets has the TCP of a Linux kernel transfer bytes: a test's connections between hosts that are no models.
+// Package sockets transfers bytes over the TCP of a Linux kernel, between real hosts of a test.
 package sockets
 
 import (
@@ -12,43 +12,43 @@ import (
 	"syscall"
 )
 
-// Transfer is a connection: From opens it to a port of To and sends.
+// Transfer is a connection: From connects to a port of To and sends.
 type Transfer struct {
 	Number     int
 	From, To   netip.Addr
 	Port       uint16
 	Bytes      int64  // 0: until Stop
-	Congestion string // as the kernel calls its congestion controls
+	Congestion string // kernel's name of the congestion control
 	DSCP       uint8
 }
 
-// Ended says that the receiver of a transfer has all, or what went wrong.
+// Ended reports that the receiver of a transfer has all bytes, or an error.
 type Ended struct {
 	Number int
 	Err    error
 }
 
-// Group is the transfers of one or more hosts. Its goroutines read and write sockets and end with Stop.
+// Group has the transfers of one or more hosts. Stop ends its goroutines.
 type Group struct {
 	ended  func(Ended)
 	group  sync.WaitGroup
 	ctx    context.Context
 	cancel context.CancelFunc
 
-	mu     sync.Mutex // guards what follows
+	mu     sync.Mutex // guards the fields below
 	closed bool
 	closes []io.Closer
 }
 
-// New returns a group that calls ended, from goroutines of its own, for each transfer that it has received and for each
-// that failed before Stop.
+// New returns a group that calls ended, from its own goroutines, for each received transfer and for each that failed
+// before Stop.
 func New(ended func(Ended)) *Group {
 	g := &Group{ended: ended}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	return g
 }
 
-// A Place runs f where the sockets are to be, such as in a network namespace.
+// A Place runs f where the sockets are to be opened, such as in a network namespace.
 type Place func(f func() error) error
 
 // Here is the namespace of the calling thread.
@@ -67,7 +67,7 @@ func (t *Transfer) network() string {
 	return "tcp6"
 }
 
-// keep has x closed by Stop; false: the group has ended.
+// keep registers x to be closed by Stop; false: the group has ended.
 func (g *Group) keep(x io.Closer) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -95,7 +95,7 @@ func (g *Group) Receive(t Transfer, at Place) error {
 	return nil
 }
 
-// read takes all bytes of a transfer.
+// read reads all bytes of a transfer.
 func (g *Group) read(l net.Listener, t Transfer) error {
 	conn, err := l.Accept()
 	if err != nil {
@@ -114,7 +114,7 @@ func (g *Group) read(l net.Listener, t Transfer) error {
 	return err
 }
 
-// report passes on how a transfer ended, unless the group has.
+// report reports the end of a transfer, unless the group has ended.
 func (g *Group) report(number int, err error) {
 	if g.ctx.Err() == nil {
 		g.ended(Ended{number, err})
@@ -158,13 +158,13 @@ func (g *Group) write(t Transfer, at Place) error {
 // Go runs f as one of the group's goroutines; ctx ends with Stop.
 func (g *Group) Go(f func(ctx context.Context)) { g.group.Go(func() { f(g.ctx) }) }
 
-// Stop ends every goroutine and closes every socket. It may be called again.
+// Stop ends every goroutine and closes every socket. It may be called more than once.
 func (g *Group) Stop() {
 	g.cancel()
 	g.mu.Lock()
 	g.closed = true
 	for _, c := range g.closes {
-		_ = c.Close() // some are closed already
+		_ = c.Close() // some are already closed
 	}
 	g.closes = nil
 	g.mu.Unlock()

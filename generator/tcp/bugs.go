@@ -5,10 +5,10 @@ import (
 	"candela.dev/candela/generator/fault"
 )
 
-// Bug is a deliberate fault, so that the analyzer can prove that it catches it.
+// Bug is a deliberate fault, which the analyzer must detect.
 type Bug uint8
 
-// Bugs is a set of faults. The zero value is a host without any.
+// Bugs is a set of faults. The zero value is empty.
 type Bugs = fault.Set[Bug]
 
 // Faults of the sender.
@@ -27,14 +27,14 @@ const (
 	BugAcksBackwards
 	BugFalseSACK
 	BugForgetsAck
-	// Further ones of the sender.
+	// More faults of the sender.
 	BugOverrunsReceiver
 	BugKeepsWindow
 	BugNeverAvoids
 	BugResendsTwice
 	BugHurriedTimeout
 	BugWrapsBadly
-	// And of the receiver.
+	// More faults of the receiver.
 	BugLateAck
 	BugNoDuplicateAck
 	BugNoSACK
@@ -88,23 +88,23 @@ var catalogue = fault.Catalogue[Bug]{
 		What: "every 16th acknowledgement leaves half of the receiver's window"},
 }
 
-// Catalogue returns every fault, in the order of their numbers.
+// Catalogue returns every fault, in numerical order.
 func Catalogue() []BugInfo { return catalogue.List() }
 
-// ParseBugs returns the set of the named faults. The error of an unknown name lists those that exist.
+// ParseBugs returns the set of the named faults. The error for an unknown name lists the known ones.
 func ParseBugs(names []string) (Bugs, error) { return catalogue.Parse(names) }
 
-// SeedBugs gives a host faults, before any packet.
+// SeedBugs adds faults to a host. Call it before the first packet.
 func (h *Host) SeedBugs(b Bugs) { h.bugs = b }
 
-// ignoresReceiver opens the window that a receiver has left.
+// ignoresReceiver removes the receiver's limit (BugIgnoresReceiver).
 func (h *Host) ignoresReceiver(s *sender) {
 	if h.bugs.Has(BugIgnoresReceiver) {
 		s.limit = Endless
 	}
 }
 
-// damageAck spoils an acknowledgement.
+// damageAck applies the receiver's faults to an acknowledgement.
 func (h *Host) damageAck(r *receiver, to *Header) {
 	if h.bugs.Has(BugAcksBeyond) && len(r.beyond) > 0 {
 		to.Ack, to.SACK = h.cfg.sequence(r.beyond[len(r.beyond)-1].end), Block{}
@@ -127,7 +127,7 @@ func (h *Host) damageAck(r *receiver, to *Header) {
 	}
 }
 
-// edge returns the end of what may be sent.
+// edge returns the end of the receiver's window.
 func (s *sender) edge() uint64 {
 	if s.bugs.Has(BugOverrunsReceiver) {
 		return s.limit + uint64(s.mss)
@@ -135,7 +135,7 @@ func (s *sender) edge() uint64 {
 	return s.limit
 }
 
-// grow has the window follow an acknowledgement.
+// grow grows the window after an acknowledgement of n segments.
 func (s *sender) grow(now clock.Time, n int) {
 	if s.bugs.Has(BugNeverAvoids) {
 		s.window.size += float64(n)
@@ -144,7 +144,7 @@ func (s *sender) grow(now clock.Time, n int) {
 	s.window.grow(now, float64(n), s.srtt)
 }
 
-// spoilTimer spoils the time of the retransmission timer.
+// spoilTimer applies faults to the retransmission timeout.
 func (s *sender) spoilTimer(rto clock.Duration) clock.Duration {
 	switch {
 	case s.bugs.Has(BugEarlyTimeout):
@@ -155,21 +155,21 @@ func (s *sender) spoilTimer(rto clock.Duration) clock.Duration {
 	return rto
 }
 
-// spoilSequence spoils a segment that is sent: offset is its place on the wire before numbers wrap.
+// spoilSequence applies faults to a segment's sequence number. offset is that number before it wraps.
 func (s *sender) spoilSequence(to *Header, offset uint64) {
 	if s.bugs.Has(BugWrapsBadly) && offset>>32 > 0 {
 		to.Seq++
 	}
 }
 
-// lingers reports whether a lost segment that was just retransmitted stays lost.
+// lingers reports whether a retransmitted segment stays marked as lost (BugResendsTwice).
 func (s *sender) lingers(g *segment) bool {
 	linger := s.bugs.Has(BugResendsTwice) && !g.doubled
 	g.doubled = true
 	return linger
 }
 
-// delayedACK returns how long an acknowledgement waits.
+// delayedACK returns the delay of an acknowledgement.
 func (h *Host) delayedACK() clock.Duration {
 	if h.bugs.Has(BugLateAck) {
 		return 700 * clock.Millisecond

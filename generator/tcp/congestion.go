@@ -6,7 +6,7 @@ import (
 	"candela.dev/candela/clock"
 )
 
-// window is the congestion window and what makes it grow and shrink, in segments.
+// window is the congestion window and its control, in segments.
 type window struct {
 	control   Control
 	size      float64
@@ -14,11 +14,11 @@ type window struct {
 
 	// CUBIC (RFC 9438)
 	max     float64    // window before the last reduction
-	before  float64    // the same, whatever convergence made of max
-	epoch   clock.Time // when the current growth began; Never: not yet
+	before  float64    // the same without fast convergence
+	epoch   clock.Time // start of the current growth; Never: not yet
 	plateau float64    // seconds from epoch to the plateau (K)
 	origin  float64    // window at the plateau
-	reno    float64    // what Reno would have (W_est)
+	reno    float64    // Reno's window (W_est)
 }
 
 // CUBIC's constants (RFC 9438, 4.1 and 5).
@@ -34,7 +34,7 @@ func newWindow(c Control, initial int) window {
 // segments returns the window in whole segments.
 func (w *window) segments() int { return int(w.size) }
 
-// grow follows an acknowledgement of n more segments.
+// grow takes an acknowledgement of n more segments.
 func (w *window) grow(now clock.Time, n float64, rtt clock.Duration) {
 	if w.size < w.threshold { // slow start
 		room := w.threshold - w.size
@@ -76,7 +76,7 @@ func (w *window) cubic(now clock.Time, n float64, rtt clock.Duration) {
 	w.size += (target - w.size) * n / w.size
 }
 
-// reduce follows the first sign of loss in a window.
+// reduce reduces the window at the first sign of loss in it.
 func (w *window) reduce() {
 	share := 0.5
 	if w.control == Cubic {
@@ -93,7 +93,8 @@ func (w *window) reduce() {
 	w.size = w.threshold
 }
 
-// collapse follows a timeout. Only the first one of a segment moves the threshold (RFC 5681, 3.1).
+// collapse reduces the window to one segment after a timeout. Only the first timeout of a segment changes the threshold
+// (RFC 5681, 3.1).
 func (w *window) collapse(first bool) {
 	if first {
 		w.reduce()
@@ -101,7 +102,7 @@ func (w *window) collapse(first bool) {
 	w.size, w.epoch = 1, clock.Never
 }
 
-// measure takes a round trip (RFC 6298, 2).
+// measure takes an RTT sample (RFC 6298, 2).
 func (s *sender) measure(rtt clock.Duration) {
 	s.minRTT = min(s.minRTT, rtt)
 	if s.srtt == 0 {
@@ -113,13 +114,13 @@ func (s *sender) measure(rtt clock.Duration) {
 	s.srtt += off / 8
 }
 
-// restart sets the retransmission timer for what is outstanding, if anything.
+// restart restarts the retransmission timer if data is outstanding, otherwise stops it.
 func (s *sender) restart(now clock.Time) {
 	if len(s.segments) == 0 {
 		s.expires = clock.Never
 		return
 	}
-	// Before the first sample it is the minimum: the handshake that is left out would have measured the path.
+	// Without a sample the minimum applies: the omitted handshake would have measured the RTT.
 	rto := s.spoilTimer(max(s.srtt+4*s.variance, s.minRTO))
 	for i := 0; i < s.backoff && rto < maxRTO; i++ {
 		if !s.bugs.Has(BugNoBackoff) {

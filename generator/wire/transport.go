@@ -5,30 +5,29 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// Transport is what a transport of switch tests declares in its folder: parameters and seeded bugs, headers, codec, and
-// how its packets are read. Its endpoints on a network and the judge of its hosts are added where both are known, in
-// the registry's value.
+// Transport is the declaration of a transport of switch tests: parameters, seeded bugs, codec, and access to its
+// packets. The registry adds its endpoints on a network and the judge of its hosts.
 type Transport struct {
 	parameter.Model
 	Protocol trace.Protocol // of its packets
-	Internal bool           // test files don't name it: kinds of workload do
+	Internal bool           // not named in test files, but used by kinds of workload
 
-	Reliable      bool // everything arrives in the end
-	OnePacketSize bool // all flows of a host have packets of one size
+	Reliable      bool // all data arrives eventually
+	OnePacketSize bool // all flows of a host have one packet size
 	ToItself      bool // a host can send to itself
 	OpenLoop      bool // flows may have a rate
-	Unanswered    bool // nothing is retransmitted: a flow has finished when something of each packet has arrived
+	Unanswered    bool // no retransmissions: a flow is complete when a part of each packet has arrived
 
 	*Codec
 
-	// How packets are read. What is nil is in the packet's own fields.
+	// Access to packets. nil: the value is in the packet's own fields.
 	Data       func(h *Header) bool // h carries, or carried, data of a flow; nil: all but notifications
 	Connection func(h *Header) uint32
 	Sequence   func(h *Header) uint64 // of a data packet, in its flow
 	Payload    func(h *Header) int    // bytes in a whole data packet
 }
 
-// Carries reports whether a packet of the transport carries, or carried, data of a flow.
+// Carries reports whether a packet carries, or carried before trimming, data of a flow.
 func (t *Transport) Carries(h *Header) bool {
 	if t.Data != nil {
 		return t.Data(h)
@@ -60,14 +59,14 @@ func (t *Transport) ConnectionOf(h *Header) uint32 {
 	return h.Flow
 }
 
-// PacketSize is a parameter of every transport.
+// PacketSize returns a parameter of every transport.
 func PacketSize() parameter.Parameter {
 	return parameter.Parameter{Name: "packet-size", Kind: parameter.Integer, Unit: "bytes", Default: "1500", Min: 128,
 		Max: 9216,
 		Doc: "Bytes of a full frame without FCS, headers included."}
 }
 
-// ECN is the parameter of transports whose data packets may carry ECT.
+// ECN returns the parameter of transports whose data packets may carry ECT.
 func ECN() parameter.Parameter {
 	return parameter.Parameter{Name: "ecn", Kind: parameter.Word, Words: []string{"not-ect", "ect0", "ect1"},
 		Default: "not-ect",

@@ -1,6 +1,6 @@
-// Package prefetch asks the processor for memory before it is needed: a program that knows where it will read next, and
-// whose state exceeds the caches, waits for memory once for many reads rather than once for each. Unlike a read, asking
-// waits for nothing, whatever is done next. It changes nothing but the time that a program takes.
+// Package prefetch loads memory into the caches ahead of its use. A program that knows its next reads, and whose state
+// exceeds the caches, then waits for memory once for many reads instead of once for each. A prefetch itself never
+// waits. It affects only the run time.
 package prefetch
 
 import "unsafe"
@@ -8,15 +8,15 @@ import "unsafe"
 // Line is the size of a cache line in bytes.
 const Line = 64
 
-// Lines is addresses of cache lines to ask for. They are no pointers: they keep nothing alive, and asking for what is
-// gone, or for address 0, does no harm.
+// Lines are addresses of cache lines to prefetch. They are not pointers: they keep nothing alive, and prefetching a
+// freed address or address 0 is harmless.
 type Lines []uintptr
 
-// And returns the list with the line at p.
+// And returns the list with the line at p added.
 func (l Lines) And(p unsafe.Pointer) Lines { return append(l, uintptr(p)) }
 
-// AndTwo returns the list with the line at p and the one behind it.
+// AndTwo returns the list with the line at p and the following one added.
 func (l Lines) AndTwo(p unsafe.Pointer) Lines { return append(l, uintptr(p), uintptr(p)+Line) }
 
-// Fetch asks for all lines.
+// Fetch prefetches all lines.
 func (l Lines) Fetch() { fetch(l) }

@@ -1,5 +1,5 @@
-// Package fault is what the catalogues of seeded faults of sans-IO hosts have in common: faults by name, and sets of
-// them. What a fault does stands in the core that has it.
+// Package fault has the common part of the fault catalogues of sans-IO hosts: faults by name, and sets of faults. The
+// cores implement the faults.
 package fault
 
 import (
@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Set is a set of faults B, which number from 0 to at most 31. The zero value is a host without any.
+// Set is a set of faults B, numbered from 0 to at most 31. The zero value is empty.
 type Set[B ~uint8] uint32
 
 // NewSet returns the set of the given faults.
@@ -26,14 +26,14 @@ func (s Set[B]) Has(b B) bool { return s>>b&1 != 0 }
 type Info[B ~uint8] struct {
 	Name string
 	Bug  B
-	What string // what the host does
-	Rule string // id of the analyzer's rule that catches it
+	What string // effect on the host
+	Rule string // ID of the analyzer's rule that detects it
 }
 
-// Catalogue is the faults of a core by number: element i is fault i. Its elements' Bug need not be set.
+// Catalogue has the faults of a core: element i is fault i. The elements' Bug need not be set.
 type Catalogue[B ~uint8] []Info[B]
 
-// List returns every fault, in the order of their numbers.
+// List returns every fault, in numerical order.
 func (c Catalogue[B]) List() []Info[B] {
 	list := make([]Info[B], len(c))
 	for i := range list {
@@ -43,7 +43,7 @@ func (c Catalogue[B]) List() []Info[B] {
 	return list
 }
 
-// Parse returns the set of the named faults. The error of an unknown name lists those that exist.
+// Parse returns the set of the named faults. The error for an unknown name lists the known ones.
 func (c Catalogue[B]) Parse(names []string) (Set[B], error) {
 	var set Set[B]
 	for _, name := range names {

@@ -20,15 +20,15 @@ type Host struct {
 	qps      []*rdma.QP
 	workload *generator.Workload // nil until connected
 
-	done    chan struct{} // closed when the host's own messages are complete
+	done    chan struct{} // closed when this host's messages are complete
 	isDone  bool
 	started bool
 
 	packet packet.Packet
 }
 
-// Open takes the interface and starts answering for the host's addresses. It needs CAP_NET_RAW and CAP_NET_ADMIN. The
-// interface's offloads are off until Close.
+// Open opens the interface and answers ARP for the host's addresses. It needs CAP_NET_RAW and CAP_NET_ADMIN. The
+// interface's offloads are disabled until Close.
 func Open(cfg Config) (_ *Host, err error) {
 	h := &Host{cfg: cfg, done: make(chan struct{})}
 	h.name, h.socket, h.rate, h.core = cfg.Interface, cfg.Socket, cfg.NIC.PortRate, (*hostCore)(h)
@@ -67,7 +67,7 @@ func (h *Host) createQPs() error {
 	return nil
 }
 
-// Local returns what the peer must know, by connection.
+// Local returns the metadata for the peer, by connection.
 func (h *Host) Local() []End {
 	ends := make([]End, len(h.qps))
 	for i, qp := range h.qps {
@@ -76,7 +76,7 @@ func (h *Host) Local() []End {
 	return ends
 }
 
-// Connect joins every queue pair to its peer.
+// Connect connects every queue pair to its peer.
 func (h *Host) Connect(peers []End) error {
 	if err := h.cfg.checkPeers(peers); err != nil {
 		return err
@@ -112,7 +112,7 @@ func (h *Host) Start() error {
 	})
 }
 
-// Wait returns when all messages of this host are complete, well or badly, or when ctx ends.
+// Wait returns when all messages of this host are complete, successful or not, or when ctx ends.
 func (h *Host) Wait(ctx context.Context) error {
 	select {
 	case <-h.done:
@@ -144,7 +144,7 @@ func (h *Host) Counters() (list []rdma.Counter, err error) {
 	return list, err
 }
 
-// Frames returns what the host has seen pass. What the logs hold of frames that come later is not part of the answer.
+// Frames returns the frame logs so far. Later frames do not change them.
 func (h *Host) Frames() (f Frames, err error) {
 	err = h.do(func() error {
 		f.Probes = h.probes
@@ -156,7 +156,7 @@ func (h *Host) Frames() (f Frames, err error) {
 	return f, err
 }
 
-// settle hands completions to the workload, which may post more.
+// settle passes completions to the workload, which may post more.
 func (h *Host) settle(now clock.Time) error {
 	var c generator.Completion
 	for h.nic.PollCompletion(&c) {
@@ -174,7 +174,7 @@ func (h *Host) settle(now clock.Time) error {
 	return nil
 }
 
-// hostCore is what the station drives.
+// hostCore is the core of the station.
 type hostCore Host
 
 func (c *hostCore) timers() (serve, send clock.Time) {

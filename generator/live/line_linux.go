@@ -14,23 +14,23 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// A line carries frames for a station. All but wake belong to the station's goroutine.
+// A line carries frames for a station. All methods but wake are called in the station's goroutine.
 type line interface {
-	// next returns a frame that has arrived, which is valid until release.
+	// next returns a received frame, which is valid until release.
 	next() (frame []byte, ok bool)
 	release()
-	// queue adds a frame to those that flush sends; it must stay as it is.
+	// queue adds a frame to the next flush; the frame must not change before.
 	queue(frame []byte) error
 	flush() error
-	// wait returns when a frame has arrived, when wake was called, or after the timeout; a negative one waits for ever.
+	// wait returns when a frame has arrived, when wake was called, or after the timeout. A negative timeout never expires.
 	wait(timeout time.Duration) error
 	wake()
-	// missed counts frames that came and were lost here.
+	// missed returns the number of received frames that were lost here.
 	missed() (uint64, error)
 	close() error
 }
 
-// interfaceWire is a network interface with its offloads off.
+// interfaceWire is a network interface with its offloads disabled.
 type interfaceWire struct {
 	tap      *link.Tap
 	sender   *link.Sender
@@ -97,11 +97,11 @@ func (w *interfaceWire) close() error {
 	return errors.Join(failed...)
 }
 
-// socketWire is a pair of Unix datagram sockets, one frame per datagram, as virtual machines have it. Nothing is lost
-// on it while there is somebody at the other end: what that one has no room for waits.
+// socketWire is a pair of Unix datagram sockets with one frame per datagram, as of virtual machines. It loses no frames
+// while a peer is connected: if the peer is full, frames wait.
 type socketWire struct {
 	config Socket
-	mac    packet.MAC // of echoes' answers
+	mac    packet.MAC // source of echo responses
 	fd     int
 	event  int
 	linked bool
@@ -109,7 +109,7 @@ type socketWire struct {
 	buffer []byte
 }
 
-// maxDatagram is more than any frame has.
+// maxDatagram exceeds the length of every frame.
 const maxDatagram = 1 << 16
 
 func openSocket(c Socket, mac packet.MAC) (_ line, err error) {
@@ -157,7 +157,7 @@ func (w *socketWire) queue(frame []byte) error {
 	return nil
 }
 
-// flush sends what the peer has room for. Without a peer frames are lost, as on any wire.
+// flush sends frames until the peer is full. Without a peer frames are lost.
 func (w *socketWire) flush() error {
 	for len(w.fifo) > 0 {
 		if !w.linked && unix.Connect(w.fd, &unix.SockaddrUnix{Name: w.config.Remote}) != nil {

@@ -4,8 +4,8 @@ import (
 	"candela.dev/candela/clock"
 )
 
-// timeout is a retransmission timer. Timers of one level have one duration, so they run out in the order of their
-// setting, and a queue holds them; one that was answered in time is dropped when it comes to the front.
+// timeout is a retransmission timer. Timers of one level have one duration and expire in the order of their start, so
+// each level has a FIFO. An answered timer is dropped at the front of its queue.
 type timeout struct {
 	at     clock.Time
 	sender uint32
@@ -32,13 +32,12 @@ func (h *Host) arm(now clock.Time, s *sender, seq uint32, slot *slot) {
 	h.timeouts[level].push(timeout{at: now.Add(h.rto(level)), sender: s.index, seq: seq, sent: slot.sent})
 }
 
-// armStall starts the timer of a connection that has nothing on its way and no credit: the PULL that it waits for may
-// be lost.
+// armStall starts the timer of a connection with no packets in flight and no credit: its PULL may be lost.
 func (h *Host) armStall(now clock.Time, s *sender) {
 	h.timeouts[0].push(timeout{at: now.Add(h.rto(0)), sender: s.index, seq: stalled, sent: s.ordinal + s.heard + s.pulled})
 }
 
-// stands reports whether t still waits for an answer.
+// stands reports whether t is still unanswered.
 func (h *Host) stands(t *timeout) bool {
 	s := h.senders[t.sender]
 	if s.done {
@@ -54,7 +53,7 @@ func (h *Host) stands(t *timeout) bool {
 	return slot.state == unanswered && slot.sent == t.sent
 }
 
-// nextTimeout returns when the first timer that stands runs out.
+// nextTimeout returns when the first unanswered timer expires.
 func (h *Host) nextTimeout() clock.Time {
 	at := clock.Never
 	for level := range h.timeouts {
@@ -80,7 +79,7 @@ func (h *Host) serveTimeouts(now clock.Time) {
 	}
 }
 
-// expire lets one packet go without a PULL: the one that was lost, or the next one of a connection that stalled.
+// expire sends one packet without a PULL: the lost one, or the next one of a stalled connection.
 func (h *Host) expire(now clock.Time, t timeout) {
 	s := h.senders[t.sender]
 	h.counters.Timeouts++

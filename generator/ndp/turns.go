@@ -6,22 +6,21 @@ import (
 	"slices"
 )
 
-// turns is whose PULL is next: connections take turns in the order of their senders, round and round, those without a
-// credit left out. An order that followed the arrival of credits would favour connections whose packets were trimmed,
-// since headers overtake data: they come first, need more PULLs than others, and would have those of the rest come
-// later than a turn.
+// turns selects the next PULL round-robin in the order of senders, skipping connections without credits. The order of
+// arriving credits would favour connections whose packets were trimmed: headers overtake data, so these connections
+// would get more PULLs than others and delay them by more than a round.
 type turns struct {
 	ring []*receiver // connections that are not complete, by sender and number
 	due  []uint64    // bit i: ring[i] has credits
-	last receiverKey // of the connection that had the latest turn
-	next int         // how many of ring stand no later than that
+	last receiverKey // connection of the latest turn
+	next int         // number of connections in ring up to last
 }
 
 func (k receiverKey) compare(other receiverKey) int {
 	return cmp.Or(cmp.Compare(k.from, other.from), cmp.Compare(k.connection, other.connection))
 }
 
-// add gives r a place.
+// add inserts r.
 func (t *turns) add(r *receiver) {
 	at, _ := slices.BinarySearchFunc(t.ring, r, func(a, b *receiver) int { return a.compare(b.receiverKey) })
 	t.ring = slices.Insert(t.ring, at, r)
@@ -34,7 +33,7 @@ func (t *turns) add(r *receiver) {
 	}
 }
 
-// remove takes the place of r away.
+// remove removes r.
 func (t *turns) remove(r *receiver) {
 	at := int(r.place)
 	t.ring = slices.Delete(t.ring, at, at+1)
@@ -45,7 +44,7 @@ func (t *turns) remove(r *receiver) {
 	}
 }
 
-// renumber brings places and bits from index i on up to date.
+// renumber updates places and bits from index i on.
 func (t *turns) renumber(i int) {
 	for ; i < len(t.ring); i++ {
 		r := t.ring[i]
@@ -61,10 +60,10 @@ func (t *turns) renumber(i int) {
 func (t *turns) mark(r *receiver)   { t.due[r.place>>6] |= 1 << (r.place & 63) }
 func (t *turns) unmark(r *receiver) { t.due[r.place>>6] &^= 1 << (r.place & 63) }
 
-// took notes that r had its turn.
+// took records a turn of r.
 func (t *turns) took(r *receiver) { t.last, t.next = r.receiverKey, int(r.place)+1 }
 
-// turn returns the connection whose turn it is. There is a credit in at least one.
+// turn returns the next connection with credits. There must be one.
 func (t *turns) turn() *receiver {
 	i, ok := t.from(t.next)
 	if !ok {

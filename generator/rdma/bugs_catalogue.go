@@ -2,17 +2,17 @@ package rdma
 
 // BugInfo describes one fault of the catalogue.
 type BugInfo struct {
-	Name string // in configurations: bugs: [name]; configs/detect/NAME.yml exposes it
+	Name string // in configurations: bugs: [name]; configs/detect/NAME.yml detects it
 	Bug  Bug
-	// that must fire: an analyzer's rule, or an expectation of the test ("expect.retrans.nack-reaction-us")
+	// rule that must fail: an analyzer's, or an expectation of the test ("expect.retrans.nack-reaction-us")
 	Rule        string
 	Description string
-	Origin      string // where the same fault was seen in a real stack; empty: thought up
+	Origin      string // report of the same fault in a real stack; empty: invented
 }
 
-// Seeded faults. Their order means nothing: configurations name them.
+// Seeded faults. Configurations use their names, so the order has no meaning.
 const (
-	// Requester: what is retransmitted, and from where on.
+	// Requester: start and extent of retransmissions.
 	BugRetransmitSkipsFirst Bug = iota
 	BugTimeoutSkipsFirst
 	BugRestartsMessage
@@ -34,7 +34,7 @@ const (
 	BugRNRNoWait
 	BugRNRRetriesTooOften
 	BugRNRResendsOne
-	// Requester: what packets look like.
+	// Requester: packet fields.
 	BugPSNSkip
 	BugWrapSkipsZero
 	BugLastAsMiddle
@@ -57,7 +57,7 @@ const (
 	BugSlowNack
 	BugRNRNamesNext
 	BugRNRForDuplicates
-	// Responder: acknowledgements and what is accepted.
+	// Responder: acknowledgements and acceptance.
 	BugAckBeyond
 	BugAckPSNPlusOne
 	BugAckGoesBack
@@ -145,7 +145,7 @@ const (
 	BugInvalidateIgnored
 	BugInvalidateLost
 
-	// What single packets carry.
+	// Fields of single packets.
 	BugMigReqChanges
 	BugVersionSet
 	BugReservedSet
@@ -164,7 +164,7 @@ const (
 	BugCNPDSCP
 	BugAckForgotten
 
-	// What queue pairs do to each other, and what is forgotten between them and time.
+	// Interaction of queue pairs, and stale state.
 	BugKeyForgotten
 	BugObeysStaleNack
 	BugRNRTimerShort
@@ -406,5 +406,5 @@ var catalogue = []BugInfo{
 		"PSNs are compared as plain numbers, so that ACKs behind the wrap look old", ""},
 }
 
-// Catalogue returns all seeded faults, grouped by what they break.
+// Catalogue returns all seeded faults, grouped by what they affect.
 func Catalogue() []BugInfo { return append([]BugInfo(nil), catalogue...) }

@@ -8,10 +8,10 @@ import (
 // reservedSyndrome has the reserved class 10 (IBTA volume 1, table 44).
 const reservedSyndrome packet.Syndrome = 0x45
 
-// otherPKey is the key of a partition that no queue pair here belongs to.
+// otherPKey is the key of a partition without queue pairs.
 const otherPKey = 0x8001
 
-// spoilData spoils a request or a READ response of q that has just been made.
+// spoilData applies faults to a new request or READ response.
 func (q *QP) spoilData(now clock.Time, p *packet.Packet, response bool) {
 	if response {
 		q.resp.spoilRead(p)
@@ -24,7 +24,7 @@ func (q *QP) spoilData(now clock.Time, p *packet.Packet, response bool) {
 	}
 }
 
-// spoilControl spoils an acknowledgement or a CNP that is about to take the wire.
+// spoilControl applies faults to an acknowledgement or a CNP that is about to be sent.
 func (n *NIC) spoilControl(now clock.Time, p *packet.Packet) {
 	op := p.BTH.Opcode
 	if op != packet.CNP && (!op.IsResponse() || op.IsReadResponse()) {
@@ -44,7 +44,7 @@ func (n *NIC) spoilControl(now clock.Time, p *packet.Packet) {
 	}
 }
 
-// senderOf returns the queue pair that p comes from.
+// senderOf returns the queue pair that sends p.
 func (n *NIC) senderOf(p *packet.Packet) *QP {
 	for _, q := range n.qps {
 		if q.remote.QPN == p.BTH.DestQP && q.remote.IP == p.IP.Dst && q.cfg.LocalIP == p.IP.Src {
@@ -69,7 +69,7 @@ func (n *NIC) spoilCNP(q *QP, p *packet.Packet) {
 	}
 }
 
-// spoil spoils a request that has just been filled in.
+// spoil applies faults to a new request.
 func (r *requester) spoil(now clock.Time, p *packet.Packet) {
 	m := &r.q.mischief
 	psn := r.nxt + int64(p.BTH.PSN.Sub(packet.NewPSN(r.nxt)))
@@ -87,7 +87,7 @@ func (r *requester) spoil(now clock.Time, p *packet.Packet) {
 	r.spoilHeaders(p, w, psn)
 }
 
-// spoilRepeat spoils a request that is retransmitted.
+// spoilRepeat applies faults to a retransmitted request.
 func (r *requester) spoilRepeat(now clock.Time, p *packet.Packet, w *sendRequest) {
 	bugs, m := r.q.nic.bugs, &r.q.mischief
 	if bugs.Has(BugSelectiveRepeat) || bugs.Has(BugRNRResendsOne) && m.afterRNR {
@@ -142,7 +142,7 @@ func (r *requester) spoilRepeat(now clock.Time, p *packet.Packet, w *sendRequest
 	}
 }
 
-// spoilFirst spoils a request that is sent for the first time.
+// spoilFirst applies faults to the first transmission of a request.
 func (r *requester) spoilFirst(now clock.Time, p *packet.Packet, w *sendRequest, psn int64) {
 	bugs, m := r.q.nic.bugs, &r.q.mischief
 	if m.fresh++; m.fresh%4 == 0 && bugs.Has(BugPKeyChanges) {
@@ -162,7 +162,7 @@ func (r *requester) spoilFirst(now clock.Time, p *packet.Packet, w *sendRequest,
 	}
 }
 
-// spoilHeaders spoils what every transmission of a request has.
+// spoilHeaders applies faults to every transmission of a request.
 func (r *requester) spoilHeaders(p *packet.Packet, w *sendRequest, psn int64) {
 	bugs := r.q.nic.bugs
 	const space = 1 << 24
@@ -192,7 +192,7 @@ func setOpcode(p *packet.Packet, op packet.Opcode) {
 	p.Headers = packet.HasBTH | op.Headers()
 }
 
-// spoilAck spoils an ACK, NAK or atomic ACK.
+// spoilAck applies faults to an ACK, NAK or atomic ACK.
 func (r *responder) spoilAck(now clock.Time, p *packet.Packet) {
 	bugs, m := r.q.nic.bugs, &r.q.mischief
 	if p.BTH.Opcode == packet.AtomicAcknowledge {
@@ -232,8 +232,8 @@ func (r *responder) spoilAtomicAck(now clock.Time, p *packet.Packet) {
 	}
 }
 
-// spoilRead spoils a READ response. The answer that it belongs to is still at the head of the queue unless this was its
-// last.
+// spoilRead applies faults to a READ response. Its answer is still at the head of the queue unless this response was
+// the last.
 func (r *responder) spoilRead(p *packet.Packet) {
 	bugs := r.q.nic.bugs
 	if p.BTH.Opcode.Starts() {

@@ -32,8 +32,7 @@ func (s *opcodeSet) at(first, last bool) packet.Opcode {
 	return s.middle
 }
 
-// fill makes p the packet of w with PSN nxt. A repeated packet is equal to the original in all but the IP
-// Identification.
+// fill makes p the packet of w with PSN nxt. A retransmission equals the original except for the IP Identification.
 func (r *requester) fill(p *packet.Packet, w *sendRequest) {
 	*p = r.q.frame
 	p.BTH.PSN = packet.NewPSN(r.nxt)
@@ -47,8 +46,8 @@ func (r *requester) fill(p *packet.Packet, w *sendRequest) {
 	}
 }
 
-// fillData makes p a SEND or WRITE packet. The last packet of a message demands an acknowledgement, no other: the
-// responder may then acknowledge a message as a whole, and a repetition always ends with a demand.
+// fillData makes p a SEND or WRITE packet. Only the last packet of a message has AckReq: the responder may acknowledge
+// a message as a whole, and every retransmission ends with AckReq.
 func (r *requester) fillData(p *packet.Packet, w *sendRequest) {
 	offset := int(r.nxt-w.first) * r.q.cfg.MTU
 	n := min(w.wr.Length-offset, r.q.cfg.MTU)
@@ -75,8 +74,8 @@ func (r *requester) fillData(p *packet.Packet, w *sendRequest) {
 	p.Payload = r.q.nic.memory.at(w.wr.RKey, w.wr.RemoteAddr+uint64(offset), n)
 }
 
-// fillRead makes p a READ request for everything of w from PSN nxt on: all of it at first, the rest when it is repeated
-// (IBTA 9.7.5.1.9 wants address and length moved along with the PSN).
+// fillRead makes p a READ request for w from PSN nxt on: the whole READ first, the remaining part when repeated. IBTA
+// 9.7.5.1.9 requires address and length to match the PSN.
 func (r *requester) fillRead(p *packet.Packet, w *sendRequest) {
 	offset := int(r.nxt-w.first) * r.q.cfg.MTU
 	p.BTH.Opcode, p.BTH.AckReq = packet.ReadRequest, true

@@ -2,8 +2,8 @@ package rdma
 
 import "candela.dev/candela/clock"
 
-// etsClass is a traffic class with a fixed share of the port, as enhanced transmission selection (IEEE 802.1Qaz) would
-// give it at full load; unlike there the rest of the port is never lent to it.
+// etsClass is a traffic class with a fixed share of the port, as in enhanced transmission selection (IEEE 802.1Qaz) at
+// full load, but without use of the other classes' idle bandwidth.
 type etsClass struct {
 	rate float64    // bit/s
 	next clock.Time // earliest transmission of the next packet
@@ -18,7 +18,7 @@ func newClasses(shares []float64, port clock.BitRate) []etsClass {
 	return classes
 }
 
-// gate returns when the class may send next. A nil class always may.
+// gate returns when the class may send next. A nil class may always send.
 func (c *etsClass) gate() clock.Time {
 	if c == nil {
 		return 0
@@ -36,12 +36,12 @@ func (c *etsClass) sent(now clock.Time, frame int) {
 	c.next = max(c.next, now).Add(clock.Duration(bits * float64(clock.Second) / c.rate))
 }
 
-// slowPath is the queue in front of the processor that looks at packets with MigReq = 0.
+// slowPath is the queue of the processor that handles packets with MigReq = 0.
 type slowPath struct {
-	free clock.Time // when everything that was admitted is served
+	free clock.Time // completion time of all admitted packets
 }
 
-// admit reports whether a packet that arrives at now finds room.
+// admit reports whether a packet that arrives at now fits the queue, and queues it.
 func (s *slowPath) admit(now clock.Time, p *Profile) bool {
 	if s.free > now && s.free.Sub(now) >= clock.Duration(p.SlowPathQueue)*p.SlowPathService {
 		return false

@@ -6,8 +6,8 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// validate checks the expected request packet before it is executed and returns the syndrome of the NAK that it
-// deserves (IBTA 9.7.4.1: opcode sequence, then length, then access rights, then resources).
+// validate checks the expected request packet before its execution and returns the syndrome of the NAK if it is invalid
+// (IBTA 9.7.4.1: opcode sequence, then length, then access rights, then resources).
 func (r *responder) validate(p *packet.Packet) (packet.Syndrome, bool) {
 	op := p.BTH.Opcode
 	verb := op.Verb()
@@ -29,8 +29,8 @@ func (r *responder) validate(p *packet.Packet) (packet.Syndrome, bool) {
 	return packet.SyndromeNakInvalid, false
 }
 
-// fitsPosition reports whether the payload is as long as its place in the message demands: exactly the path MTU unless
-// the packet ends the message, at least one byte if it is the last of several (IBTA 9.7.4.1.6).
+// fitsPosition reports whether the payload length fits the packet's position in the message: exactly the path MTU
+// unless the packet ends the message, at least one byte if it is the last of several (IBTA 9.7.4.1.6).
 func (r *responder) fitsPosition(p *packet.Packet) bool {
 	op, n := p.BTH.Opcode, len(p.Payload)
 	switch {
@@ -57,7 +57,7 @@ func (r *responder) validateSend(p *packet.Packet) (packet.Syndrome, bool) {
 		return packet.SyndromeNakInvalid, false
 	}
 	if p.Headers&packet.HasIETH != 0 && p.IETH != r.q.region.RKey {
-		return packet.SyndromeNakAccess, false // nothing to invalidate: a protection error (IBTA 9.4.1.1.3)
+		return packet.SyndromeNakAccess, false // no such key: a protection error (IBTA 9.4.1.1.3)
 	}
 	return 0, true
 }
@@ -104,8 +104,8 @@ func (r *responder) validateAtomic(p *packet.Packet) (packet.Syndrome, bool) {
 	return 0, true
 }
 
-// allowed reports whether the peer may access length bytes at va. Without bytes nothing is accessed and nothing checked
-// (IBTA 9.7.4.1.5 exempts zero-length operations from R_Key validation).
+// allowed reports whether the peer may access length bytes at va. IBTA 9.7.4.1.5 exempts zero-length operations from
+// R_Key validation.
 func (r *responder) allowed(rkey uint32, va, length uint64) bool {
 	reg := &r.q.region
 	if length == 0 {
@@ -115,7 +115,7 @@ func (r *responder) allowed(rkey uint32, va, length uint64) bool {
 	return known && va >= reg.Base && length <= reg.Length && va-reg.Base <= reg.Length-length
 }
 
-// rnr returns the syndrome of a receiver-not-ready NAK.
+// rnr returns the syndrome of an RNR NAK.
 func (r *responder) rnr() packet.Syndrome {
 	return packet.SyndromeRNR | packet.Syndrome(r.q.cfg.MinRNRTimer)
 }

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// maxLine bounds what an agent may answer with.
+// maxLine is the maximum length of a response.
 const maxLine = 16 << 20
 
-// A Client calls an agent. One call is made at a time, by one goroutine.
+// A Client calls an agent. It is not safe for concurrent use.
 type Client struct {
 	conn io.ReadWriteCloser
 	in   *bufio.Scanner
@@ -27,11 +27,10 @@ func NewClient(conn io.ReadWriteCloser) *Client {
 	return c
 }
 
-// Close closes the connection. Calls end with an error.
+// Close closes the connection. Pending calls return an error.
 func (c *Client) Close() error { return c.conn.Close() }
 
-// Call sends one request and waits for its answer. When ctx ends first, the connection is closed: its answers could no
-// longer be told apart.
+// Call sends one request and waits for its response. When ctx ends first, it closes the connection.
 func (c *Client) Call(ctx context.Context, op string, params, result any) error {
 	stop := context.AfterFunc(ctx, func() { _ = c.conn.Close() })
 	defer stop()
@@ -64,7 +63,7 @@ func (c *Client) call(op string, params, result any) error {
 	return c.answer(result)
 }
 
-// answer reads lines up to the one that answers the latest request. Older ones belong to a caller that left.
+// answer reads lines up to the response to the latest request and skips older ones.
 func (c *Client) answer(result any) error {
 	for c.in.Scan() {
 		var response Response
@@ -84,7 +83,7 @@ func (c *Client) answer(result any) error {
 	return errors.Join(c.in.Err(), io.ErrUnexpectedEOF)
 }
 
-// ClockRatio returns how fast the agent's clock goes beside this machine's, measured over at least span.
+// ClockRatio returns the ratio of the agent's clock rate to this machine's, measured over at least span.
 func (c *Client) ClockRatio(ctx context.Context, span time.Duration) (float64, error) {
 	var first, last Hello
 	if err := c.Call(ctx, OpHello, nil, &first); err != nil {

@@ -21,7 +21,7 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// agent serves one caller. What requests touch while traffic runs is guarded by lock.
+// agent serves one caller. Lock guards the state that requests access during traffic.
 type agent struct {
 	guest bool
 	echo  *responder // of a guest with an interface
@@ -31,7 +31,7 @@ type agent struct {
 	memory  *ibv.Memory
 	pairs   []*pair
 	byQPN   map[packet.QPN]int
-	ended   chan struct{} // of the goroutine that drives the traffic; nil: none was started
+	ended   chan struct{} // closed by the goroutine that drives the traffic; nil: not started
 	stop    chan struct{}
 	started time.Time
 
@@ -62,7 +62,7 @@ func (a *agent) close() {
 	*a = agent{guest: a.guest}
 }
 
-// maxMemory bounds what connections may need: a host has memory, a guest little.
+// maxMemory returns the limit of the connections' memory: 1 GiB, on small machines half of the RAM.
 func (a *agent) maxMemory() int {
 	const most = 1 << 30
 	var info unix.Sysinfo_t
@@ -72,7 +72,7 @@ func (a *agent) maxMemory() int {
 	return min(most, int(uint64(info.Totalram)*uint64(info.Unit)/2))
 }
 
-// room is what a connection asks of its queue pair.
+// room returns the queue depths of a connection's queue pair.
 func (a *agent) room(c *verbs.Connection) (sends, receives int) {
 	depth := a.config.ReceiveDepth
 	if depth == 0 {
@@ -229,7 +229,7 @@ func (a *agent) start() error {
 	return nil
 }
 
-// patience bounds how late the driver sees that it shall stop.
+// patience bounds the delay of a stop.
 const patience = 50 * time.Millisecond
 
 func (a *agent) drive() {
@@ -253,7 +253,7 @@ func (a *agent) drive() {
 	}
 }
 
-// advance handles what has completed and what is due, and returns how long nothing else can happen but a completion.
+// advance handles completions and due timers, and returns the time until the next timer.
 func (a *agent) advance() (time.Duration, error) {
 	a.lock.Lock()
 	defer a.lock.Unlock()
@@ -264,7 +264,7 @@ func (a *agent) advance() (time.Duration, error) {
 	if err := a.workload.HandleTimer(a.now()); err != nil || n > 0 {
 		return 0, err
 	}
-	// Arm, then look once more: what completed in between gives no event.
+	// Arm, then poll again: completions in between cause no event.
 	if err := a.device.Arm(); err != nil {
 		return 0, err
 	}

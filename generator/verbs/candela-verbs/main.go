@@ -1,11 +1,11 @@
 //go:build verbs && cgo && linux
 
-// Candela-verbs generates traffic on an RDMA NIC through libibverbs, as a caller on its standard input asks (see
-// package verbs for the protocol). It is the part of Candela that needs C; agents of hosts and the guests of the vm
-// testbed start it.
+// Candela-verbs generates traffic on an RDMA NIC through libibverbs for a caller on its standard input (see package
+// verbs for the protocol). It is the part of Candela that needs C. Agents of hosts and the guests of the vm testbed
+// start it.
 //
 //	candela-verbs serve          serve the caller on standard input and output
-//	candela-verbs serve --guest  the same in a virtual machine of ours, which it also configures
+//	candela-verbs serve --guest  the same in a guest of the vm testbed, which it also configures
 package main
 
 import (
@@ -40,7 +40,7 @@ func main() {
 	}
 }
 
-// patient reads a guest's control port, which ends whenever nobody is connected.
+// patient reads a guest's control port, which returns EOF while no peer is connected.
 type patient struct{ r io.Reader }
 
 func (p patient) Read(b []byte) (int, error) {
@@ -53,7 +53,7 @@ func (p patient) Read(b []byte) (int, error) {
 	}
 }
 
-// maxRequest bounds one line.
+// maxRequest is the maximum length of a line.
 const maxRequest = 16 << 20
 
 // serve answers requests until input ends.

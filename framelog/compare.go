@@ -371,7 +371,7 @@ type look struct {
 
 // difference counts how two lists of frames differ.
 type difference struct {
-	expected map[look]int // that were not met yet
+	expected map[look]int // not met yet
 	known    map[look]bool
 	changed  int // frames that an event changed: their new content is unknown
 	strange  int

@@ -7,21 +7,21 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// A Route is where a probe frame comes from and goes to.
+// A Route has the addresses of a probe frame.
 type Route struct {
 	FromMAC, ToMAC packet.MAC
 	From, To       netip.Addr
 }
 
-// probeMark is the payload of a probe frame. Its length leaves no pad bytes.
+// probeMark is the payload of a probe frame. Its length needs no pad bytes.
 var probeMark = []byte("candela cable probe.")
 
 const (
 	probePort = 49152 // UDP source
-	probeQPN  = 0     // no queue pair of a connection
+	probeQPN  = 0     // unused by connections
 )
 
-// Probe returns a RoCE frame that belongs to no connection: switches count it, and hosts ignore it.
+// Probe returns a RoCE frame without a connection: switches count it, and hosts ignore it.
 func Probe(r Route) []byte {
 	p := packet.Packet{
 		Derived: true, HasUDP: true, Headers: packet.HasBTH, Payload: probeMark,

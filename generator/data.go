@@ -1,16 +1,16 @@
 package generator
 
-// DataReport says whether what arrived at one side of a connection is what was sent.
+// DataReport is the result of the data comparison at one side of a connection.
 type DataReport struct {
 	Connection int    `json:"connection"` // from 1
-	Side       string `json:"side"`       // where the data arrived
+	Side       string `json:"side"`       // receiver of the data
 	Messages   int    `json:"messages"`   // compared
-	Wrong      int    `json:"wrong"`      // of those that differ
+	Wrong      int    `json:"wrong"`      // messages with differences
 	First      string `json:"first_difference,omitempty"`
 }
 
-// AtomicResults yields, for a schedule of atomics alone, what each message finds in the remote word, which is 0 before
-// the first, and what it leaves there. It ends at a message of another verb.
+// AtomicResults yields the values of the remote word before and after each message of a schedule of atomics. The word
+// is 0 initially. It stops at a message of another verb.
 func (t Traffic) AtomicResults(yield func(found, left uint64) bool) {
 	word := uint64(0)
 	for m := range t.Schedule {
@@ -32,8 +32,8 @@ func (t Traffic) AtomicResults(yield func(found, left uint64) bool) {
 	}
 }
 
-// AtomicWord is what the atomics of t leave in the remote word if each is executed exactly once, in order. It reports
-// false if t has anything else but atomics.
+// AtomicWord returns the final value of the remote word if each atomic of t is executed exactly once, in order. It
+// reports false if t has other verbs or no messages.
 func (t Traffic) AtomicWord() (word uint64, ok bool) {
 	n := 0
 	for _, left := range t.AtomicResults {
@@ -43,7 +43,7 @@ func (t Traffic) AtomicWord() (word uint64, ok bool) {
 	return word, n > 0 && n == t.Messages
 }
 
-// atomicOperands are the operands of message id.
+// atomicOperands returns the operands of message id.
 func atomicOperands(id int) WorkRequest {
 	return WorkRequest{Compare: uint64(id), SwapAdd: uint64(id) + 1}
 }

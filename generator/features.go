@@ -1,8 +1,8 @@
 package generator
 
-// Features that a device may declare not to have.
+// Features that a device may lack.
 const (
-	// NotificationPoint sends CNPs for marked packets, ReactionPoint slows down for CNPs (IBTA annex A17).
+	// NotificationPoint sends CNPs for marked packets, ReactionPoint reduces the rate on CNPs (IBTA annex A17).
 	NotificationPoint = "notification-point"
 	ReactionPoint     = "reaction-point"
 )

@@ -1,6 +1,6 @@
 package generator
 
-// PSNs returns how many packet sequence numbers all messages of t consume.
+// PSNs returns the number of PSNs of all messages of t.
 func (t Traffic) PSNs() int64 {
 	perCycle := t.cycle()
 	if perCycle == 0 {
@@ -13,7 +13,7 @@ func (t Traffic) PSNs() int64 {
 	return n
 }
 
-// Locate returns the message that the relative PSN belongs to, without walking the schedule.
+// Locate returns the message of a relative PSN without iterating over the schedule.
 func (t Traffic) Locate(psn int64) (Message, bool) {
 	if psn < 1 || psn > t.PSNs() {
 		return Message{}, false
@@ -32,7 +32,7 @@ func (t Traffic) Locate(psn int64) (Message, bool) {
 	return Message{}, false
 }
 
-// cycle returns the PSNs of one turn through the verbs.
+// cycle returns the number of PSNs of one message of each verb.
 func (t Traffic) cycle() (psns int64) {
 	for i := range t.Verbs {
 		psns += int64(t.message(i).PSNs)
@@ -40,7 +40,7 @@ func (t Traffic) cycle() (psns int64) {
 	return psns
 }
 
-// message returns message i without its place in the PSN space.
+// message returns message i without FirstPSN.
 func (t Traffic) message(i int) Message {
 	m := Message{Index: i, Verb: t.Verbs[i%len(t.Verbs)], Length: t.MessageSize}
 	if m.Verb.IsAtomic() {

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// MergeReports joins the reports of generators that each tell of their own streams. Times of different reports are on
-// different clocks; what is summed up are durations. Percentiles over several reports are exact as long as every
-// message is listed; otherwise they are the largest of the reports'.
+// MergeReports merges reports of generators on different machines. Times of different reports are on different clocks,
+// so only durations are merged. Percentiles over several reports are exact if every message is listed; otherwise they
+// are the largest of the reports'.
 func MergeReports(reports []Report) Report {
 	all := Report{Schema: ReportSchema, Streams: []StreamReport{}}
 	var measured []CompletionTimes
@@ -39,7 +39,7 @@ func MergeReports(reports []Report) Report {
 	return all
 }
 
-// boundTimes joins summaries: counts, extremes and mean are exact, percentiles are bounds from above.
+// boundTimes merges summaries: counts, extremes and mean are exact, percentiles are upper bounds.
 func boundTimes(list []CompletionTimes) CompletionTimes {
 	all := CompletionTimes{Min: list[0].Min}
 	sum := 0.0

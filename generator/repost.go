@@ -4,14 +4,13 @@ import (
 	"candela.dev/candela/clock"
 )
 
-// repost is a receive request on its way back to its queue pair. The delay is the same for all, so they wait in a
-// queue.
+// repost is a receive request waiting to be reposted. All have the same delay, so they wait in a FIFO.
 type repost struct {
 	at     clock.Time
 	stream *stream
 }
 
-// received posts another receive request for a consumed one, at once or after RepostDelay.
+// received replaces a consumed receive request, at once or after RepostDelay.
 func (w *Workload) received(now clock.Time, s *stream) error {
 	if w.cfg.RepostDelay == 0 {
 		return w.postReceive(now, s)
@@ -21,7 +20,7 @@ func (w *Workload) received(now clock.Time, s *stream) error {
 	return nil
 }
 
-// NextTimer returns when HandleTimer has something to do, or clock.Never.
+// NextTimer returns when HandleTimer must be called, or clock.Never.
 func (w *Workload) NextTimer() clock.Time {
 	if len(w.reposts) == 0 {
 		return clock.Never
@@ -29,7 +28,7 @@ func (w *Workload) NextTimer() clock.Time {
 	return w.reposts[0].at
 }
 
-// HandleTimer posts the receive requests whose delay is over at now.
+// HandleTimer posts the receive requests whose delay has expired at now.
 func (w *Workload) HandleTimer(now clock.Time) error {
 	for len(w.reposts) > 0 && w.reposts[0].at <= now {
 		s := w.reposts[0].stream

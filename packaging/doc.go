@@ -1,2 +1,2 @@
-// Package packaging holds what the Debian package is made of: sources, units and scripts. It has no code but its tests.
+// Package packaging has the sources, units and scripts of the Debian package, and their tests.
 package packaging

@@ -2,7 +2,7 @@
 
 package prefetch
 
-// Works says that Fetch does something on this processor.
+// Works reports whether Fetch has an effect on this processor.
 const Works = false
 
 func fetch([]uintptr) {}

@@ -1,4 +1,4 @@
-// Package proto holds Candela's gRPC APIs; the generated code stands beside each definition.
+// Package proto has Candela's gRPC APIs, with the generated code beside each definition.
 package proto
 
 //go:generate sh generate.sh

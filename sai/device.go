@@ -1,9 +1,9 @@
 package sai
 
-// Device is what a judge has to know of a switch beside its packets and counters.
+// Device describes a switch to a judge, besides its packets and counters.
 type Device struct {
 	Settings  Settings
 	Ports     []string // names by number
-	Strict    bool     // a port serves its highest queue first, always
+	Strict    bool     // every port has strict priority, highest queue first
 	PoolBytes int      // shared buffer
 }

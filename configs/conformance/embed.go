@@ -1,5 +1,5 @@
-// Package conformance holds the tests of the conformance suite, each of which stimulates one or more rules of the
-// catalogue in orchestrator/conformance.
+// Package conformance has the tests of the conformance suite. Each tests one or more rules of the catalogue in
+// orchestrator/conformance.
 package conformance
 
 import "embed"

@@ -1,5 +1,4 @@
-// Package lumina holds the tests that reproduce Lumina's evaluation, one file for a figure or table, and the testbeds
-// that they run on.
+// Package lumina has the tests that reproduce Lumina's evaluation, one file per figure or table, and their testbeds.
 package lumina
 
 import "embed"

@@ -1,5 +1,5 @@
-// Package trimming holds the tests that reproduce the evaluation of packet trimming in programmable switches, one file
-// for a result: T1 to T16 of the specification.
+// Package trimming has the tests that reproduce the evaluation of packet trimming in programmable switches, one file
+// per result: T1 to T16 of the specification.
 package trimming
 
 import "embed"

@@ -1,4 +1,4 @@
-// Package echo declares the transport of pings: ICMP echo requests and their answers.
+// Package echo declares the transport of pings: ICMP echo requests and answers.
 package echo
 
 import (
@@ -17,13 +17,13 @@ func Transport() wire.Transport {
 	}
 }
 
-// Types of echo requests; answers have the same here, as only hosts tell them apart.
+// Types of echo requests. Answers have the same type here, because only hosts distinguish them.
 const (
 	request   = 8
 	requestV6 = 128
 )
 
-// Codec returns the codec: ICMP's header (RFC 792, RFC 4443), which switches change nothing of.
+// Codec returns the codec: ICMP's header (RFC 792, RFC 4443), which switches do not change.
 func Codec() *wire.Codec {
 	c := &wire.Codec{IPv4: wire.ProtocolICMP, IPv6: wire.ProtocolICMPv6, Len: 8}
 	c.Append = func(b []byte, h *wire.Header, payload []byte, _, whole int) []byte {

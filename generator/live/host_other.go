@@ -10,13 +10,13 @@ import (
 	"candela.dev/candela/generator/rdma"
 )
 
-// Host is a machine with one NIC model on a real interface; not here.
+// Host is not supported on this operating system.
 type Host struct{}
 
 // Open returns ErrUnsupported.
 func Open(Config) (*Host, error) { return nil, ErrUnsupported }
 
-// Local returns nothing.
+// Local returns nil.
 func (*Host) Local() []End { return nil }
 
 // Connect returns ErrUnsupported.

@@ -24,13 +24,12 @@ const (
 	icmpLen        = 24 // of a solicitation or advertisement without options
 	solicitation   = 135
 	advertisement  = 136
-	ndHopLimit     = 255 // RFC 4861, 7.1.1: anything less came over a router
+	ndHopLimit     = 255 // RFC 4861, 7.1.1: a lower value has passed a router
 	optionTarget   = 2   // target link-layer address
 	optionLen      = 8
 )
 
-// Answer appends the answer to a frame to b, or returns nil if the frame asks for nothing of ours. The frame is
-// untagged.
+// Answer appends the answer to an untagged frame to b, or returns nil if the frame is not a request for one of the IPs.
 func (n *Neighbour) Answer(b, frame []byte) []byte {
 	if len(frame) < packet.EthernetLen {
 		return nil
@@ -58,7 +57,7 @@ func (n *Neighbour) answerARP(b, frame []byte) []byte {
 	b = append(b, n.MAC[:]...)
 	b = append(b, 8, 6, 0, 1, 8, 0, 6, 4, 0, arpReply)
 	b = append(b, n.MAC[:]...)
-	b = append(b, arp[24:28]...) // the address asked for is ours
+	b = append(b, arp[24:28]...) // the requested address
 	return append(b, arp[8:18]...)
 }
 
@@ -79,7 +78,7 @@ func (n *Neighbour) answerSolicitation(b, frame []byte) []byte {
 	asker := netip.AddrFrom16([16]byte(ip[8:24]))
 	to, flags := asker.As16(), byte(0x60) // solicited, override
 	if asker.IsUnspecified() {
-		// Duplicate address detection: all nodes shall hear it.
+		// Duplicate address detection: answer to all nodes.
 		to, flags = netip.MustParseAddr("ff02::1").As16(), 0x20
 	}
 	b = append(b, frame[6:12]...)
@@ -97,7 +96,7 @@ func (n *Neighbour) answerSolicitation(b, frame []byte) []byte {
 	return b
 }
 
-// icmpChecksum returns the checksum over addresses, pseudo-header and message; 0 if the message's own is right.
+// icmpChecksum returns the checksum over addresses, pseudo-header and message; 0 if the message has a correct checksum.
 func icmpChecksum(addresses, message []byte) uint16 {
 	sum := uint32(len(message)) + protocolICMPv6
 	for _, b := range [][]byte{addresses, message} {

@@ -7,12 +7,12 @@ import (
 	"candela.dev/candela/prefetch"
 )
 
-// Foresee returns lines with those that HandlePacket will use for a packet with header d, or without one Poll, in three
-// steps that lead to each other: a caller that lets time pass between them never waits. Each reads what the step before
-// asked for, and changes nothing.
+// Foresee adds the cache lines that HandlePacket will use for a packet with header d or, without a packet, Poll. It has
+// three steps: each reads lines that the previous one added, so a caller that waits between the steps never stalls. It
+// changes nothing.
 func (h *Host) Foresee(step int, d *ndp.Header, lines prefetch.Lines) prefetch.Lines {
 	switch step {
-	case 0: // all but what only faults and timers use
+	case 0: // all but the fields that only faults and timers use
 		for at := uintptr(0); at < unsafe.Offsetof(h.sink); at += prefetch.Line {
 			lines = lines.And(unsafe.Add(unsafe.Pointer(h), at))
 		}
@@ -26,7 +26,7 @@ func (h *Host) Foresee(step int, d *ndp.Header, lines prefetch.Lines) prefetch.L
 	return lines
 }
 
-// foreseeState adds the connection and the queues of what is to be sent.
+// foreseeState adds the connection and the send queues.
 func (h *Host) foreseeState(d *ndp.Header, lines prefetch.Lines) prefetch.Lines {
 	if n := len(h.answers.ring); n > 0 {
 		lines = lines.And(unsafe.Pointer(h.answers.front())).And(unsafe.Pointer(&h.answers.ring[h.answers.tail&uint32(n-1)]))
@@ -40,7 +40,7 @@ func (h *Host) foreseeState(d *ndp.Header, lines prefetch.Lines) prefetch.Lines 
 	return lines
 }
 
-// foreseen returns the sender that feedback is for, or without a packet the next to send.
+// foreseen returns the sender that feedback is for or, without a packet, the next to send.
 func (h *Host) foreseen(d *ndp.Header) *sender {
 	if d == nil {
 		if h.ready.len() == 0 {
@@ -54,7 +54,7 @@ func (h *Host) foreseen(d *ndp.Header) *sender {
 	return nil
 }
 
-// foresee adds what the sender knows of the packet that d answers, or of the next one.
+// foresee adds the slot of the packet that d answers, or of the next packet.
 func (s *sender) foresee(d *ndp.Header, lines prefetch.Lines) prefetch.Lines {
 	seq := s.window.next
 	if d != nil {

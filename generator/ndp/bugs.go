@@ -2,10 +2,10 @@ package ndp
 
 import "candela.dev/candela/generator/fault"
 
-// Bug is a deliberate fault, so that the analyzer can prove that it catches it.
+// Bug is a deliberate fault, which the analyzer must detect.
 type Bug uint8
 
-// Bugs is a set of faults. The zero value is a host without any.
+// Bugs is a set of faults. The zero value is empty.
 type Bugs = fault.Set[Bug]
 
 // Faults of the sender.
@@ -30,7 +30,7 @@ const (
 	BugPacesFast
 	BugPacesSlowly
 	BugUnfairPull
-	// Another one of the sender.
+	// More faults of the sender.
 	BugWastesPull
 )
 
@@ -79,16 +79,16 @@ var catalogue = fault.Catalogue[Bug]{
 		What: "every 16th PULL is not answered with a packet"},
 }
 
-// Catalogue returns every fault, in the order of their numbers.
+// Catalogue returns every fault, in numerical order.
 func Catalogue() []BugInfo { return catalogue.List() }
 
 // NewBugs returns the set of the given faults.
 func NewBugs(list ...Bug) Bugs { return fault.NewSet(list...) }
 
-// ParseBugs returns the set of the named faults. The error of an unknown name lists those that exist.
+// ParseBugs returns the set of the named faults. The error for an unknown name lists the known ones.
 func ParseBugs(names []string) (Bugs, error) { return catalogue.Parse(names) }
 
-// nth counts occasions of one fault: every n-th is spoilt.
+// nth counts occasions of one fault, which affects every n-th.
 type nth uint32
 
 func (c *nth) due(n uint32) bool {

@@ -1,9 +1,9 @@
 package ndp
 
-// fifo is a queue in a ring that grows.
+// fifo is a FIFO in a ring buffer that grows.
 type fifo[T any] struct {
 	ring       []T
-	head, tail uint32 // counted on; their difference is the length
+	head, tail uint32 // never wrapped to the ring; their difference is the length
 }
 
 func (f *fifo[T]) len() int { return int(f.tail - f.head) }
@@ -16,7 +16,7 @@ func (f *fifo[T]) push(v T) {
 	f.tail++
 }
 
-// front returns the oldest entry, of which there must be one.
+// front returns the oldest entry. There must be one.
 func (f *fifo[T]) front() *T { return &f.ring[f.head&uint32(len(f.ring)-1)] }
 
 func (f *fifo[T]) pop() T {

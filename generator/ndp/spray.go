@@ -2,8 +2,8 @@ package ndp
 
 import "math/rand/v2"
 
-// spray deals out path tags: each path once in random order, then each again in another order. That loads paths more
-// evenly than drawing each tag would.
+// spray returns path tags: each path once in random order, then again in another order. This loads paths more evenly
+// than independent draws.
 type spray struct {
 	rng   *rand.Rand
 	order []uint16

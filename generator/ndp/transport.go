@@ -39,7 +39,7 @@ func Transport() wire.Transport {
 	}
 }
 
-// bugModels are the seeded bugs that NDP hosts can have.
+// bugModels returns the seeded bugs of NDP hosts.
 func bugModels() []parameter.Bug {
 	var list []parameter.Bug
 	for _, b := range Catalogue() {
@@ -56,7 +56,7 @@ func Codec() *wire.Codec {
 		Append: func(b []byte, p *wire.Header) []byte {
 			h := p.NDP
 			if p.Flags&trace.ChecksumStale != 0 {
-				h.Flags &^= ndp.FlagTrimmed | ndp.FlagReturned // as it was sent
+				h.Flags &^= ndp.FlagTrimmed | ndp.FlagReturned // as sent
 			}
 			return h.AppendTo(b)
 		},
@@ -71,8 +71,8 @@ func Codec() *wire.Codec {
 	}.Codec()
 }
 
-// FlowOf returns the flow of a packet between two hosts, which tells connections of all hosts apart: the sender of data
-// in the upper half, its number for the connection below.
+// FlowOf returns the flow of a packet between two hosts, which is unique among all hosts: the sender of data in the
+// upper half, its number of the connection in the lower half.
 func FlowOf(src, dst wire.HostID, h *ndp.Header) uint32 {
 	if h.Kind == ndp.Data {
 		return uint32(src)<<16 ^ h.Connection

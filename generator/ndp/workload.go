@@ -6,13 +6,13 @@ import (
 	"candela.dev/candela/clock"
 )
 
-// Transfer is a flow of a workload: who sends what to whom.
+// Transfer is a flow of a workload with its sender.
 type Transfer struct {
 	From Endpoint
 	Flow
 }
 
-// Incast has sender i send so many bytes to receiver i modulo their number, all at once.
+// Incast returns a transfer from each sender i to receiver i modulo the number of receivers, all with one start.
 func Incast(senders, receivers []Endpoint, bytes uint64, start clock.Time) []Transfer {
 	list := make([]Transfer, len(senders))
 	for i, from := range senders {
@@ -21,8 +21,8 @@ func Incast(senders, receivers []Endpoint, bytes uint64, start clock.Time) []Tra
 	return list
 }
 
-// Permutation has every host send so many bytes to one other host and receive from one other host, drawn by seed: a
-// random cycle through all hosts, so that nobody sends to itself.
+// Permutation returns a transfer from every host to one other host, so that every host also receives from one: a random
+// cycle through all hosts, drawn by seed.
 func Permutation(hosts []Endpoint, bytes uint64, start clock.Time, seed uint64) []Transfer {
 	order := append([]Endpoint(nil), hosts...)
 	rng := rand.New(rand.NewPCG(seed, uint64(len(hosts))))

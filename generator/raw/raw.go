@@ -1,4 +1,4 @@
-// Package raw declares the transport without a protocol: plain UDP that nothing slows down.
+// Package raw declares the transport without a protocol: plain UDP in an open loop.
 package raw
 
 import (
@@ -21,7 +21,7 @@ func Transport() wire.Transport {
 	}
 }
 
-// TagLen is what the payload on real links begins with: flow and number, which no header has.
+// TagLen is the length of the payload's prefix on real links: flow and number, which no header has.
 const TagLen = 8
 
 // Codec returns the codec: a datagram to the discard port.

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// Bug is a deliberate fault that can be switched on in any profile, so that each analyzer can prove that it catches it.
+// Bug is a deliberate fault that can be enabled in any profile. An analyzer must detect it.
 type Bug uint8
 
-// Bugs is a set of faults. The zero value is a NIC without any.
+// Bugs is a set of faults. The zero value is empty.
 type Bugs [3]uint64
 
 // NewBugs returns the set of the given faults.
@@ -20,13 +20,13 @@ func NewBugs(list ...Bug) Bugs {
 	return s
 }
 
-// Has reports whether fault b is switched on.
+// Has reports whether fault b is enabled.
 func (s Bugs) Has(b Bug) bool { return s[b/64]>>(b%64)&1 != 0 }
 
-// Any reports whether any fault is switched on.
+// Any reports whether any fault is enabled.
 func (s Bugs) Any() bool { return s != Bugs{} }
 
-// Names returns the names of the faults that are switched on, in catalogue order.
+// Names returns the names of the enabled faults, in catalogue order.
 func (s Bugs) Names() []string {
 	var names []string
 	for _, b := range catalogue {
@@ -37,7 +37,7 @@ func (s Bugs) Names() []string {
 	return names
 }
 
-// ParseBugs returns the set of the named faults. The error of an unknown name lists those that exist.
+// ParseBugs returns the set of the named faults. The error for an unknown name lists the known ones.
 func ParseBugs(names []string) (Bugs, error) {
 	var set Bugs
 	for _, name := range names {

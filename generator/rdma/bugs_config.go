@@ -2,11 +2,11 @@ package rdma
 
 import "candela.dev/candela/clock"
 
-// sluggish is what slow faults add: far beyond any NIC's reaction, and well below the shortest timeout of the detection
-// tests.
+// sluggish is the delay that slow faults add: far more than any NIC's reaction, and less than the shortest timeout of
+// the detection tests.
 const sluggish = 500 * clock.Microsecond
 
-// misconfigure applies the faults that amount to other settings than the NIC was given.
+// misconfigure applies the faults that change the NIC's settings.
 func (s Bugs) misconfigure(c *Config) {
 	p, np, rp := &c.Profile, &c.NP, &c.RP
 	for _, f := range []struct {
@@ -35,7 +35,7 @@ func (s Bugs) misconfigure(c *Config) {
 	}
 }
 
-// misconfigureQP does the same for a queue pair.
+// misconfigureQP applies the faults that change a queue pair's settings.
 func (s Bugs) misconfigureQP(c *QPConfig) {
 	const most, quick = 7, 7
 	if s.Has(BugRetriesTooOften) {
@@ -45,14 +45,14 @@ func (s Bugs) misconfigureQP(c *QPConfig) {
 		c.RetryCount--
 	}
 	if s.Has(BugRNRRetriesTooOften) {
-		c.RNRRetry = min(c.RNRRetry+3, most-1) // 7 has no limit
+		c.RNRRetry = min(c.RNRRetry+3, most-1) // 7 is unlimited
 	}
 	if s.Has(BugTimerNeverOff) && c.Timeout == 0 {
 		c.Timeout = quick
 	}
 }
 
-// miscount returns what a NIC with broken counters says instead of c.
+// miscount returns c with faults of the counters.
 func (s Bugs) miscount(c Counters) Counters {
 	for _, f := range []struct {
 		bug   Bug

@@ -2,13 +2,13 @@ package rdma
 
 import "candela.dev/candela/packet"
 
-// undefinedOpcode is one that the reliable connection service does not define.
+// undefinedOpcode is not defined for reliable connections.
 const undefinedOpcode packet.Opcode = 0x15
 
-// ecnBits are those of the type of service that are not DSCP.
+// ecnBits is the mask of ECN in the type of service.
 const ecnBits = 3
 
-// spoilFields spoils single fields of a request or a READ response.
+// spoilFields applies faults to single fields of a request or a READ response.
 func (q *QP) spoilFields(p *packet.Packet, response bool) {
 	bugs := q.nic.bugs
 	const sixteen = 16
@@ -33,7 +33,7 @@ func (q *QP) spoilFields(p *packet.Packet, response bool) {
 	}
 }
 
-// spoilAckFields spoils single fields of an acknowledgement.
+// spoilAckFields applies faults to single fields of an acknowledgement.
 func (q *QP) spoilAckFields(p *packet.Packet) {
 	bugs := q.nic.bugs
 	if p.BTH.Opcode != packet.Acknowledge {

@@ -6,8 +6,8 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// mistake takes the ACK or NAK p as a requester does that confuses old and new, or one queue pair and the next. It
-// reports whether that was all.
+// mistake applies faults that confuse old and new ACKs and NAKs, or one queue pair and the next. It reports whether p
+// is handled completely.
 func (r *requester) mistake(now clock.Time, p *packet.Packet) bool {
 	bugs := r.q.nic.bugs
 	psn := r.una + int64(p.BTH.PSN.Sub(packet.NewPSN(r.una)))
@@ -29,7 +29,7 @@ func (r *requester) mistake(now clock.Time, p *packet.Packet) bool {
 	return false
 }
 
-// spread takes the other queue pairs of the host along into the error state of q, if that is a fault of the NIC.
+// spread moves the host's other queue pairs to the error state, too (BugErrorSpreads).
 func (q *QP) spread(now clock.Time) {
 	if !q.nic.bugs.Has(BugErrorSpreads) {
 		return

@@ -5,7 +5,7 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// overlooks reports whether a broken responder executes an expected request that deserves the NAK s.
+// overlooks reports whether a fault makes the responder execute an expected request that requires the NAK s.
 func (r *responder) overlooks(p *packet.Packet, s packet.Syndrome) bool {
 	bugs, op := r.q.nic.bugs, p.BTH.Opcode
 	if s == packet.SyndromeNakAccess {
@@ -19,7 +19,7 @@ func (r *responder) overlooks(p *packet.Packet, s packet.Syndrome) bool {
 		(bugs.Has(BugAcceptsDMALength) || op.Ends() && bugs.Has(BugAcceptsOpcodeSequence))
 }
 
-// misreject answers an expected packet that can't be executed as a broken responder does, or returns false.
+// misreject applies faults to the rejection of an expected packet, and reports whether it did.
 func (r *responder) misreject(now clock.Time, s packet.Syndrome) bool {
 	bugs := r.q.nic.bugs
 	switch {
@@ -37,8 +37,7 @@ func (r *responder) misreject(now clock.Time, s packet.Syndrome) bool {
 	return false
 }
 
-// misjudge changes other, a copy of the ACK or NAK p, into what a broken requester takes it for, or returns true if
-// that is nothing at all.
+// misjudge applies faults to other, a copy of the ACK or NAK p, or returns true if a fault ignores p.
 func (r *requester) misjudge(p, other *packet.Packet) (ignored bool) {
 	bugs := r.q.nic.bugs
 	s := p.AETH.Syndrome

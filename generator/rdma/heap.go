@@ -2,13 +2,13 @@ package rdma
 
 import "candela.dev/candela/clock"
 
-// timerHeap holds the queue pairs that wait for an instant, earliest first. Every queue pair knows its place, so moving
-// one costs a logarithm. Ties break by the order of creation, which keeps runs reproducible.
+// timerHeap holds the queue pairs with a pending wake-up, earliest first. Every queue pair has its index, so a change
+// takes logarithmic time. Ties are in order of creation, so that runs are reproducible.
 type timerHeap struct {
 	items []*QP
 }
 
-// next returns the earliest instant that any queue pair waits for.
+// next returns the earliest wake-up time.
 func (h *timerHeap) next() clock.Time {
 	if len(h.items) == 0 {
 		return clock.Never
@@ -16,16 +16,15 @@ func (h *timerHeap) next() clock.Time {
 	return h.items[0].wake
 }
 
-// pop removes and returns the queue pair with the earliest instant.
+// pop removes and returns the queue pair with the earliest wake-up.
 func (h *timerHeap) pop() *QP {
 	q := h.items[0]
 	h.remove(q)
 	return q
 }
 
-// set makes q wait for at; Never removes it. A later instant than the one that q already waits for is not entered: q is
-// then woken early, finds nothing due and waits again. So restarting a retransmission timer with each ACK costs
-// nothing.
+// set makes the heap wake q at a time; Never removes q. A later time than the pending one is not entered: q is then
+// woken early, finds nothing due and calls set again. This makes restarting a timer with each ACK cheap.
 func (h *timerHeap) set(q *QP, at clock.Time) {
 	switch {
 	case at == clock.Never:

@@ -5,8 +5,8 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// nakReady returns when a NAK that is decided now may take the wire. Where out-of-sequence packets are reported in
-// batches, a sequence NAK waits until its batch is complete or too old.
+// nakReady returns when a NAK decided now may be sent. With NackBatch, a sequence NAK waits until its batch is complete
+// or its timeout expires.
 func (r *responder) nakReady(now clock.Time, s packet.Syndrome) clock.Time {
 	p := &r.q.nic.profile
 	at := now.Add(p.NackGeneration)
@@ -16,7 +16,7 @@ func (r *responder) nakReady(now clock.Time, s packet.Syndrome) clock.Time {
 	return at
 }
 
-// another counts one more packet behind the gap; the one that completes the batch releases the NAK.
+// another counts one more packet after the gap. The packet that completes the batch releases the NAK.
 func (r *responder) another(now clock.Time) {
 	p := &r.q.nic.profile
 	if r.batch++; p.NackBatch <= 1 || r.batch != p.NackBatch {

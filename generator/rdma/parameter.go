@@ -10,8 +10,8 @@ import (
 	"candela.dev/candela/clock"
 )
 
-// Set gives the parameter with a field's name another value: a whole number, a number, true or false, a duration with
-// its unit such as 2.5us, a CNP mode, or numbers separated by commas. The profile's name stays.
+// Set sets the parameter with a field's name: an integer, a number, true or false, a duration with its unit such as
+// 2.5us, a CNP mode, or numbers separated by commas. The profile's name does not change.
 func (p *Profile) Set(parameter, value string) error {
 	f := reflect.ValueOf(p).Elem().FieldByName(parameter)
 	if !f.IsValid() || parameter == "Name" || parameter == "Description" || parameter == "Vendor" ||

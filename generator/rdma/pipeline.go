@@ -5,16 +5,16 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// committed is a packet in the transmit pipeline: nothing can recall it, and nothing overtakes it.
+// committed is a packet in the transmit pipeline. It can be neither cancelled nor overtaken.
 type committed struct {
 	packet  packet.Packet
 	q       *QP
 	request bool
-	demands bool // a request that demands an acknowledgement
+	demands bool // a request with AckReq
 }
 
 // commit fills the transmit pipeline from all queue pairs in turn. Fetching is faster than any wire, so the pipeline is
-// full whenever there is enough to send, and a retransmission enters it behind whatever was committed before.
+// full whenever there is enough to send. A retransmission enters it after all committed packets.
 func (n *NIC) commit(now clock.Time) {
 	for n.pipe.len() < n.profile.PipelineDepth && n.data.len() > 0 {
 		q := n.data.pop()
@@ -33,8 +33,7 @@ func (n *NIC) commit(now clock.Time) {
 	}
 }
 
-// pollPipeline fills p with the oldest committed packet. Requests of a queue pair that has failed meanwhile are
-// discarded.
+// pollPipeline fills p with the oldest committed packet. It discards requests of a queue pair that has failed since.
 func (n *NIC) pollPipeline(now clock.Time, p *packet.Packet) bool {
 	n.commit(now)
 	for n.pipe.len() > 0 {

@@ -10,8 +10,8 @@ const DefaultTrimDSCP = 48
 // packet trimming proposal assumes NICs that recognise trimmed packets by a DSCP and notify the sender at once;
 // everything else is ours:
 //
-//   - Trim latency: 300 ns. The NAK needs neither a batch nor the next packet, so it takes about half of cx5's 585 ns for
-//     a packet out of order.
+//   - Trim latency: 300 ns. The NAK needs neither a batch nor the next packet, so it takes about half of cx5's 585 ns
+//     for a packet out of order.
 //   - Each header causes one NAK, also for a packet that was NAKed before: a trimmed retransmission is reported again.
 //   - A trimmed READ response causes a new READ request, like one out of order, after the same latency.
 func BF3() Profile {

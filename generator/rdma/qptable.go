@@ -2,8 +2,8 @@ package rdma
 
 import "candela.dev/candela/packet"
 
-// qpTable finds queue pairs by number: open addressing with linear probing. QPNs are drawn at random, so their low bits
-// are hash enough. It is on the path of every packet and twice as fast there as a map.
+// qpTable is a hash table of queue pairs by number, with open addressing and linear probing. QPNs are random, so their
+// low bits are a sufficient hash. It is used for every packet and is twice as fast as a map.
 type qpTable struct {
 	slots []qpSlot // length is a power of two, at most half full
 	n     int
@@ -14,7 +14,7 @@ type qpSlot struct {
 	qp  *QP // nil: free
 }
 
-// find returns the queue pair with this number, nil if there is none.
+// find returns the queue pair with this number, or nil.
 func (t *qpTable) find(qpn packet.QPN) *QP {
 	for i := int(qpn); len(t.slots) > 0; i++ {
 		s := &t.slots[i&(len(t.slots)-1)]
@@ -25,7 +25,7 @@ func (t *qpTable) find(qpn packet.QPN) *QP {
 	return nil
 }
 
-// add enters a queue pair whose number is not in the table yet.
+// add adds a queue pair whose number is not in the table yet.
 func (t *qpTable) add(q *QP) {
 	if 2*(t.n+1) > len(t.slots) {
 		old := t.slots

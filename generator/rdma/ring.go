@@ -1,6 +1,6 @@
 package rdma
 
-// ring is a first-in first-out queue that keeps its storage: it allocates only to grow.
+// ring is a FIFO that allocates only to grow.
 type ring[T any] struct {
 	buf  []T // length is zero or a power of two
 	head int
@@ -9,7 +9,7 @@ type ring[T any] struct {
 
 func (r *ring[T]) len() int { return r.n }
 
-// at returns the i-th oldest element, which must exist. The pointer is valid until the next push, remove or pop.
+// at returns the i-th oldest element, which must exist. The pointer is invalid after the next push, remove or pop.
 func (r *ring[T]) at(i int) *T { return &r.buf[(r.head+i)&(len(r.buf)-1)] }
 
 // push appends v.
@@ -21,7 +21,7 @@ func (r *ring[T]) push(v T) {
 	*r.at(r.n - 1) = v
 }
 
-// extend appends a zero or stale element and returns it, for elements that are too large to copy twice.
+// extend appends a zero or stale element and returns it, to save a copy of large elements.
 func (r *ring[T]) extend() *T {
 	if r.n == len(r.buf) {
 		r.grow()
@@ -30,7 +30,7 @@ func (r *ring[T]) extend() *T {
 	return r.at(r.n - 1)
 }
 
-// shrink takes back the latest extend.
+// shrink undoes the latest extend.
 func (r *ring[T]) shrink() { r.n-- }
 
 // drop removes the oldest element, which must exist.
@@ -47,7 +47,7 @@ func (r *ring[T]) pop() T {
 	return v
 }
 
-// remove takes out the i-th oldest element.
+// remove removes the i-th oldest element.
 func (r *ring[T]) remove(i int) {
 	for ; i < r.n-1; i++ {
 		*r.at(i) = *r.at(i + 1)

@@ -2,7 +2,7 @@ package rdma
 
 import "candela.dev/candela/clock"
 
-// timer returns how long the local ACK timer runs when it is started now.
+// timer returns the duration of the local ACK timer if it starts now.
 func (r *requester) timer() clock.Duration {
 	n := r.q.nic
 	p := &n.profile
@@ -16,15 +16,15 @@ func (r *requester) timer() clock.Duration {
 	return clock.Duration(float64(r.ackTimeout) * share)
 }
 
-// adaptiveTimer is the timeout at the current level of the profile's adaptive schedule.
+// adaptiveTimer returns the timeout at the current level of the profile's adaptive schedule.
 func (r *requester) adaptiveTimer() clock.Duration {
 	p := &r.q.nic.profile
 	unit := float64(r.ackTimeout) / p.TimeoutFactor
 	return clock.Duration(unit * p.AdaptiveSchedule[r.level])
 }
 
-// adapt serves the expiry of an adaptive timer: the schedule goes on, and stays where it is when the message is
-// through. It reports whether the expiry is charged to the retry count (Lumina, table 5-II).
+// adapt serves the expiry of an adaptive timer and advances the schedule, which the end of a message does not reset. It
+// reports whether the expiry is charged to the retry count (Lumina, table 5-II).
 func (r *requester) adapt() (charged bool) {
 	p := &r.q.nic.profile
 	r.q.nic.counters.AdaptiveRet++
@@ -35,7 +35,7 @@ func (r *requester) adapt() (charged bool) {
 	return !free
 }
 
-// nackReaction draws the time from a NAK at now to its retransmission.
+// nackReaction returns the time from a NAK at now to its retransmission, with random spread.
 func (n *NIC) nackReaction(now clock.Time) clock.Duration {
 	d := n.profile.NackReaction
 	if s := n.profile.NackReactionSpread; s > 0 {

@@ -13,8 +13,8 @@
 //
 // It omits features that do not change how a switch's queue fills:
 //
-//   - Connections are set up out of band, with a sequence number given to both ends, and never close. Their timer starts
-//     at its minimum.
+//   - Connections are set up out of band, with a sequence number given to both ends, and never close. Their timer
+//     starts at its minimum.
 //   - It has no urgent data, Nagle, ECN, F-RTO and HyStart.
 //   - It has no tail loss probe: for a lone segment, Linux's comes no earlier than the timeout.
 //   - An ACK carries one SACK block, that of the segment that caused it. The further blocks of RFC 2018 protect against

@@ -2,14 +2,14 @@ package tcp
 
 import "candela.dev/candela/clock"
 
-// timers is a heap of the connections whose timer is set, the earliest first. A timer that is put off, as
-// retransmission timers are with every acknowledgement, stays where it is and is looked at when it is reached.
+// timers is a heap of the connections with a running timer, earliest first. Postponing a timer, as every ACK does, does
+// not move its entry: the entry is re-checked when it is due.
 type timers []*connection
 
-// expiry returns when the connection's earlier timer is due.
+// expiry returns the earlier expiry of the connection's two timers.
 func (c *connection) expiry() clock.Time { return min(c.expires, c.ackAt) }
 
-// set has the connection looked at when its timer is due, or before.
+// set ensures that the connection is popped no later than its timer expires.
 func (t *timers) set(c *connection) {
 	at := c.expiry()
 	switch {
@@ -25,7 +25,7 @@ func (t *timers) set(c *connection) {
 	t.up(c.place - 1)
 }
 
-// next returns when a connection is to be looked at.
+// next returns when the first connection is to be popped.
 func (t timers) next() clock.Time {
 	if len(t) == 0 {
 		return clock.Never
@@ -33,7 +33,7 @@ func (t timers) next() clock.Time {
 	return t[0].due
 }
 
-// pop takes the first connection out.
+// pop removes the first connection.
 func (t *timers) pop() *connection {
 	h := *t
 	first, last := h[0], len(h)-1

@@ -38,7 +38,7 @@ func Transport() wire.Transport {
 	}
 }
 
-// bugModels are the seeded bugs that TCP hosts can have.
+// bugModels returns the seeded bugs of TCP hosts.
 func bugModels() []parameter.Bug {
 	var list []parameter.Bug
 	for _, b := range Catalogue() {
@@ -47,8 +47,8 @@ func bugModels() []parameter.Bug {
 	return list
 }
 
-// Codec returns the codec of TCP. Both ends of a connection have the same port: data go both ways, so that neither is
-// the one that called.
+// Codec returns the codec of TCP. Both ends of a connection have the same port, because data flows both ways and there
+// is no client.
 func Codec() *wire.Codec {
 	return &wire.Codec{IPv4: wire.ProtocolTCP, IPv6: wire.ProtocolTCP, Len: HeaderLen,
 		Append: func(b []byte, h *wire.Header, payload []byte, length, whole int) []byte {

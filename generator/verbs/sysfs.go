@@ -13,14 +13,14 @@ import (
 	"strings"
 )
 
-// DeviceRoot is where Linux shows RDMA devices.
+// DeviceRoot is the directory of RDMA devices in sysfs.
 const DeviceRoot = "sys/class/infiniband"
 
-// port is the port of a device that is used: RoCE devices have one each.
+// port is the port used: a RoCE device has one.
 const port = "ports/1"
 
-// GIDIndex finds the RoCEv2 GID that stands for an address, in the file system root: the index that a queue pair's
-// address handle names.
+// GIDIndex returns the index of an address's RoCEv2 GID, which the queue pair's address handle needs. It reads sysfs in
+// root.
 func GIDIndex(root fs.FS, device string, ip netip.Addr) (int, error) {
 	dir := path.Join(DeviceRoot, device, port)
 	entries, err := fs.ReadDir(root, path.Join(dir, "gids"))
@@ -35,7 +35,7 @@ func GIDIndex(root fs.FS, device string, ip netip.Addr) (int, error) {
 		}
 		gid, err := fs.ReadFile(root, path.Join(dir, "gids", e.Name()))
 		if err != nil {
-			continue // the kernel refuses to show unused ones
+			continue // the kernel returns an error for unused entries
 		}
 		kind, err := fs.ReadFile(root, path.Join(dir, "gid_attrs/types", e.Name()))
 		if err != nil {
@@ -84,7 +84,7 @@ func Counters(root fs.FS, device string) ([]Counter, error) {
 	return list, nil
 }
 
-// AddStatistic adds to counters those that only `rdma -j statistic show link` knows, whose output text is.
+// AddStatistic adds the counters that only `rdma -j statistic show link` has. Its output is text.
 func AddStatistic(counters []Counter, text []byte) ([]Counter, error) {
 	var links []map[string]json.RawMessage
 	if err := json.Unmarshal(text, &links); err != nil {

@@ -6,7 +6,7 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// Datagram is what a frame carries over IP.
+// Datagram is the IP datagram of a frame.
 type Datagram struct {
 	IPv6      bool
 	DSCP, TTL uint8
@@ -17,7 +17,7 @@ type Datagram struct {
 	Body      []byte
 }
 
-// Parse takes a frame apart and reports whether it is a whole IP datagram; the fields refer to its bytes.
+// Parse parses a frame and reports whether it is a complete IP datagram. The fields refer to the frame's bytes.
 func (d *Datagram) Parse(frame []byte) bool {
 	if len(frame) < packet.EthernetLen {
 		return false
@@ -52,7 +52,7 @@ func (d *Datagram) Src() []byte { return d.Addresses[:len(d.Addresses)/2] }
 // Dst returns the bytes of the destination address.
 func (d *Datagram) Dst() []byte { return d.Addresses[len(d.Addresses)/2:] }
 
-// Intact reports whether the transport's checksum, which covers the pseudo header, is right (RFC 9293, 3.1).
+// Intact reports whether the transport's checksum, including the pseudo header, is correct (RFC 9293, 3.1).
 func (d *Datagram) Intact() bool {
 	return fold(uint64(d.Next)+uint64(len(d.Body))+words(d.Addresses)+words(d.Body)) == 0xffff
 }

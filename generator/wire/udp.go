@@ -7,16 +7,16 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// DiscardPort is that of datagrams without a protocol (RFC 863).
+// DiscardPort is the port of datagrams without a protocol (RFC 863).
 const DiscardPort = 9
 
 // UDP is a transport over UDP.
 type UDP struct {
 	Port uint16 // of its receivers
 	Len  int    // bytes of its own header
-	// Append appends that header as it was when the packet was sent, if its checksum is stale; nil: there is none.
+	// Append appends the transport's header; with a stale checksum, as the packet was sent. nil: no header.
 	Append func(b []byte, h *Header) []byte
-	Edit   func(body []byte, h *Header) // writes what switches set in it
+	Edit   func(body []byte, h *Header) // writes the fields that switches set
 	Tag    func(h *Header) []byte
 	Parse  func(body []byte, h *Header) bool
 }
@@ -59,7 +59,7 @@ func (u UDP) edit(b []byte, h *Header, length int) {
 	u.finish(b, h, length)
 }
 
-// finish writes the length and what switches set.
+// finish writes the length and the fields that switches set.
 func (u UDP) finish(b []byte, h *Header, length int) {
 	binary.BigEndian.PutUint16(b[4:], uint16(length))
 	if body := b[packet.UDPLen:]; u.Edit != nil && len(body) >= u.Len {
@@ -67,7 +67,7 @@ func (u UDP) finish(b []byte, h *Header, length int) {
 	}
 }
 
-// ParseUDP fills h from a datagram and reports whether it is a packet of a transport that has a codec.
+// ParseUDP fills h from a datagram and reports whether it is a packet of a transport with a codec.
 func (c *Codecs) ParseUDP(b []byte, h *Header) bool {
 	if len(b) < packet.UDPLen {
 		return false

@@ -33,7 +33,7 @@ func permutation() Kind {
 	}
 }
 
-// permute has each host send to another: a cycle through all hosts that the seed draws, or a shift.
+// permute makes each host send to another: by a shift, or by a random cycle through all hosts drawn by seed.
 func permute(v parameter.Values, in Scope) []Flow {
 	n := in.Hosts
 	if v.Has("hosts") {

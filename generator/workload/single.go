@@ -20,9 +20,9 @@ func single() Kind {
 	}
 }
 
-// Between returns the kind and parameters of an item that is one transfer between two hosts.
+// Between returns the kind and parameters of a transfer between two hosts.
 func Between(src, dst int) (kind string, v parameter.Values) {
-	if src == dst { // only an incast lets a host send to itself
+	if src == dst { // only an incast allows a host to send to itself
 		k := incast()
 		v = k.Parameters.Defaults()
 		for name, n := range map[string]int{"senders": 1, "first-sender": src, "first-receiver": dst, "hairpin": 1} {

@@ -14,8 +14,8 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// responder answers the switch's echoes on a guest's interface. It is a process like any other, so its answers are as
-// late as whatever else the guest does: behind the packets that came before, and when it gets the processor.
+// responder answers the switch's echoes on a guest's interface. It is an ordinary process: its answers are delayed by
+// earlier packets and by the scheduler.
 type responder struct {
 	socket *os.File
 	ended  chan struct{}
@@ -40,7 +40,7 @@ func answerEchoes(name string) (*responder, error) {
 	return r, nil
 }
 
-// serve answers until the socket is closed.
+// serve answers echoes until the socket is closed.
 func (r *responder) serve(own packet.MAC) {
 	defer close(r.ended)
 	buffer := make([]byte, 256)
@@ -49,7 +49,7 @@ func (r *responder) serve(own packet.MAC) {
 		if errors.Is(err, os.ErrClosed) {
 			return
 		}
-		// Any other error is about an interface that is down: its echoes stay without an answer, which the switch counts.
+		// Other errors mean that the interface is down. The switch counts the missing answers.
 		if err == nil && echo.Answer(buffer[:n], own) {
 			_, _ = r.socket.Write(buffer[:n])
 		}

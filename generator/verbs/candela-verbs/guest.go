@@ -18,7 +18,7 @@ import (
 	"candela.dev/candela/generator/verbs"
 )
 
-// netdev and rdmaDevice are the one interface of a guest, and the soft-RoCE device on it.
+// netdev is the only interface of a guest, rdmaDevice its soft-RoCE device.
 const (
 	netdev     = "eth0"
 	rdmaDevice = "rxe0"
@@ -55,10 +55,10 @@ func (a *agent) hello() (verbs.Hello, error) {
 	return h, err
 }
 
-// queueLength is how many packets may wait for the interface: a READ is answered at once, however long.
+// queueLength is the interface's queue length in packets: all responses to a READ are queued at once.
 const queueLength = 20000
 
-// configure sets the guest's interface up and puts a new soft-RoCE device on it.
+// configure brings the guest's interface up and adds a new soft-RoCE device to it.
 func (a *agent) configure(r verbs.ConfigureRequest) (verbs.ConfigureResponse, error) {
 	if !a.guest {
 		return verbs.ConfigureResponse{}, errors.New("configure: this is no guest; its administrator configures a host")
@@ -76,7 +76,7 @@ func (a *agent) configure(r verbs.ConfigureRequest) (verbs.ConfigureResponse, er
 			"txqueuelen", strconv.Itoa(queueLength)},
 		{"ip", "link", "set", netdev, "up"},
 	}
-	// Duplicate address detection would hold IPv6 addresses back.
+	// Duplicate address detection would delay IPv6 addresses.
 	_ = os.WriteFile("/proc/sys/net/ipv6/conf/"+netdev+"/accept_dad", []byte("0"), 0o644)
 	for _, p := range r.Addresses {
 		steps = append(steps, []string{"ip", "addr", "add", p.String(), "dev", netdev})
@@ -94,7 +94,7 @@ func (a *agent) configure(r verbs.ConfigureRequest) (verbs.ConfigureResponse, er
 	return verbs.ConfigureResponse{Device: rdmaDevice}, awaitGIDs(r)
 }
 
-// awaitGIDs waits until every address has its GID: the kernel makes them a moment later.
+// awaitGIDs waits until every address has its GID, which the kernel adds asynchronously.
 func awaitGIDs(r verbs.ConfigureRequest) error {
 	deadline := time.Now().Add(10 * time.Second)
 	for _, p := range r.Addresses {
@@ -117,7 +117,7 @@ func run(name string, args ...string) error {
 	return err
 }
 
-// output runs a program and returns what it prints.
+// output runs a program and returns its standard output.
 func output(name string, args ...string) ([]byte, error) {
 	var out, complaint bytes.Buffer
 	cmd := exec.Command(name, args...)

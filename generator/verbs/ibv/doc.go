@@ -1,3 +1,3 @@
 // Package ibv is a small binding to libibverbs: reliable connected queue pairs without a connection manager, registered
-// memory, completions with names. It is built with cgo and the tag verbs, for candela-verbs alone.
+// memory, and completions with status names. It needs cgo and the tag verbs, and only candela-verbs uses it.
 package ibv

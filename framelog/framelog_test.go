@@ -15,10 +15,10 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// snap is what copies keep.
+// snap is the number of bytes that copies keep.
 const snap = 128
 
-// wire is a test's two hosts and the switch between them: what each of them has seen.
+// wire has a test's two hosts and the switch between them, with their logs.
 type wire struct {
 	sent, received [2]*framelog.Log
 	copies         [][]byte
@@ -56,7 +56,7 @@ func (w *wire) packet(from, n int) *packet.Packet {
 	return p
 }
 
-// cable is what becomes of a frame on the way.
+// cable returns the frames that arrive for a frame sent.
 type cable func(frame []byte) [][]byte
 
 func sound(frame []byte) [][]byte { return [][]byte{frame} }
@@ -67,7 +67,7 @@ func (w *wire) send(t *testing.T, from int, p *packet.Packet, event trace.EventT
 	frame := p.AppendTo(nil)
 	w.sent[from].Add(frame)
 	for _, f := range out(slices.Clone(frame)) {
-		if _, ok := framelog.Destination(f); ok { // others are not RoCE any more
+		if _, ok := framelog.Destination(f); ok { // others are no longer RoCE
 			m := slices.Clone(f)
 			meta := trace.MirrorMeta{Event: event, Seq: uint64(len(w.copies) + 1), TimeNS: 1000, UDPDstPort: packet.Port}
 			if err := trace.EncodeMirror(m, meta); err != nil {
@@ -83,7 +83,7 @@ func (w *wire) send(t *testing.T, from int, p *packet.Packet, event trace.EventT
 	}
 }
 
-// after returns what the switch sends of a frame.
+// after returns the frames that the switch sends for a frame.
 func (w *wire) after(frame []byte, event trace.EventType) [][]byte {
 	var p packet.Packet
 	switch event {
@@ -108,7 +108,7 @@ func (w *wire) after(frame []byte, event trace.EventType) [][]byte {
 	}
 }
 
-// compare holds the logs against the copies.
+// compare compares the logs with the copies.
 func (w *wire) compare(t *testing.T, ordered bool) *framelog.Outcome {
 	t.Helper()
 	var file bytes.Buffer
@@ -145,8 +145,8 @@ func (w *wire) compare(t *testing.T, ordered bool) *framelog.Outcome {
 
 const frames = 8 // of each host
 
-// traffic sends frames of both hosts in turns; the harmed one of the requester goes over other cables and meets an
-// event.
+// traffic sends frames of both hosts alternately. One frame of the requester, the harmed one, passes other cables and
+// an event.
 func (w *wire) traffic(t *testing.T, event trace.EventType, out, mirror, in cable) {
 	t.Helper()
 	const harmed = 4
@@ -220,7 +220,7 @@ func TestWhatACableDoesIsFound(t *testing.T) {
 					"the switch sent 8 RoCE frames to the responder, which received 9: 1 "},
 			} {
 				if strings.HasPrefix(name, "the responder") && (event == trace.EventDrop || event == trace.EventDuplicate) {
-					continue // nothing passes, or any number does
+					continue // any number of received frames is correct
 				}
 				w := newWire(false)
 				w.traffic(t, event, tt.out, sound, tt.in)
@@ -267,7 +267,7 @@ func TestOrderIsLostOnACable(t *testing.T) {
 	}
 }
 
-// TestEveryBitThatACableFlipsIsFound also tells the three cables apart, as far as that can be.
+// TestEveryBitThatACableFlipsIsFound also checks the location, where the logs allow one.
 func TestEveryBitThatACableFlipsIsFound(t *testing.T) {
 	for _, v6 := range []bool{false, true} {
 		length := 8 * len(newWire(v6).packet(0, 0).AppendTo(nil))
@@ -281,7 +281,7 @@ func TestEveryBitThatACableFlipsIsFound(t *testing.T) {
 			} {
 				events := []trace.EventType{trace.EventNone, trace.EventECN, trace.EventDelay}
 				if bit > 8*80 {
-					events = events[:1+bit%2] // payload is payload
+					events = events[:1+bit%2] // all payload bits are alike
 				}
 				for _, event := range events {
 					w := newWire(v6)
@@ -295,8 +295,8 @@ func TestEveryBitThatACableFlipsIsFound(t *testing.T) {
 	}
 }
 
-// TestEveryBitThatADumpersCableFlipsIsFound leaves out what the switch wrote into the copy: number, time, and in IPv6
-// the event.
+// TestEveryBitThatADumpersCableFlipsIsFound excludes the fields that the switch writes into the copy: number, time, and
+// in IPv6 the event.
 func TestEveryBitThatADumpersCableFlipsIsFound(t *testing.T) {
 	for _, v6 := range []bool{false, true} {
 		for bit := 8 * 12; bit < 8*snap; bit++ {
@@ -309,7 +309,7 @@ func TestEveryBitThatADumpersCableFlipsIsFound(t *testing.T) {
 			if len(out.Faults) == 0 {
 				t.Fatalf("byte %d bit %d, v6 %v: not found", bit/8, bit%8, v6)
 			}
-			// A copy that still looks like a frame of its flow is known to be what is wrong: the receiver has the frame.
+			// If a copy still looks like a frame of its flow, the copy must be wrong, because the receiver has the frame.
 			if address := bit/8 >= 14+12 && bit/8 < 14+20 && !v6; bit/8 >= 14+48 && !address &&
 				!strings.Contains(out.Faults[0], "between switch and dumper") {
 				t.Errorf("byte %d bit %d, v6 %v: %q", bit/8, bit%8, v6, out.Faults)

@@ -2,5 +2,5 @@
 
 package runtimetest
 
-// Race reports whether the race detector watches the tests.
+// Race reports whether the race detector is enabled.
 const Race = false

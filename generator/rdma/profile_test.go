@@ -12,17 +12,17 @@ import (
 	"candela.dev/candela/runtimetest"
 )
 
-// repair is what a lost packet led to, as the two NICs see it.
+// repair describes the retransmission of a lost packet, as the two NICs see it.
 type repair struct {
-	nackAfter   clock.Duration // from the arrival of the first packet behind the gap to the NAK
+	nackAfter   clock.Duration // from the arrival of the first packet after the gap to the NAK
 	repeatAfter clock.Duration // from the arrival of the NAK to the first retransmission
-	between     int            // packets of the old round in that time
+	between     int            // new packets sent in that time
 }
 
-// packetTime is what a full packet of a WRITE occupies the wire for, header of the first packet aside.
+// packetTime is the serialisation time of a full WRITE packet other than the first.
 const packetTime = 88480 * clock.Picosecond
 
-// losing measures the repair of one lost packet of a WRITE of the given number of packets.
+// losing measures the retransmission of one lost packet of a WRITE of packets packets.
 func losing(t *testing.T, p Profile, lost, packets int) repair {
 	t.Helper()
 	w := newWire(t, setup{seed: 1, qps: 1, qp: QPConfig{RetryCount: 7, Timeout: 14}, record: true,
@@ -115,8 +115,8 @@ func TestFirmwareReactsWithinItsSpread(t *testing.T) {
 	}
 }
 
-// tailLosses returns the times between transmissions of the last packet of five messages that loses its tail each time,
-// until the queue pair gives up at message last; the messages before lose it seven times.
+// tailLosses returns the times between transmissions of the last packet of message last, which is always lost until the
+// queue pair fails. The last packets of earlier messages are lost seven times.
 func tailLosses(t *testing.T, p Profile, adaptive bool, last int) []clock.Duration {
 	t.Helper()
 	w := newWire(t, setup{seed: 1, qps: 1, qp: QPConfig{RetryCount: 7, Timeout: 14}, record: true,
@@ -178,8 +178,8 @@ func TestRetriesUntilError(t *testing.T) {
 	}
 }
 
-// isTimeout reports whether a time between transmissions is a timeout of share · T, T = 67.1 ms, plus what sending
-// takes.
+// isTimeout reports whether a time between transmissions is a timeout of share · T, T = 67.1 ms, plus the transmission
+// time.
 func isTimeout(got clock.Duration, share float64) bool {
 	want := clock.Duration(share * float64(4096*clock.Nanosecond<<14))
 	return got >= want && got < want+10*clock.Microsecond
@@ -294,7 +294,8 @@ func TestThePipelineAllocatesNothing(t *testing.T) {
 	}
 }
 
-// 100 packets of 1 KB through the transmit pipeline, requester and responder together.
+// BenchmarkPipelineMessage sends 100 packets of 1 KB through the transmit pipeline. Requester and responder are both
+// measured.
 func BenchmarkPipelineMessage(b *testing.B) {
 	w := newWire(b, setup{seed: 7, qps: 1, qp: reliable(), nic: func(_ generator.Side, c *Config) { c.Profile = CX5() }})
 	x := &pair{nics: w.nics, wr: generator.WorkRequest{Verb: generator.Write, Length: 102400}}

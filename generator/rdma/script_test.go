@@ -15,14 +15,14 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// A script drives one NIC with one queue pair against a hand-written peer. Lines are commands, and indented under each
-// what the NIC does within the next 5 us:
+// A script drives one NIC with one queue pair against a scripted peer. Unindented lines are commands. The indented
+// lines after each are the expected actions of the NIC within the next 5 us:
 //
 //	post VERB BYTES             post a work request
 //	postrecv BYTES              post a receive request
 //	recv OPCODE PSN [OPTIONS]   a packet arrives; PSNs are relative to the IPSN of their space, from 0
 //	wait DURATION               time passes
-//	+COMMAND                    the same, but no time passes afterwards
+//	+COMMAND                    the same without waiting
 //	  OPCODE PSN …              the NIC sends
 //	  done …                    the NIC completes
 //
@@ -64,7 +64,7 @@ func newScript(t *testing.T, qp QPConfig, bugs Bugs, np NotificationPoint) *scri
 	return s
 }
 
-// run executes text and compares what the NIC did with what the indented lines say.
+// run executes text and compares the NIC's actions with the indented lines.
 func (s *script) run(text string) {
 	s.t.Helper()
 	var want []string
@@ -128,7 +128,7 @@ func (s *script) number(text string) int {
 	return int(n)
 }
 
-// settle lets time pass and logs what the NIC does.
+// settle advances the time by d and logs the NIC's actions.
 func (s *script) settle(d clock.Duration) {
 	end := s.now.Add(d)
 	s.logCompletions()
@@ -161,7 +161,7 @@ func (s *script) logCompletions() {
 	}
 }
 
-// describe prints a packet that the NIC sent, PSNs relative.
+// describe prints a packet that the NIC sent, with a relative PSN.
 func (s *script) describe(p *packet.Packet) string {
 	op := p.BTH.Opcode
 	base := s.qp.IPSN()
@@ -196,7 +196,7 @@ func (s *script) describe(p *packet.Packet) string {
 	return line
 }
 
-// packet builds a packet of the peer from the words of a recv command.
+// packet returns the peer's packet of a recv command.
 func (s *script) packet(f []string) packet.Packet {
 	s.t.Helper()
 	opt := map[string]string{}
@@ -258,7 +258,7 @@ func (s *script) address(p *packet.Packet, opt map[string]string) {
 	switch opt["rkey"] {
 	case "bad":
 		rkey++
-	case "old": // the one before the latest SEND with invalidate
+	case "old": // key before the latest SEND with invalidate
 		rkey = generator.TurnedRKey(rkey, -1)
 	}
 	p.IETH = rkey
@@ -269,7 +269,7 @@ func (s *script) address(p *packet.Packet, opt map[string]string) {
 	}
 }
 
-// payload gives p len bytes of what the memory of its sender holds.
+// payload sets p's payload to len bytes of its sender's memory.
 func (s *script) payload(p *packet.Packet, opt map[string]string) {
 	n := 0
 	if v, ok := opt["len"]; ok {

@@ -12,7 +12,7 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// verdict is what the wire under test does to a packet.
+// verdict is the action of the test wire on a packet.
 type verdict uint8
 
 const (
@@ -22,7 +22,7 @@ const (
 	corrupt // break the iCRC
 )
 
-// seen is a packet that a NIC put on the wire.
+// seen is a packet that a NIC sent.
 type seen struct {
 	at      clock.Time
 	from    generator.Side
@@ -30,7 +30,7 @@ type seen struct {
 	verdict verdict
 }
 
-// String prints the packet the way test failures need it.
+// String returns the packet for test failures.
 func (s seen) String() string {
 	b := &strings.Builder{}
 	fmt.Fprintf(b, "%s %s %s psn=%d", s.at, s.from, s.p.BTH.Opcode, s.p.BTH.PSN)
@@ -43,13 +43,13 @@ func (s seen) String() string {
 	return b.String() + [...]string{"", " DROP", " CE", " CORRUPT"}[s.verdict]
 }
 
-// flight is a packet on its way; flights of one direction arrive in order.
+// flight is a packet in flight; packets of one direction arrive in order.
 type flight struct {
 	at clock.Time
 	p  packet.Packet
 }
 
-// wire joins two NICs with a fixed delay and serialisation at port rate. It is the smallest possible testbed.
+// wire connects two NICs with a fixed delay and serialisation at port rate. It is a minimal testbed.
 type wire struct {
 	tb      testing.TB
 	now     clock.Time
@@ -57,11 +57,11 @@ type wire struct {
 	rate    clock.BitRate
 	nics    [2]*NIC
 	qps     [2][]*QP
-	idle    [2]clock.Time // when the side's transmitter is free
+	idle    [2]clock.Time // end of the side's current transmission
 	flights [2]ring[flight]
 	next    packet.Packet
 
-	filter   func(s *seen) verdict // nil passes everything
+	filter   func(s *seen) verdict // nil: pass all
 	record   bool
 	log      []seen
 	packets  int
@@ -123,7 +123,7 @@ func newWire(tb testing.TB, s setup) *wire {
 	return w
 }
 
-// ends returns the queue pairs as a workload wants them.
+// ends returns the queue pairs for a workload.
 func (w *wire) ends() []generator.Ends {
 	ends := make([]generator.Ends, len(w.qps[0]))
 	for i := range ends {
@@ -162,7 +162,7 @@ func (w *wire) start(cfg generator.WorkloadConfig) {
 	}
 }
 
-// run lets time pass until nothing is pending or the packet budget is exhausted.
+// run runs until nothing is pending, or fails after maxPackets packets.
 func (w *wire) run(maxPackets int) {
 	w.tb.Helper()
 	for w.step() {
@@ -172,7 +172,7 @@ func (w *wire) run(maxPackets int) {
 	}
 }
 
-// step serves the next instant at which anything happens, and reports false if there is none.
+// step advances to the next event, and reports false if there is none.
 func (w *wire) step() bool {
 	at := clock.Never
 	for side, n := range w.nics {
@@ -194,7 +194,7 @@ func (w *wire) step() bool {
 	return true
 }
 
-// wakeAt returns when the side's NIC has something to do that the wire lets it do.
+// wakeAt returns the next time at which the side's NIC may act and its wire is idle.
 func (w *wire) wakeAt(side int, n *NIC) clock.Time {
 	at := n.NextTimer()
 	if at != clock.Never {
@@ -248,7 +248,7 @@ func (w *wire) send(side int) {
 	w.flights[side^1].push(flight{w.idle[side].Add(w.delay), w.next})
 }
 
-// drain hands completions to the workload.
+// drain passes completions to the workload.
 func (w *wire) drain() {
 	var c generator.Completion
 	for side, n := range w.nics {
@@ -264,7 +264,7 @@ func (w *wire) drain() {
 	}
 }
 
-// tail prints the last packets.
+// tail returns the last packets.
 func (w *wire) tail() string {
 	b := &strings.Builder{}
 	for _, s := range w.log[max(0, len(w.log)-60):] {
@@ -273,7 +273,7 @@ func (w *wire) tail() string {
 	return b.String()
 }
 
-// checkAllDone fails the test unless every message completed successfully and every byte was right.
+// checkAllDone fails the test unless every message completed successfully with correct data.
 func (w *wire) checkAllDone() {
 	w.tb.Helper()
 	if !w.workload.Done() {

@@ -41,7 +41,7 @@ func TestASmallWriteTakesHalfARoundTripAndOneSegment(t *testing.T) {
 
 func TestACKsAreDelayedOnceAConnectionIsOld(t *testing.T) {
 	w := newWire(t, config())
-	w.write(t, 117*mss) // 16 quick ones, 50 pairs, and one that the delay ends
+	w.write(t, 117*mss) // 16 quick ones, 50 pairs, and one after the ACK delay
 	w.run(clock.Time(clock.Second), 0)
 	if c := w.hosts[1].Counters(); c.ACKsSent != 16+50+1 {
 		t.Errorf("%d ACKs", c.ACKsSent)
@@ -91,7 +91,7 @@ func TestFastRetransmit(t *testing.T) {
 	}
 }
 
-// perRound returns how many segments were sent in a round trip.
+// perRound returns the number of segments sent in a round trip.
 func (w *wire) perRound(round clock.Duration) int { return len(w.numbers(round*rtt, (round+1)*rtt)) }
 
 func TestLossShrinksTheWindow(t *testing.T) {
@@ -104,11 +104,11 @@ func TestLossShrinksTheWindow(t *testing.T) {
 			cfg := config()
 			cfg.DelayedACK, cfg.Control = 0, test.control
 			w := newWire(t, cfg)
-			w.fate = dropping(35) // the window is 40 when it is sent, and grows until the loss is seen
+			w.fate = dropping(35) // the window is 40 at that time, and grows until the loss is detected
 			w.write(t, 2000*mss)
 			w.run(clock.Time(10*rtt), 0)
-			// 10, 20, 40 segments; the loss of segment 35, in the third round, shows in the fourth after some 5 more ACKs, at a
-			// window of 45.
+			// 10, 20, 40 segments; the loss of segment 35, in the third round, is detected in the fourth after some 5 more ACKs,
+			// at a window of 45.
 			before, after := float64(45), float64(w.perRound(5))
 			if want := before * test.share; after < want-2 || after > want+3 {
 				t.Errorf("%v segments in the round after recovery, want %v", after, want)
@@ -214,7 +214,7 @@ func TestRequestsAreAnsweredFromTheSink(t *testing.T) {
 	answered := 0
 	w.onData = func(host int, e tcp.Event) {
 		var err error
-		// every response brings the acknowledgement of its request, and the other way round: nothing waits for a delayed one
+		// every response carries the ACK of its request and vice versa, so no ACK is delayed
 		switch {
 		case host == 1 && e.Bytes%request == 0:
 			err = w.hosts[1].Write(0, 7, response, w.now)
@@ -234,8 +234,8 @@ func TestRequestsAreAnsweredFromTheSink(t *testing.T) {
 	}
 }
 
-// TestEveryByteArrivesOnce: whatever is lost, repeated or put out of order, what a host delivers is at every moment
-// what has arrived in order, and in the end it is all.
+// TestEveryByteArrivesOnce checks with loss, duplication and reordering that a host always delivers exactly the bytes
+// that have arrived in order, and finally all.
 func TestEveryByteArrivesOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := config()
@@ -292,8 +292,7 @@ func TestHeadersSurviveTheWire(t *testing.T) {
 	})
 }
 
-// A window is told in units of 1024 bytes: what is over is not the sender's to use, at the start of a connection
-// either.
+// A window is advertised in units of 1024 bytes. The sender must not use the remainder, even initially.
 func TestASenderUsesNoMoreOfAWindowThanItsFieldCanHold(t *testing.T) {
 	cfg := config()
 	cfg.InitialWindow, cfg.ReceiveWindow = 100, 17<<10-1
@@ -324,7 +323,7 @@ func TestWrongConfigurationsAreRefused(t *testing.T) {
 	}
 }
 
-// FuzzHost feeds a host whatever headers come: it must neither panic nor deliver what has not arrived.
+// FuzzHost passes arbitrary headers to a host. It must neither panic nor deliver bytes that have not arrived.
 func FuzzHost(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0})
 	f.Add([]byte("any string will do, as long as it has some headers' worth of letters in it"))

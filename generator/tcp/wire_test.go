@@ -11,41 +11,41 @@ import (
 const (
 	mss   = 1000
 	delay = 100 * clock.Microsecond // one way
-	step  = clock.Microsecond       // a NIC sends a packet in
+	step  = clock.Microsecond       // serialisation time of a packet
 )
 
-// config is that of both hosts unless a test changes it.
+// config returns the default configuration of both hosts.
 func config() tcp.Config {
 	return tcp.Config{MSS: mss, InitialWindow: 10, ReceiveWindow: 6 << 20, MinRTO: 200 * clock.Millisecond,
 		DelayedACK: 40 * clock.Millisecond}
 }
 
-// flight is a packet on its way.
+// flight is a packet in flight.
 type flight struct {
 	at clock.Time
 	n  int
 	p  tcp.Packet
 }
 
-// wire joins two hosts by links that delay every packet alike, unless fate says otherwise.
+// wire connects two hosts by links with a constant delay, unless fate changes it.
 type wire struct {
 	t     interface{ Fatalf(string, ...any) }
 	hosts [2]*tcp.Host
-	model [2]model // of what has arrived at each host
+	model [2]model // expected state of each receiver
 	now   clock.Time
-	free  [2]clock.Time // of the NICs
+	free  [2]clock.Time // end of each NIC's current transmission
 	air   []flight
 	sent  []tcp.Packet // by host 0, with payload
 	at    []clock.Time // when
 	n     int
-	// fate returns how often, and by how much later than usual, the n-th packet of all arrives; nil: once, not later.
+	// fate returns the additional delay of each copy of the n-th packet that arrives; nil: one copy without delay.
 	fate   func(n int, p *tcp.Packet) []clock.Duration
 	events [2][]tcp.Event
 	when   [2][]clock.Time
 	onData func(host int, e tcp.Event)
 }
 
-// model is the truth about a receiver: which bytes have arrived.
+// model is the expected state of a receiver: the bytes that have arrived.
 type model struct {
 	arrived   map[uint64]bool // multiples of the unit
 	prefix    uint64
@@ -88,7 +88,7 @@ func (e *ear) TCPEvent(now clock.Time, ev tcp.Event) {
 	}
 }
 
-// arrive updates the truth; the stream begins at sequence number first.
+// arrive adds a packet to the model. The stream begins at sequence number first.
 func (m *model) arrive(p *tcp.Packet, first uint32) {
 	start := uint64(p.Header.Seq - first)
 	for b := start; b < start+uint64(p.Payload); b++ {
@@ -99,7 +99,7 @@ func (m *model) arrive(p *tcp.Packet, first uint32) {
 	}
 }
 
-// run simulates until an instant or until nothing is left to happen, and reports which.
+// run simulates until a time, or until nothing is pending and returns true.
 func (w *wire) run(until clock.Time, first uint32) (quiet bool) {
 	for {
 		for i := range w.hosts {
@@ -175,7 +175,7 @@ func (w *wire) write(t *testing.T, bytes uint64) {
 	}
 }
 
-// dropping loses the given transmissions of segments by host 0, each number as often as it is named.
+// dropping drops transmissions of segments by host 0, each number as often as it is listed.
 func dropping(segments ...uint64) func(int, *tcp.Packet) []clock.Duration {
 	return func(_ int, p *tcp.Packet) []clock.Duration {
 		if i := slices.Index(segments, p.Number); p.From == 0 && p.Payload > 0 && i >= 0 {
@@ -186,7 +186,7 @@ func dropping(segments ...uint64) func(int, *tcp.Packet) []clock.Duration {
 	}
 }
 
-// numbers returns the segments that were sent from an instant to another.
+// numbers returns the segments sent in an interval.
 func (w *wire) numbers(from, to clock.Duration) []uint64 {
 	var list []uint64
 	for i := range w.sent {

@@ -59,7 +59,7 @@ func checkIncast(v parameter.Values, hosts int) (int, []Problem) {
 	return senders, nil
 }
 
-// receiverOf returns the host to which the i-th sender sends.
+// receiverOf returns the receiver of the i-th sender.
 func receiverOf(v parameter.Values, i int) int {
 	if v.Word("map") == "block" {
 		return v.Int("first-receiver") + i*v.Int("receivers")/v.Int("senders")

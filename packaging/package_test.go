@@ -19,7 +19,7 @@ import (
 	"time"
 )
 
-// units are what the package offers to systemd.
+// units are the systemd units of the package.
 var units = []string{"candela-agent.service", "candela-switchd.service", "candela-pki.service", "candela-pki.timer"}
 
 func TestSystemdHasNothingToSayAboutTheUnits(t *testing.T) {
@@ -34,7 +34,7 @@ func TestSystemdHasNothingToSayAboutTheUnits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The program need not be installed here; that it is where the unit says is checked in the guest.
+		// The program need not be installed here; the guest checks its path.
 		copied := strings.ReplaceAll(string(text), "/usr/bin/candela ", "/bin/true ")
 		if copied == string(text) && filepath.Ext(unit) == ".service" {
 			t.Errorf("%s does not start /usr/bin/candela", unit)
@@ -164,10 +164,10 @@ func TestThePackageIsWhatDebianExpects(t *testing.T) {
 	}
 }
 
-// guestTime bounds what the guest does: half a minute of processor time, which a busy machine may not give it for long.
+// guestTime limits the guest's run: half a minute of processor time, which takes longer on a busy machine.
 const guestTime = 15 * time.Minute
 
-// TestThePackageInstallsRunsAndLeavesNothing boots a guest that does what testdata/guest.sh says.
+// TestThePackageInstallsRunsAndLeavesNothing boots a guest that runs testdata/guest.sh.
 func TestThePackageInstallsRunsAndLeavesNothing(t *testing.T) {
 	deb := built(t)
 	qemu, cpio := tool(t, "qemu-system-x86_64", "tools/setup --vm"), tool(t, "cpio", "tools/setup --vm")
@@ -197,7 +197,7 @@ func TestThePackageInstallsRunsAndLeavesNothing(t *testing.T) {
 	t.Logf("the guest took %v", time.Since(start).Round(time.Second))
 }
 
-// judge reads what the guest said. Every check of the script must have come to an end.
+// judge evaluates the guest's output. Every check of the script must have finished.
 func judge(t *testing.T, said string) {
 	t.Helper()
 	script, err := os.ReadFile("testdata/guest.sh")
@@ -221,7 +221,7 @@ func judge(t *testing.T, said string) {
 	}
 }
 
-// appended writes an initramfs with the package, the script and the unit that runs it behind another one.
+// appended writes base, followed by an initramfs with the package, the script and the unit that runs it.
 func appended(t *testing.T, cpio, base, result, deb string) {
 	t.Helper()
 	root := t.TempDir()

@@ -25,7 +25,7 @@ const mtu = 1024
 
 var addresses = [2]netip.Addr{netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("10.0.0.1")}
 
-// config is one side of a connection that carries traffic from the requester.
+// config returns one side of a connection with traffic from the requester.
 func config(name string, side generator.Side, ips [2]netip.Addr, t generator.Traffic) live.Config {
 	c := live.Connection{QP: rdma.QPConfig{LocalIP: ips[side], MTU: mtu, RetryCount: 7, RNRRetry: 7, Timeout: 18}}
 	if side == generator.Requester {
@@ -40,7 +40,7 @@ func config(name string, side generator.Side, ips [2]netip.Addr, t generator.Tra
 	}
 }
 
-// pair opens and joins two hosts on the ends of a veth pair in the current namespace.
+// pair opens and connects two hosts on the ends of a veth pair in the current namespace.
 func pair(t *testing.T, ips [2]netip.Addr, traffic generator.Traffic) (hosts [2]*live.Host) {
 	t.Helper()
 	linktest.Veth(t, "a", "b")
@@ -65,7 +65,7 @@ func pair(t *testing.T, ips [2]netip.Addr, traffic generator.Traffic) (hosts [2]
 
 func run(t *testing.T, hosts [2]*live.Host) generator.Report {
 	t.Helper()
-	for _, h := range []*live.Host{hosts[1], hosts[0]} { // receives are posted first
+	for _, h := range []*live.Host{hosts[1], hosts[0]} { // post receives first
 		if err := h.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -131,7 +131,7 @@ func TestTheEndpointAnswersForItsAddressAndTheKernelForNone(t *testing.T) {
 		request = append(request, 8, 6, 0, 1, 8, 0, 6, 4, 0, 1)
 		request = append(request, asker[:]...)
 		request = append(request, 10, 0, 0, 9, 0, 0, 0, 0, 0, 0, 10, 0, 0, 1)
-		// A UDP packet to a port that nobody listens on: a kernel that had the address would complain.
+		// A UDP packet to an unused port: a kernel with the address would answer with an ICMP error.
 		p := &packet.Packet{Derived: true, HasUDP: true, IP: packet.IP{Version: 4, TTL: 64, Protocol: packet.ProtocolUDP,
 			Src: netip.MustParseAddr("10.0.0.9"), Dst: addresses[1]}, UDP: packet.UDP{SrcPort: 5, DstPort: 7},
 			Payload: make([]byte, 40)}
@@ -146,7 +146,7 @@ func TestTheEndpointAnswersForItsAddressAndTheKernelForNone(t *testing.T) {
 			t.Fatal(err)
 		}
 		var answers int
-		// The answer may take long on a busy machine; what must not come gets a moment more.
+		// The answer may take long on a busy machine. Then wait a moment for frames that must not come.
 		most, moment := time.Now().Add(20*time.Second), 300*time.Millisecond
 		for deadline := time.Now().Add(moment); time.Now().Before(deadline) || answers == 0 && time.Now().Before(most); {
 			b, err := r.Wait(50 * time.Millisecond)
@@ -181,7 +181,7 @@ func TestAHostThatNeverGetsAnAnswerReportsIt(t *testing.T) {
 		cfg := config("a", generator.Requester, addresses,
 			generator.Traffic{Verbs: []generator.Verb{generator.Write}, Messages: 1,
 				MessageSize: 100, MTU: mtu, TxDepth: 1})
-		cfg.Connections[0].QP.RetryCount, cfg.Connections[0].QP.Timeout = 1, 8 // 2^8 × 4.096 us: about a millisecond
+		cfg.Connections[0].QP.RetryCount, cfg.Connections[0].QP.Timeout = 1, 8 // 2^8 × 4.096 us, about 1 ms
 		h, err := live.Open(cfg)
 		if err != nil {
 			t.Fatal(err)

@@ -76,7 +76,7 @@ func TestPullsOfAllConnectionsLeaveOneGapApartAndInTurn(t *testing.T) {
 		if where != "switch" || p.Header.Kind != wire.Pull {
 			return
 		}
-		// An ACK of 64 bytes may hold a PULL up, and with that bring the next one nearer.
+		// An ACK of 64 bytes may delay a PULL and so shorten the gap to the next one.
 		if slack := 3 * cfg.rate.Serialise(64); last > 0 && now.Sub(last) < cfg.host.PullGap-slack {
 			t.Errorf("PULLs at %v and %v", last, now)
 		}
@@ -280,8 +280,7 @@ func TestWrongConfigurationsAreRefused(t *testing.T) {
 	}
 }
 
-// FuzzHost throws arbitrary packets at a host: it may ignore them, but must not panic or send what it was not asked
-// for.
+// FuzzHost passes arbitrary packets to a host. It may ignore them, but must not panic.
 func FuzzHost(f *testing.F) {
 	f.Add([]byte{1, 1, 0, 0, 0, 0, 2, 0, 0, 1, 0, 1})
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -306,7 +305,7 @@ func FuzzHost(f *testing.F) {
 	})
 }
 
-// host returns a host with address 0 whose peer is a test's own packets.
+// host returns a host with address 0. The test sends the packets of its peer.
 func host(t testing.TB, c ndp.Config) *ndp.Host {
 	t.Helper()
 	c.Payload, c.PullGap, c.Paths = payload, 100*clock.Nanosecond, max(c.Paths, 1)
@@ -317,7 +316,7 @@ func host(t testing.TB, c ndp.Config) *ndp.Host {
 	return h
 }
 
-// connect starts a flow to host 1 and returns a function that takes all packets to be sent and wants n of them.
+// connect starts a flow to host 1 and returns a function that polls all packets and fails unless there are n.
 func connect(t *testing.T, h *ndp.Host, bytes uint64) func(n int) []uint32 {
 	t.Helper()
 	if _, err := h.Send(ndp.Flow{To: 1, Bytes: bytes}); err != nil {
@@ -350,7 +349,7 @@ func returned(h *ndp.Host, seq uint32) {
 	feed(h, wire.Header{Kind: wire.Data, Seq: seq, Flags: wire.FlagTrimmed | wire.FlagReturned, Length: payload})
 }
 
-// BenchmarkTransfer moves packets between two hosts without a network: one operation is a data packet, its ACK and its
+// BenchmarkTransfer moves packets between two hosts without a network. One operation is a data packet, its ACK and its
 // PULL.
 func BenchmarkTransfer(b *testing.B) {
 	cfg := ndp.Config{Address: 0, InitialWindow: 100, Payload: payload, PullGap: 1, Paths: 1}

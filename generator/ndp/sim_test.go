@@ -10,8 +10,8 @@ import (
 	wire "candela.dev/candela/packet/ndp"
 )
 
-// A world is hosts around one output-queued trimming switch: small, slow and obvious. The testbed's fabric is another
-// matter.
+// A world has hosts around one output-queued trimming switch. It is small, slow and simple, and independent of the
+// testbed's fabric.
 type world struct {
 	cfg                  worldConfig
 	now                  clock.Time
@@ -37,9 +37,9 @@ type worldConfig struct {
 	header    int // bytes of a frame without payload
 	dataQueue int // bytes
 	headers   int // bytes in the header queue
-	ratio     int // headers to one packet while both wait
+	ratio     int // headers per packet while both wait
 	bounce    bool
-	loss      float64 // of headers and feedback on the way to hosts
+	loss      float64 // of headers and feedback, between switch and host
 	host      ndp.Config
 	perHost   func(i int, c *ndp.Config)
 	seed      uint64
@@ -76,7 +76,7 @@ type worldHost struct {
 type worldPort struct {
 	w          *world
 	to         int
-	data, ctrl []ndp.Packet // the one being sent stays in front
+	data, ctrl []ndp.Packet // the packet being sent stays at the front
 	dataBytes  int
 	ctrlBytes  int
 	serving    int // 0 idle, 1 data, 2 control
@@ -272,8 +272,8 @@ func (q *worldPort) leave() {
 	})
 }
 
-// usual is the setting of csg-htsim: frames of payload plus 64 bytes, queues in multiples of the payload, the header
-// queue twice the data queue, PULLs at 99 % of line rate.
+// usual returns the configuration of csg-htsim: frames of payload plus 64 bytes, queues in multiples of the payload, a
+// header queue twice the data queue, PULLs at 99 % of line rate.
 func usual(hosts, queue, window int) worldConfig {
 	const payload, header = 1500, 64
 	rate := 100 * clock.Gbps
@@ -287,7 +287,7 @@ func usual(hosts, queue, window int) worldConfig {
 	}
 }
 
-// endpoints returns the addresses from first on.
+// endpoints returns n addresses from first on.
 func endpoints(first, n int) []ndp.Endpoint {
 	list := make([]ndp.Endpoint, n)
 	for i := range list {

@@ -9,7 +9,7 @@ import (
 	"candela.dev/candela/runtimetest"
 )
 
-// pair drives two NICs without delay or serialisation, so that a benchmark measures the endpoints alone.
+// pair drives two NICs without delay or serialisation, so that a benchmark measures only the endpoints.
 type pair struct {
 	nics [2]*NIC
 	now  clock.Time
@@ -22,7 +22,7 @@ func newPair(tb testing.TB, qps int, verb generator.Verb) (*wire, *pair) {
 	return w, &pair{nics: w.nics, wr: generator.WorkRequest{Verb: verb, Length: 10240}}
 }
 
-// message posts one message on q, moves packets until nothing is pending, and returns how many there were.
+// message posts one message on queue pair i, moves packets until it completes, and returns their number.
 func (x *pair) message(tb testing.TB, w *wire, i int) int {
 	if x.wr.Verb.ConsumesReceive() {
 		if err := w.qps[1][i].PostRecv(x.now, generator.ReceiveRequest{Length: x.wr.Length}); err != nil {
@@ -71,12 +71,12 @@ func benchmarkMessages(b *testing.B, qps int, verb generator.Verb) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(packets), "ns/packet")
 }
 
-// Ten packets of 1 KB and their ACK, requester and responder together.
+// Ten packets of 1 KB and their ACK. Requester and responder are both measured.
 func BenchmarkWriteMessage(b *testing.B)      { benchmarkMessages(b, 1, generator.Write) }
 func BenchmarkWriteMessage64QPs(b *testing.B) { benchmarkMessages(b, 64, generator.Write) }
 func BenchmarkReadMessage(b *testing.B)       { benchmarkMessages(b, 1, generator.Read) }
 
-// All queue pairs at once, through a wire with delay and line rate.
+// All queue pairs simultaneously, over a wire with delay and line rate.
 func BenchmarkWire64QPs(b *testing.B) {
 	w := newWire(b, setup{seed: 7, qps: 64, qp: reliable()})
 	b.ReportAllocs()

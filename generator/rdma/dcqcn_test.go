@@ -30,7 +30,7 @@ func TestFirstCNPHalvesTheRate(t *testing.T) {
 		t.Error("a CNP within the reduce interval cut again")
 	}
 	l.cut(clock.Time(5 * clock.Microsecond))
-	if !near(l.current, 25e9) || !near(l.target, 50e9) { // alpha stays 1: each CNP confirms it
+	if !near(l.current, 25e9) || !near(l.target, 50e9) { // alpha stays 1 with each CNP
 		t.Errorf("second cut: current %g target %g, want 25 and 50 Gb/s", l.current, l.target)
 	}
 }
@@ -55,7 +55,7 @@ func TestFastRecoveryHalvesTheDistanceThenAdditiveIncreaseRaisesTheTarget(t *tes
 
 func TestHyperIncreaseNeedsBothTimerAndByteCounter(t *testing.T) {
 	l := newLimiter()
-	for i := range 8 { // down to well below line rate, so that the target has room
+	for i := range 8 { // far below line rate, so that the target can rise
 		l.cut(clock.Time(i) * clock.Time(5*clock.Microsecond))
 	}
 	now := l.lastCut.Add(6*55*clock.Microsecond + 1)
@@ -91,7 +91,7 @@ func TestAlphaDecaysWithoutCNPs(t *testing.T) {
 	}
 }
 
-// A marked stream must really leave the wire more slowly, and at line rate again later.
+// A CNP must reduce the measured throughput.
 func TestCNPsSlowTheSenderDown(t *testing.T) {
 	for _, verb := range []generator.Verb{generator.Write, generator.Read} {
 		elapsed := func(enable bool) clock.Time {

@@ -9,9 +9,9 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// FuzzQP reads its input as operations on one queue pair: post, receive a packet of any kind near the current PSNs, let
-// time pass. Whatever a peer sends, the invariants of the requester hold, nothing panics, no request completes twice,
-// and when the peer falls silent the queue pair comes to rest.
+// FuzzQP reads its input as operations on one queue pair: post a request, post a receive, receive a packet of any kind
+// near the current PSNs, let time pass. For every input the requester's invariants hold, nothing panics and no request
+// completes twice. When the peer falls silent, all requests complete and no timer remains.
 func FuzzQP(f *testing.F) {
 	f.Add([]byte{0, 3, 1, 0x11, 0, 31, 2, 200})
 	f.Add([]byte{0, 5, 0, 1, 1, 0x0d, 0, 31, 1, 0x0f, 2, 31, 3, 9})
@@ -88,8 +88,8 @@ func (x *fuzzed) op(ops []byte) []byte {
 	return ops[min(used, len(ops)):]
 }
 
-// packet returns a packet with plausible numbers: a PSN within ±128 of what the queue pair expects; variant decides the
-// rest.
+// packet returns a packet with plausible numbers: a PSN within ±128 of the expected one. Variant determines the other
+// fields.
 func (x *fuzzed) packet(op packet.Opcode, psn int, variant byte) packet.Packet {
 	base := x.qp.resp.expected
 	if op.IsResponse() {
@@ -108,7 +108,7 @@ func (x *fuzzed) packet(op packet.Opcode, psn int, variant byte) packet.Packet {
 	return p
 }
 
-// pass lets time pass and the NIC send.
+// pass advances the time by d and lets the NIC send.
 func (x *fuzzed) pass(d clock.Duration) {
 	end := x.now.Add(d)
 	var p packet.Packet
@@ -153,7 +153,7 @@ func (x *fuzzed) check() {
 	}
 }
 
-// rest waits until timers have finished whatever is outstanding.
+// rest waits until timers have completed all outstanding requests.
 func (x *fuzzed) rest() {
 	x.pass(2 * clock.Second) // the longest RNR timer is 655 ms
 	if at := x.nic.NextTimer(); at != clock.Never {

@@ -26,7 +26,7 @@ func anyTraffic(t *rapid.T) generator.WorkloadConfig {
 	}
 }
 
-// anySetup draws queue pairs, many of them close to the wrap of the PSN.
+// anySetup draws queue pairs, many of them near the PSN wrap.
 func anySetup(t *rapid.T) setup {
 	qp := reliable()
 	qp.MTU = rapid.SampledFrom([]int{256, 1024}).Draw(t, "mtu")
@@ -45,7 +45,7 @@ func anySetup(t *rapid.T) setup {
 		}}
 }
 
-// Seven losses can cost at most seven retries, whatever they hit: everything must complete.
+// Seven losses cost at most seven retries, so everything must complete.
 func TestAnyFewLossesAreRepaired(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := anySetup(rt)
@@ -56,7 +56,7 @@ func TestAnyFewLossesAreRepaired(t *testing.T) {
 		w.delay = rapid.SampledFrom(delays).Draw(rt, "delay")
 		most := 7
 		if 2*w.delay > clock.Millisecond {
-			most = 3 // the round trip is longer than the timeout, which costs retries of its own
+			most = 3 // RTT > timeout, which costs additional retries
 		}
 		lost := rapid.SliceOfN(rapid.IntRange(1, 80), 0, most).Draw(rt, "lost")
 		harm := rapid.SampledFrom([]verdict{drop, corrupt}).Draw(rt, "harm")
@@ -74,7 +74,7 @@ func TestAnyFewLossesAreRepaired(t *testing.T) {
 	})
 }
 
-// Under any loss whatsoever a run ends, every posted message gets exactly one status, and no wrong byte is accepted.
+// With any loss rate a run ends, every posted message gets exactly one status, and no wrong data is accepted.
 func TestHeavyLossEndsInSuccessOrRetryExceeded(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		s := anySetup(rt)
@@ -111,7 +111,7 @@ func TestHeavyLossEndsInSuccessOrRetryExceeded(t *testing.T) {
 	})
 }
 
-// fatalTB sends failures to rapid, so that it can shrink them.
+// fatalTB passes failures to rapid, so that it can shrink them.
 type fatalTB struct {
 	testing.TB
 	rt *rapid.T

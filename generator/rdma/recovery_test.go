@@ -13,7 +13,7 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// dropTimes drops the packets of one relative request PSN (or READ response PSN) the first n times.
+// dropTimes drops the first n packets with one relative request PSN (or READ response PSN).
 func dropTimes(w *wire, op func(packet.Opcode) bool, psn, n int) {
 	ipsn := w.qps[0][0].IPSN()
 	w.filter = func(s *seen) verdict {
@@ -49,7 +49,7 @@ func TestTailLossTakesOneTimeoutPerLoss(t *testing.T) {
 	}
 }
 
-// A lost retransmission has no NAK: the responder has sent its one already.
+// A lost retransmission causes no NAK, because the responder sends one NAK per gap.
 func TestLostRetransmissionIsRepairedByTimeout(t *testing.T) {
 	w := newWire(t, setup{seed: 1, qps: 1, qp: reliable(), record: true})
 	dropTimes(w, packet.Opcode.IsData, 5, 2)
@@ -75,7 +75,7 @@ func TestReadGapIsRepairedByOneImpliedNak(t *testing.T) {
 	}
 }
 
-// A repeated READ must not wait until the responder has sent the rest of the old responses.
+// A repeated READ must not wait for the rest of the old responses.
 func TestRepeatedReadInterruptsTheOldResponses(t *testing.T) {
 	w := newWire(t, setup{seed: 1, qps: 1, qp: reliable(), record: true})
 	dropTimes(w, packet.Opcode.IsReadResponse, 5, 1)
@@ -105,7 +105,7 @@ func TestEverySingleLossOfAMixIsRepaired(t *testing.T) {
 	}
 }
 
-// A transmit pipeline sends what it already holds before the repetition.
+// A transmit pipeline sends its content before the retransmission.
 func TestPipelineDepthDelaysTheJump(t *testing.T) {
 	w := newWire(t, setup{seed: 1, qps: 1, qp: reliable(), record: true, nic: func(_ generator.Side, c *Config) {
 		c.Profile.PipelineDepth = 3
@@ -133,7 +133,7 @@ func TestPipelineDepthDelaysTheJump(t *testing.T) {
 	t.Errorf("no retransmission\n%s", w.tail())
 }
 
-// serialise returns all packets of a run as bytes.
+// serialise returns all packets of a run as text.
 func serialise(t *testing.T, seed uint64) []byte {
 	w := newWire(t, setup{seed: seed, qps: 4, qp: reliable(), record: true})
 	rng := rand.New(rand.NewPCG(seed, 99))
@@ -161,7 +161,7 @@ func TestSameSeedSameBytes(t *testing.T) {
 	}
 }
 
-// What the endpoints send must survive parsing and checking by somebody who sees only the bytes.
+// Packets must survive serialisation and parsing.
 func TestPacketsParseBack(t *testing.T) {
 	for _, ipv6 := range []bool{false, true} {
 		w := newWire(t, setup{seed: 2, qps: 1, qp: reliable(), record: true, ipv6: ipv6,

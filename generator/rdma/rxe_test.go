@@ -49,8 +49,8 @@ func readRoCE(t *testing.T, path string) []packet.Packet {
 	}
 }
 
-// answer is what two responders must agree on. Linux continues a replayed READ with MIDDLE where the specification
-// wants FIRST; ACKs of duplicates are not compared one by one, because how many there are is a matter of coalescing.
+// answer returns the part of an answer that both responders must agree on. It omits the opcode of READ responses,
+// because Linux continues a replayed READ with MIDDLE where the specification requires FIRST.
 func answer(p *packet.Packet, ipsn packet.PSN) string {
 	rel := p.BTH.PSN.Sub(ipsn) + 1
 	if p.BTH.Opcode.IsReadResponse() {
@@ -59,7 +59,7 @@ func answer(p *packet.Packet, ipsn packet.PSN) string {
 	return fmt.Sprintf("%s %d msn %d", p.Class(), rel, p.AETH.MSN)
 }
 
-// appendAnswer collects answers without repetitions of the last one.
+// appendAnswer appends an answer unless it equals the last one: the number of ACKs of duplicates depends on coalescing.
 func appendAnswer(list []string, a string) []string {
 	if len(list) > 0 && list[len(list)-1] == a {
 		return list
@@ -67,7 +67,7 @@ func appendAnswer(list []string, a string) []string {
 	return append(list, a)
 }
 
-// Our responder, given the requests that reached Linux's soft-RoCE, must give the answers that Linux gave.
+// Our responder gets the requests that reached Linux's soft-RoCE and must give the same answers.
 func TestResponderAgreesWithLinux(t *testing.T) {
 	const dir = "../../packet/testdata/rxe"
 	delivered, err := filepath.Glob(dir + "/*.out.pcap")
@@ -101,7 +101,7 @@ func TestResponderAgreesWithLinux(t *testing.T) {
 	}
 }
 
-// respond feeds requests to a responder that answers at once, and returns its answers.
+// respond passes requests to a responder without latency, and returns its answers.
 func respond(t *testing.T, requests []packet.Packet, remote packet.QPN) []string {
 	first := &requests[0]
 	profile := Spec()
@@ -128,7 +128,7 @@ func respond(t *testing.T, requests []packet.Packet, remote packet.QPN) []string
 	var got []string
 	var p packet.Packet
 	for i := range requests {
-		requests[i].Derived = requests[i].CheckICRC() == packet.ICRCValid // so that it survives the change of the QPN
+		requests[i].Derived = requests[i].CheckICRC() == packet.ICRCValid // keeps the iCRC valid after the change of the QPN
 		requests[i].BTH.DestQP = q.qpn
 		nic.HandlePacket(clock.Time(i), &requests[i])
 		for nic.Poll(clock.Time(i), &p) {

@@ -7,7 +7,7 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// trimmedScript is a script whose NIC reacts to trimmed headers or not.
+// trimmedScript returns a script whose NIC reacts to trimmed headers if reacts is set.
 func trimmedScript(t *testing.T, reacts bool, bugs Bugs) *script {
 	t.Helper()
 	s := newScript(t, reliable(), bugs, NotificationPoint{})
@@ -16,15 +16,14 @@ func trimmedScript(t *testing.T, reacts bool, bugs Bugs) *script {
 	return s
 }
 
-// header is the request in words, trimmed with a DSCP.
+// header returns the request in words, trimmed with a DSCP.
 func (s *script) header(words []string, dscp uint8, flags packet.TrimFlags) packet.Packet {
 	p := s.packet(words)
 	p.Trim(60, dscp, flags|packet.TrimSetDSCP)
 	return p
 }
 
-// What a NIC makes of a header depends on its reaction, on the mark, and on what it waits for, not on the length
-// fields.
+// The NIC's action on a header depends on TrimReaction, on the DSCP and on the expected PSN, not on the length fields.
 func TestTrimmedHeadersAreNakedAtOnceByNICsThatReact(t *testing.T) {
 	full := []string{"WRITE_FIRST", "0", "len=1024", "dma=2048"}
 	for _, c := range []struct {
@@ -64,7 +63,7 @@ func TestTrimmedHeadersAreNakedAtOnceByNICsThatReact(t *testing.T) {
 	}
 }
 
-// A switch may give its mark to packets that are too short to be cut: they are whole.
+// A switch may set the DSCP of packets that are too short to be trimmed: they are whole.
 func TestAWholePacketWithTheMarkIsDelivered(t *testing.T) {
 	s := trimmedScript(t, true, Bugs{})
 	p := s.packet([]string{"WRITE_ONLY", "0", "len=4", "dma=4", "ackreq"})

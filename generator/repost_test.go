@@ -28,7 +28,7 @@ func TestConsumedReceivesAreRepostedAfterTheDelay(t *testing.T) {
 	}
 	consume(us(10))
 	consume(us(20))
-	consume(us(30)) // the third message is the last: no receive is left to post
+	consume(us(30)) // the third message is the last, so no receive is posted
 	posted(1)
 	for i, at := range []clock.Time{us(60), us(70)} {
 		if got := w.NextTimer(); got != at {

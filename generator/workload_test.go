@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite golden files")
 
-// fakeQP records what is posted.
+// fakeQP records posted requests.
 type fakeQP struct {
 	posts    []WorkRequest
 	receives int

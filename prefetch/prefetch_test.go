@@ -7,7 +7,7 @@ import (
 
 func TestAskingForAnyAddressDoesNoHarm(t *testing.T) {
 	var lines Lines
-	lines.Fetch() // of nothing
+	lines.Fetch() // empty
 	var here [3 * Line]byte
 	for i := range here {
 		lines = lines.And(nil).AndTwo(unsafe.Pointer(&here[i]))
@@ -21,7 +21,7 @@ func TestAskingForAnyAddressDoesNoHarm(t *testing.T) {
 	}
 }
 
-// BenchmarkFetch asks for lines that are in the cache.
+// BenchmarkFetch fetches lines that are in the cache.
 func BenchmarkFetch(b *testing.B) {
 	const n = 100
 	var lines Lines

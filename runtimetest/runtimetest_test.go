@@ -23,7 +23,7 @@ func TestWhatAFunctionAlwaysAllocatesIsCounted(t *testing.T) {
 	}
 }
 
-// TestAllocationsOfOthersAreNotCounted: two of three calls are disturbed.
+// TestAllocationsOfOthersAreNotCounted disturbs two of three calls.
 func TestAllocationsOfOthersAreNotCounted(t *testing.T) {
 	calls := 0
 	f := func() {

@@ -12,12 +12,12 @@ import (
 )
 
 // TestACutPacketReachesTheNIC: a switch that trims below the extended headers leaves a RoCE frame, which the NIC counts
-// as received and as damaged; other frames that cannot be read are not the NIC's.
+// as received and as damaged. The NIC does not count other unparsable frames.
 func TestACutPacketReachesTheNIC(t *testing.T) {
 	own := packet.MAC{2, 0, 0, 0, 0, 1}
 	ip := [2]netip.Addr{netip.MustParseAddr("fd00::1"), netip.MustParseAddr("fd00::2")}
 	for _, tt := range []struct {
-		size int // of what the trim leaves, from the IP header
+		size int // bytes after trimming, from the IP header on
 		port uint16
 		take bool
 	}{{60, packet.Port, true}, {63, packet.Port, true}, {64, packet.Port, true}, {59, packet.Port, false},

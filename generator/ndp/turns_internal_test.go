@@ -7,12 +7,12 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The ring against a list that is searched from the connection served last on.
+// Compares the ring with a list searched from the connection served last.
 func TestTurnsGoRoundInTheOrderOfSenders(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var ring turns
 		var live []*receiver
-		last := receiverKey{} // of the connection that had the latest turn
+		last := receiverKey{} // connection of the latest turn
 		fresh := uint32(0)
 		for range rapid.IntRange(1, 300).Draw(t, "operations") {
 			switch n := len(live); rapid.IntRange(0, 3).Draw(t, "operation") {

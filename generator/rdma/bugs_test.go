@@ -8,8 +8,7 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// Each fault must show on the wire as its description says; the clean behaviour stands in the responder and requester
-// tests.
+// Each fault must have the described effect on the wire. The responder and requester tests show the correct behaviour.
 func TestSeededFaults(t *testing.T) {
 	for name, script := range map[string]string{
 		"nack-psn-plus-one": `
@@ -115,7 +114,7 @@ func TestUnknownFaultListsTheKnown(t *testing.T) {
 	}
 }
 
-// A wrong byte must be noticed, or the data checks of all other tests prove nothing.
+// The NICs must detect wrong data; all other tests rely on it.
 func TestWrongDataIsNoticed(t *testing.T) {
 	w := newWire(t, setup{seed: 1, qps: 1, qp: reliable()})
 	w.filter = func(*seen) verdict {

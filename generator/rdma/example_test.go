@@ -11,7 +11,7 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// Two NICs, joined by a loop that moves packets at once. A testbed does the same with rates and delays.
+// Two NICs connected by a loop that moves packets without delay. A testbed adds rates and delays.
 func ExampleNIC() {
 	var nics [2]*rdma.NIC
 	var qps [2]*rdma.QP

@@ -157,8 +157,8 @@ func TestProfilesByName(t *testing.T) {
 	}
 }
 
-// The timer must not run while only packets are outstanding that demand no ACK: sending a long message may take longer
-// than the timeout.
+// The timer must not run while no packet with AckReq is outstanding: sending a long message may take longer than the
+// timeout.
 func TestTimerWaitsForADemandedAck(t *testing.T) {
 	w := newWire(t, setup{seed: 1, qps: 1, qp: QPConfig{RetryCount: 7, Timeout: 1}, record: true})
 	w.start(load(4, 512<<10, 2, generator.Write))
@@ -169,7 +169,7 @@ func TestTimerWaitsForADemandedAck(t *testing.T) {
 	}
 }
 
-// Requests and READ responses of one queue pair, and queue pairs among each other, share the wire evenly.
+// Requests and READ responses of a queue pair share the wire equally, and so do queue pairs.
 func TestDataTakesTurns(t *testing.T) {
 	w := newWire(t, setup{seed: 1, qps: 3, qp: reliable(), record: true})
 	cfg := generator.Traffic{Messages: 1, MessageSize: 100 << 10, TxDepth: 1, MTU: 1024}

@@ -59,7 +59,7 @@ func TestNotificationPoint(t *testing.T) {
 	}
 }
 
-// Three queue pairs from two addresses, one mark each: how many CNPs are sent depends on the scope alone.
+// Three queue pairs between two addresses, with each packet marked: the number of CNPs depends only on the scope.
 func TestCNPScopes(t *testing.T) {
 	for mode, want := range map[CNPMode]uint64{CNPPerPort: 1, CNPPerDestIP: 1, CNPPerIPPair: 1, CNPPerConnection: 3} {
 		t.Run(mode.String(), func(t *testing.T) {

@@ -37,13 +37,13 @@ func TestRingBehavesLikeASlice(t *testing.T) {
 	})
 }
 
-// The heap wakes every queue pair no later than the earliest instant that was set last, and equal instants in order of
-// creation.
+// The heap wakes every queue pair no later than the earliest time set since its last wake-up, and equal times in order
+// of creation.
 func TestHeapWakesInOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var h timerHeap
 		qps := make([]*QP, rapid.IntRange(1, 20).Draw(t, "queue pairs"))
-		wanted := make([]clock.Time, len(qps)) // the earliest instant set since the last wake-up
+		wanted := make([]clock.Time, len(qps)) // earliest time set since the last wake-up
 		for i := range qps {
 			qps[i] = &QP{index: i, heapIndex: -1, wake: clock.Never}
 			wanted[i] = clock.Never

@@ -2,8 +2,7 @@ package rdma
 
 import "testing"
 
-// Each script is one rule of the requester (IBTA volume 1, 9.7.2 to 9.7.6). The IPSN lies so that the third packet
-// wraps.
+// Each script tests one rule of the requester (IBTA volume 1, 9.7.2 to 9.7.6). The PSN wraps at the third packet.
 func TestRequester(t *testing.T) {
 	for _, c := range []struct{ name, script string }{
 		{"a message is cut at the MTU and its last packet demands an ACK", `
@@ -280,7 +279,7 @@ func TestRequester(t *testing.T) {
 	}
 }
 
-// Old and new PSNs must never look alike: less than half the PSN space is outstanding, however much is posted.
+// Old and new PSNs must stay distinct: less than half of the PSN space is outstanding, whatever is posted.
 func TestLessThanHalfThePSNSpaceIsOutstanding(t *testing.T) {
 	qp := reliable()
 	qp.MTU, qp.Timeout = 256, 0

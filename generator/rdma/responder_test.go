@@ -2,7 +2,7 @@ package rdma
 
 import "testing"
 
-// Each script is one rule of the responder (IBTA volume 1, 9.7.4 and 9.7.5).
+// Each script tests one rule of the responder (IBTA volume 1, 9.7.4 and 9.7.5).
 func TestResponder(t *testing.T) {
 	for _, c := range []struct{ name, script string }{
 		{"only a packet that demands it is acknowledged", `

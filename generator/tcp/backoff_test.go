@@ -6,7 +6,7 @@ import (
 	"candela.dev/candela/clock"
 )
 
-// RFC 6298, 5.5 and 2.5: the timer doubles up to its maximum, however small its minimum is.
+// RFC 6298, 5.5 and 2.5: the timer doubles up to its maximum, even from a small minimum.
 func TestTheTimerDoublesUpToTwoMinutes(t *testing.T) {
 	cfg := config()
 	cfg.MinRTO = 50 * clock.Microsecond

@@ -7,8 +7,8 @@ import (
 	"candela.dev/candela/clock"
 )
 
-// TestTimersAreServedInTime sets, puts off, brings forward and clears timers: the next instant is never later than the
-// earliest of them, and who is due is found without a look at who is not.
+// TestTimersAreServedInTime sets, postpones, advances and clears timers. The heap's next time must never be later than
+// the earliest timer, with few premature wake-ups.
 func TestTimersAreServedInTime(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	all := make([]connection, 200)

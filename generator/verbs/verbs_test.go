@@ -14,7 +14,7 @@ import (
 	"candela.dev/candela/generator/verbs"
 )
 
-// device is what the kernel shows of a soft-RoCE device.
+// device returns the sysfs files of a soft-RoCE device.
 func device() fstest.MapFS {
 	const port = verbs.DeviceRoot + "/rxe0/ports/1/"
 	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text + "\n")} }
@@ -53,7 +53,7 @@ func TestCountersAreNumbersOnly(t *testing.T) {
 	}
 }
 
-// agent answers one request with a line.
+// agent returns a client whose agent answers one request with line.
 func agent(t *testing.T, line string) *verbs.Client {
 	t.Helper()
 	near, far := net.Pipe()

@@ -37,5 +37,5 @@ type Observation struct {
 	ChecksumWrong    bool // of the IPv4 header
 }
 
-// EthernetHeader is the length of the header before the IP header. Tagged frames are not recognised as trimmed.
+// EthernetHeader is the length of the Ethernet header of an untagged frame.
 const EthernetHeader = 14

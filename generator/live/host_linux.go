@@ -27,8 +27,8 @@ type Host struct {
 	packet packet.Packet
 }
 
-// Open opens the interface and answers ARP for the host's addresses. It needs CAP_NET_RAW and CAP_NET_ADMIN. The
-// interface's offloads are disabled until Close.
+// Open opens the interface and answers ARP and neighbour discovery for the host's addresses. It needs CAP_NET_RAW and
+// CAP_NET_ADMIN. The interface's offloads are disabled until Close.
 func Open(cfg Config) (_ *Host, err error) {
 	h := &Host{cfg: cfg, done: make(chan struct{})}
 	h.name, h.socket, h.rate, h.core = cfg.Interface, cfg.Socket, cfg.NIC.PortRate, (*hostCore)(h)

@@ -104,7 +104,7 @@ func (r *requester) post(now clock.Time, wr generator.WorkRequest) {
 	r.end += n
 }
 
-// eligibleAt returns when the next request packet may take the wire.
+// eligibleAt returns when the next request packet may be sent.
 func (r *requester) eligibleAt() clock.Time {
 	next := r.nextAt()
 	if !r.rewind.pending {
@@ -117,7 +117,7 @@ func (r *requester) eligibleAt() clock.Time {
 	return at
 }
 
-// nextAt returns when the packet with PSN nxt may take the wire.
+// nextAt returns when the packet with PSN nxt may be sent.
 func (r *requester) nextAt() clock.Time {
 	if r.nxt == r.end {
 		return clock.Never

@@ -47,8 +47,8 @@ func bugModels() []parameter.Bug {
 	return list
 }
 
-// Codec returns the codec of TCP. Both ends of a connection have the same port, because data flows both ways and there
-// is no client.
+// Codec returns the codec of TCP. Both ends of a connection have the same port, because data flows both ways and
+// neither end is a client.
 func Codec() *wire.Codec {
 	return &wire.Codec{IPv4: wire.ProtocolTCP, IPv6: wire.ProtocolTCP, Len: HeaderLen,
 		Append: func(b []byte, h *wire.Header, payload []byte, length, whole int) []byte {

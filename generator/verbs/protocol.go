@@ -100,7 +100,7 @@ type OpenRequest struct {
 	BarrierSync  bool           `json:"barrier_sync"`
 	ReceiveDepth int            `json:"receive_depth"`
 	RepostNS     int64          `json:"repost_ns"`
-	Seed         uint64         `json:"seed"` // of initial PSNs and of what memory holds
+	Seed         uint64         `json:"seed"` // of initial PSNs and memory content
 }
 
 // End is the address of one side of a connection that the peer needs.

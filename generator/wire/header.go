@@ -38,7 +38,7 @@ func (h HostID) IPv6() netip.Addr {
 	return netip.AddrFrom16(b)
 }
 
-// HostOf returns the host that has an address of 4 or 16 bytes, or Nobody.
+// HostOf returns the host with an address of 4 or 16 bytes, or Nobody.
 func HostOf(address []byte) HostID {
 	n := uint64(binary.BigEndian.Uint32(address)) - 1
 	if len(address) == 4 {

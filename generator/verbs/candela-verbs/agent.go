@@ -253,7 +253,7 @@ func (a *agent) drive() {
 	}
 }
 
-// advance handles completions and due timers, and returns the time until the next timer.
+// advance handles completions and due timers, and returns how long to wait for the next completion.
 func (a *agent) advance() (time.Duration, error) {
 	a.lock.Lock()
 	defer a.lock.Unlock()

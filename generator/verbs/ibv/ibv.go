@@ -256,10 +256,10 @@ func (d *Device) Register(n int) (*Memory, error) {
 	return m, nil
 }
 
-// Address is the remote address of Bytes.
+// Address returns the address of Bytes for peers.
 func (m *Memory) Address() uint64 { return uint64(uintptr(unsafe.Pointer(&m.Bytes[0]))) }
 
-// RKey is the remote key.
+// RKey returns the remote key.
 func (m *Memory) RKey() uint32 { return uint32(m.mr.rkey) }
 
 // Close frees the memory.

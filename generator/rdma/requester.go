@@ -43,7 +43,7 @@ type requester struct {
 	nxt    int64 // next PSN to transmit
 	high   int64 // first PSN that was never transmitted
 	end    int64 // first PSN of the next request to be posted
-	ackDue int64 // one past the last PSN of this round that demanded an acknowledgement
+	ackDue int64 // one past the last PSN of this round with AckReq
 	cursor int   // index in out of the request that nxt belongs to; out.len() if nxt == end
 	reads  int   // READs and atomics among out[:cursor]
 

@@ -1,6 +1,5 @@
-// Package testbeds holds what every testbed has in common: the specification of what a test wants to stand there, and
-// what a testbed reports. The testbeds themselves are the packages below; nothing above them may know which one it is
-// on.
+// Package testbeds holds what all testbeds share: the specification of a test's testbed and the records a testbed
+// returns. The testbeds are the packages below. Packages above them must not depend on a particular testbed.
 package testbeds
 
 import (
@@ -20,7 +19,7 @@ const (
 	Responder = 1
 )
 
-// Spec is everything a testbed must know of a test. It was validated before; testbeds rely on it.
+// Spec is what a testbed needs to know about a test. It has been validated; testbeds rely on that.
 type Spec struct {
 	Seed        uint64
 	Hosts       [2]Host
@@ -30,9 +29,9 @@ type Spec struct {
 
 	BarrierSync   bool
 	RxDepth       int            // posted receives per QP
-	RxRepostDelay clock.Duration // from consuming a receive to posting it again
+	RxRepostDelay clock.Duration // from consuming a receive to reposting it
 
-	Quiesce  clock.Duration // without a RoCE packet, after which traffic counts as ended
+	Quiesce  clock.Duration // time without a RoCE packet after which traffic counts as ended
 	Deadline clock.Duration // of the traffic phase, in testbed time
 }
 
@@ -48,10 +47,10 @@ type Host struct {
 	DCQCNNP            bool // send CNPs
 	MinTimeBetweenCNPs clock.Duration
 	CNPPacing          string // per-port, per-destination-ip, per-ip-pair or per-qp
-	SlowRestart        bool   // send a CNP with a NAK, too
+	SlowRestart        bool   // send a CNP with each NAK
 	AdaptiveRetrans    bool   // adaptive retransmission timeouts
-	TrimReaction       bool   // ask at once for what a trimmed header names
-	TrimDSCP           uint8  // marks trimmed headers
+	TrimReaction       bool   // retransmit what a trimmed header names at once
+	TrimDSCP           uint8  // of trimmed headers
 
 	ECN      packet.ECN // of data packets
 	DSCP     uint8
@@ -61,8 +60,8 @@ type Host struct {
 	Propagation clock.Duration // one way, to the switch
 }
 
-// Connection is one RC connection and what it carries. Traffic and InitialPSN are by side; a side with no messages only
-// responds.
+// Connection is one RC connection and its traffic. Traffic and InitialPSN are indexed by side; a side without messages
+// only responds.
 type Connection struct {
 	IPs         [2]netip.Addr
 	Traffic     [2]generator.Traffic
@@ -77,7 +76,7 @@ type Connection struct {
 // Switch is the injector between the hosts.
 type Switch struct {
 	Latency      clock.Duration // from the last bit in to the first bit out of an idle port
-	EgressBuffer int            // bytes that wait at most for one egress port; more are dropped and counted
+	EgressBuffer int            // bytes that may wait for one egress port; more are dropped and counted
 	Snap         int            // bytes kept of each mirror copy; 0: all
 }
 
@@ -88,7 +87,7 @@ type Dumper struct {
 	Rate       clock.BitRate
 	Cores      int
 	PPSPerCore int
-	Buffer     int // bytes that wait at most for one core
+	Buffer     int // bytes that may wait for one core
 }
 
 // Access says how to reach and use the injector.
@@ -96,16 +95,16 @@ type Access struct {
 	Conn     grpc.ClientConnInterface
 	DeviceID uint64
 	Target   string // its name in errors
-	// Info is the P4Info of the pipeline that it shall run; nil: the base contract. Software targets add actions to that.
+	// Info is the P4Info of the pipeline to run; nil: the base contract. Software targets add actions to it.
 	Info *p4.Info
-	// DeviceConfig is that pipeline compiled for the target; the software switch needs none.
+	// DeviceConfig is that pipeline, compiled for the target; empty for the software switch.
 	DeviceConfig []byte
 
 	Forwarding []Port   // where hosts are
 	Mirrors    []Mirror // where dumpers are
 }
 
-// Port says behind which switch port a host's MAC is.
+// Port maps a host's MAC to its switch port.
 type Port struct {
 	Number uint16
 	MAC    packet.MAC
@@ -118,12 +117,12 @@ type Mirror struct {
 	Name   string
 }
 
-// HostCounters are one host's NIC counters at one moment, under the vendor's names.
+// HostCounters are the counters of one host's NIC at one moment, under the vendor's names.
 type HostCounters struct {
 	Host   string
 	Vendor string
 	Values []Counter
-	// Lacks are the features that the device declares not to have, as generator names them.
+	// Lacks are the features that the device declares to lack, named as in package generator.
 	Lacks []string
 }
 
@@ -133,54 +132,53 @@ type Counter struct {
 	Value uint64
 }
 
-// Cable is what a host has recorded of the frames that passed its cable, in the encoding of package framelog.
+// Cable is a host's record of the frames that passed its cable, in the encoding of package framelog.
 type Cable struct {
 	Host           string
 	Port           uint16 // of the switch
 	Sent, Received []byte
-	// Ordered says that frames of different connections kept their order, too.
+	// Ordered reports that frames of different connections kept their order, too.
 	Ordered bool
-	// Trusted says why there is no record; empty: there is one.
+	// Trusted is the reason for a missing record; empty: the record exists.
 	Trusted string
 }
 
-// Dump is what the dumpers have at the end.
+// Dump is the result of the dumpers.
 type Dump struct {
 	Shards  []string // names of the pcap files
 	Dumpers []DumperCounters
-	// Discards are frames that the switch itself lost on the way to a host, by port; ports without any may be left out.
+	// Discards are frames that the switch lost towards a host, by port; ports without losses may be left out.
 	Discards []PortDiscards
-	// TimeDisorder is how far stamps of packets from different ports or queues may be out of order, within a port and
-	// queue they never are; 0: the switch stamps in the order of its sequence numbers.
+	// TimeDisorder bounds how far stamps of packets from different ports or queues may be out of order; within a port and
+	// queue they are in order. 0: the switch stamps in the order of its sequence numbers.
 	TimeDisorder clock.Duration
-	// HostDelays bound how long each host held frames, in this run; hosts where that was not measured are left out.
+	// HostDelays bound how long each host held frames in this run; hosts without a measurement are left out.
 	HostDelays []HostDelay
 }
 
-// HostDelay bounds the time that a frame took between the switch and a host's software, to it and back, queues
-// included. It was measured while the traffic ran, by echoes that went the same way.
+// HostDelay bounds the time of a frame from the switch to a host's software and back, queues included, as measured by
+// echoes on the same path during the traffic.
 type HostDelay struct {
 	Host    string `json:"host"`
 	BoundNS int64  `json:"bound_ns"`
 	Echoes  uint64 `json:"echoes"`
 }
 
-// PortDiscards counts frames that found the output queue of a switch port full. The trace shows them as delivered, so a
+// PortDiscards counts frames dropped at a full output queue of a switch port. The trace shows them as delivered, so a
 // run with discards must not be analysed.
 type PortDiscards struct {
 	Port    uint16 `json:"port"`
 	Packets uint64 `json:"packets"`
 }
 
-// DumperCounters tell where copies were lost on the way from switch to file.
+// DumperCounters locate the loss of copies between switch and file.
 type DumperCounters struct {
 	Name          string `json:"name"`
 	Received      uint64 `json:"received"`       // copies that reached the dumper
 	Written       uint64 `json:"written"`        // copies in its shards
-	Dropped       uint64 `json:"dropped"`        // copies that it had no capacity for
-	SwitchDropped uint64 `json:"switch_dropped"` // copies that the switch had no room for on the port
-	// Foreign are frames of the cable's other end for its neighbour, such as LLDP: they are no copies, and none is missing
-	// for them.
+	Dropped       uint64 `json:"dropped"`        // copies dropped for lack of capacity
+	SwitchDropped uint64 `json:"switch_dropped"` // copies that the switch dropped at the port for lack of buffer
+	// Foreign are frames between the neighbours on the cable, such as LLDP. They are not copies.
 	Foreign uint64 `json:"foreign,omitempty"`
 }
 

@@ -10,10 +10,10 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// errTooManyBetween says that frames are lost between host and switch, or that the kernel does not deliver them.
+// errTooManyBetween reports that frames between host and switch are lost or not delivered by the kernel.
 var errTooManyBetween = errors.New("frames that were sent do not come")
 
-// flight notes when frames were sent that have not come yet, and what they were: a link keeps their order.
+// flight holds the frames sent but not yet received, in order: a link preserves order.
 type flight struct{ sent []sentFrame }
 
 type sentFrame struct {
@@ -25,7 +25,7 @@ func (f *flight) add(now clock.Time, frame []byte) {
 	f.sent = append(f.sent, sentFrame{now, sumOf(frame)})
 }
 
-// come returns when the frame was sent that comes now, and whether it is the same.
+// come returns the send time of a received frame, and whether its bytes are those sent.
 func (f *flight) come(frame []byte) (at clock.Time, same, ok bool) {
 	if len(f.sent) == 0 {
 		return 0, true, false
@@ -37,7 +37,7 @@ func (f *flight) come(frame []byte) (at clock.Time, same, ok bool) {
 
 func (f *flight) between() int { return len(f.sent) }
 
-// host is a transport in a namespace of its own, behind a NIC with the rate of its link.
+// host is a transport in its own namespace, with a NIC at the rate of its link.
 type host struct {
 	line
 	flight // of frames to the switch
@@ -46,16 +46,15 @@ type host struct {
 	inside *namespace
 	stack  fabric.Stack // nil: the kernel
 	link   fabric.LinkSpec
-	free   clock.Time // when the NIC is
-	busy   bool       // it is to be asked for a packet when that is so
-	at     clock.Time // up to which it was served
+	free   clock.Time // when the NIC becomes idle
+	busy   bool       // poll the stack when the NIC is idle
+	at     clock.Time // time up to which it was served
 	serial uint64
 	in     fabric.Packet
 	out    fabric.Packet
 }
 
-// serve has the host do what was due since it was served last, each thing at its instant, then hands over what has
-// come.
+// serve runs the host's events since the last call, each at its instant, then delivers received frames.
 func (h *host) serve(now clock.Time) error {
 	if h.stack == nil {
 		return nil
@@ -73,7 +72,7 @@ func (h *host) serve(now clock.Time) error {
 	return h.flush()
 }
 
-// act does what is due up to now.
+// act runs the events due up to now.
 func (h *host) act(now clock.Time) error {
 	for at := h.next(h.at); at <= now; at = h.next(h.at) {
 		h.at = at
@@ -87,13 +86,13 @@ func (h *host) act(now clock.Time) error {
 	return nil
 }
 
-// work serves a timer that is due and sends a packet if the NIC is free.
+// work serves a due timer and sends a packet if the NIC is idle.
 func (h *host) work(now clock.Time) error {
 	if h.stack.NextTimer() <= now {
 		h.stack.HandleTimer(now)
 	}
 	if h.free > now {
-		h.busy = true // it is asked when the NIC is free
+		h.busy = true // poll when the NIC is idle
 		return nil
 	}
 	h.out.Header = fabric.Header{Src: h.id}
@@ -143,7 +142,7 @@ func (h *host) next(now clock.Time) clock.Time {
 		return clock.Never
 	}
 	at := h.stack.NextTimer()
-	if h.busy { // a timer of the past waits for packets to be sent
+	if h.busy { // a past timer waits until packets are sent
 		if at <= now {
 			at = clock.Never
 		}
@@ -152,12 +151,12 @@ func (h *host) next(now clock.Time) clock.Time {
 	return max(at, now)
 }
 
-// idle reports whether the host waits for nothing but packets.
+// idle reports whether the host waits for packets only.
 func (h *host) idle() bool {
 	return h.stack == nil || h.stack.NextTimer() == clock.Never && !h.busy
 }
 
-// kernelLosses says what the kernel lost between a host of its own and port p.
+// kernelLosses reports what the kernel lost between a kernel host and port p.
 func (h *host) kernelLosses(p *port, lose func(string, ...any)) error {
 	var at, far netlink.LinkStatistics
 	err := errors.Join(h.inside.do(func() error { return statistics(hostInterface, &at) }),
@@ -174,7 +173,7 @@ func (h *host) kernelLosses(p *port, lose func(string, ...any)) error {
 	return nil
 }
 
-// port stands for a host in the network of the switch: a fabric.Stack that is the other end of a link.
+// port represents a host in the switch's network: a fabric.Stack at the other end of a link.
 type port struct {
 	line
 	flight   // of frames to the host
@@ -187,11 +186,11 @@ type port struct {
 	failed   error
 }
 
-// arrived is a frame that waits for its link to be free.
+// arrived is a frame that waits for its link to become idle.
 type arrived struct {
 	fabric.Header
 	frame []byte
-	sum   uint32     // of it, as it lay in the ring
+	sum   uint32     // checksum of the frame in the ring
 	sent  clock.Time // by the host
 }
 
@@ -222,7 +221,7 @@ func (p *port) take(now clock.Time) {
 	}
 }
 
-// Poll implements fabric.Stack: the link to the switch is free.
+// Poll implements fabric.Stack: the link to the switch is idle.
 func (p *port) Poll(now clock.Time, out *fabric.Packet) bool {
 	if len(p.queue) == 0 {
 		return false
@@ -254,7 +253,7 @@ func (p *port) Receive(now clock.Time, in *fabric.Packet) {
 	}
 }
 
-// flush sends what left the switch.
+// flush sends packets that left the switch.
 func (p *port) flush() error { return errors.Join(p.failed, p.line.flush()) }
 
 // NextTimer implements fabric.Stack.

@@ -1,12 +1,12 @@
-// Package live runs a simulated switch on real frames: a fabric.Network of one switch whose events are served up to
-// the real clock, and whose hosts are network namespaces of their own. Between a host and its port lies a veth pair
-// with a packet ring at each end. The code of the switch, its taps and its judges are those of a simulation.
+// Package live runs a simulated switch on real frames. A fabric.Network of one switch serves its events up to the real
+// clock; its hosts are network namespaces. A veth pair with a packet ring at each end joins a host to its port. The
+// code of the switch, its taps and its judges is the code of a simulation.
 //
-// What stands for host h in the network is its port (a fabric.Stack): a frame that comes out of the ring is serialised
-// into the switch at the rate of the link, and a packet that has left the switch is written to the interface. The host
-// itself is a fabric.Stack that is driven by the same clock in its namespace, or the kernel.
+// In the network, a host is represented by its port, which is a fabric.Stack. A frame from the ring is serialised into
+// the switch at link rate; a packet that left the switch is written to the interface. The host itself is the kernel, or
+// a fabric.Stack in its namespace driven by the same clock.
 //
-// One goroutine, that of Advance, serves all of them. See docs/internals/adr/0021-live-switch.md.
+// All of them run on one goroutine, that of Advance. See docs/internals/adr/0021-live-switch.md.
 package live
 
 import (
@@ -22,52 +22,52 @@ import (
 )
 
 var (
-	// ErrUnsupported says that this machine, or this user, can't have network namespaces.
+	// ErrUnsupported reports that this machine or user can't create network namespaces.
 	ErrUnsupported = errors.New("a live switch needs network namespaces: Linux and root")
-	// ErrBusy says that the machine gave the run too little of its time.
+	// ErrBusy reports that the machine gave the run too little CPU time.
 	ErrBusy = errors.New("the machine was too busy to hold the configured rates")
 )
 
 // Config describes a live switch.
 type Config struct {
-	// Net has one switch. Nothing of it has run yet; the hosts' transports are Stacks, not its own.
+	// Net has one switch and has not run yet. The hosts' transports are in Stacks, not in Net.
 	Net *fabric.Network
 	// Stacks are the transports of hosts; nil: the kernel's, or none.
 	Stacks []fabric.Stack
 	Links  []fabric.LinkSpec // of hosts
-	// Slowdown is how much longer than in the test everything takes: 1000 makes 100 Gb/s 100 Mb/s.
+	// Slowdown divides the speed of the test: 1000 turns 100 Gb/s into 100 Mb/s.
 	Slowdown int64
 	MaxFrame int  // bytes of the longest frame without FCS
 	IPv6     bool // hosts that are the kernel's have IPv6 addresses, too
-	// FirstSequence is that of our TCP.
+	// FirstSequence is the initial sequence number of our TCP.
 	FirstSequence uint32
-	// Connections are the kernel's TCP connections.
+	// Connections are the TCP connections of the kernels.
 	Connections []Connection
-	// Finished is told when the receiver of a connection has all bytes, by number.
+	// Finished is called with a connection's number when its receiver has all bytes.
 	Finished func(now clock.Time, number int)
-	// Remote says that hosts are other machines, joined to interfaces of this one; nil: the switch makes namespaces.
+	// Remote makes other machines the hosts, joined to interfaces of this one; nil: the switch creates namespaces.
 	Remote *Remote
 }
 
-// Remote is the hosts of a live switch that are machines of their own, with the TCP of their kernels. Whoever drives
-// them has the switch's machine run the switch.
+// Remote describes hosts that are machines with the TCP of their kernels. Their driver runs the switch on the switch's
+// machine.
 type Remote struct {
 	Ports []RemotePort // by host
-	// Ready is called when the switch takes frames, before its clock starts. It returns when the hosts have begun.
+	// Ready is called before the switch's clock starts, when it accepts frames. It returns when the hosts have started.
 	Ready func() error
-	// Finished has a connection of which the receiver has all, or that failed.
+	// Finished receives each connection that failed or whose receiver has all bytes.
 	Finished chan sockets.Ended
-	// Over is called when the traffic is over. It returns when the hosts have stopped, with what they have counted.
+	// Over is called when the traffic is over. It stops the hosts and returns their counters.
 	Over func() ([]HostCounts, error)
 }
 
-// RemotePort is where a host is cabled to.
+// RemotePort is the cabling of a host.
 type RemotePort struct {
 	Interface string // of this machine
 	MAC       packet.MAC
 }
 
-// HostCounts is what the interface of a host has counted since before the traffic.
+// HostCounts are the counts of a host's interface since before the traffic.
 type HostCounts struct {
 	Sent, Received uint64
 	Losses         []string // name and count
@@ -84,7 +84,7 @@ type Connection struct {
 	IPv6       bool
 }
 
-// Transfer is what the sockets of the connection's ends do.
+// Transfer returns the transfer for the sockets at both ends.
 func (c *Connection) Transfer() sockets.Transfer {
 	t := sockets.Transfer{Number: c.Number, From: c.Src.IPv4(), To: c.Dst.IPv4(), Port: uint16(FirstPort + c.Number),
 		Bytes: c.Bytes, Congestion: c.Congestion, DSCP: c.DSCP}
@@ -94,28 +94,27 @@ func (c *Connection) Transfer() sockets.Transfer {
 	return t
 }
 
-// FirstPort is that of a kernel's connection number 0.
+// FirstPort is the server port of kernel connection 0.
 const FirstPort = 20000
 
 // Report is what a run measured of itself.
 type Report struct {
 	Slowdown   int64
-	Real       time.Duration // that the traffic took
-	Stopped    time.Duration // for which the clock of the run stood still, because the machine gave the run no CPU
-	LongestGap time.Duration // between two looks at the rings, beyond what was meant
-	// Transit is the most that a frame took between a host's decision and the port of the switch, and from there to the
-	// host.
+	Real       time.Duration // duration of the traffic
+	Stopped    time.Duration // time for which the run's clock stood still because the machine gave the run no CPU
+	LongestGap time.Duration // longest time between two polls of the rings, less the intended wait
+	// ToSwitch is the longest time of a frame from the host's decision to the switch port, ToHost from there to the host.
 	ToSwitch, ToHost clock.Duration
-	Frames           uint64   // that came to the switch
-	Foreign          uint64   // of those, not of the test: the kernel's own
-	Lost             []string // what was lost outside the switch: where, and how many
-	// Mismatches are frames whose bytes are not what the taps of the switch show, or that a link has changed: the first
-	// few of Mismatched.
+	Frames           uint64 // frames that entered the switch
+	Foreign          uint64 // of those, frames that are not of the test: the kernel's own
+	Lost             []string // losses outside the switch: place and number
+	// Mismatches describes the first few of Mismatched: frames whose bytes differ from what the switch's taps show, or
+	// that a link changed.
 	Mismatches []string
 	Mismatched int
 }
 
-// Text says in a line how the run went.
+// Text summarises the run in a line.
 func (r *Report) Text() string {
 	const tenth = 100 * time.Microsecond
 	s := fmt.Sprintf("the clock ran at 1/%d of real time: %v of traffic, stopped for %v of them (longest gap %v); "+
@@ -137,10 +136,10 @@ func (r *Report) Busy() error {
 		r.Stopped.Round(time.Millisecond), r.LongestGap.Round(time.Millisecond))
 }
 
-// Losses says what was lost outside the switch; empty: nothing.
+// Losses lists losses outside the switch; empty: none.
 func (r *Report) Losses() string { return strings.Join(r.Lost, "; ") }
 
-// Differences says which bytes were not what the taps show; empty: none.
+// Differences lists the mismatched bytes; empty: none.
 func (r *Report) Differences() string {
 	text := strings.Join(r.Mismatches, "; ")
 	if n := r.Mismatched - len(r.Mismatches); n > 0 {
@@ -149,11 +148,11 @@ func (r *Report) Differences() string {
 	return text
 }
 
-// mostAtOnce is how far the clock of a run goes in one round beyond what the round waited for: when the machine gives
-// the run no CPU, the clock stands still, and no host or switch seems to have been late.
+// mostAtOnce bounds how far the clock advances in a round beyond the intended wait. When the machine gives the run no
+// CPU, the clock stands still, so that no host or switch appears late.
 const mostAtOnce = 2 * time.Millisecond
 
-// runClock is the real clock less what the run could not use, slowed down.
+// runClock is the real clock less the time the run could not use, slowed down.
 type runClock struct {
 	real     func() time.Duration // since some instant, monotonic
 	slowdown int64
@@ -174,7 +173,7 @@ func (c *runClock) now(meant time.Duration) clock.Time {
 	return clock.Time(0).Add(clock.FromStd(c.last) / clock.Duration(c.slowdown))
 }
 
-// until returns how long it really takes until at.
+// until returns the real time until at.
 func (c *runClock) until(at clock.Time) time.Duration {
 	const most = time.Second // no wait is longer: slowed down, Never would overflow
 	now := clock.Time(0).Add(clock.FromStd(c.last) / clock.Duration(c.slowdown))

@@ -14,26 +14,25 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// Switch is a live switch with its hosts. Its methods belong to one goroutine.
+// Switch is a live switch with its hosts. It must be used by one goroutine.
 type Switch struct {
 	cfg     Config
 	net     *fabric.Network
 	inside  *namespace // of the switch
 	hosts   []*host
 	ports   []*port
-	kernels *kernels // nil: there are none
+	kernels *kernels // nil: no host is a kernel
 	waiter  *link.Waiter
 	clock   runClock
 	parser  parser
 	watch   watch
 	report  Report
-	taken   uint64        // frames out of all rings
-	arrived time.Duration // when the latest of them came, by the run's clock before it is slowed down
-	meant   time.Duration // that the latest wait may have taken
+	taken   uint64        // frames taken from all rings
+	arrived time.Duration // when the latest frame was taken, on the run's clock without slowdown
+	meant   time.Duration // upper bound of the latest wait
 }
 
-// Slots of the rings. Our hosts offer what the rate of their link allows within mostAtOnce; a kernel sends whole
-// windows at once.
+// Slots of the rings. Our hosts send at most the link rate times mostAtOnce; a kernel sends whole windows at once.
 const (
 	slots       = 512
 	kernelSlots = 4096
@@ -132,11 +131,10 @@ func (s *Switch) openHost(h int) (err error) {
 	return err
 }
 
-// mostReal is how long the traffic of a run may take.
+// mostReal bounds the real time of a run's traffic.
 const mostReal = 10 * time.Minute
 
-// Advance lets the run go on until its clock shows until, or nothing is left to happen: then it returns the time and
-// true.
+// Advance runs until the clock shows until or no work is left. In the latter case it returns the time and true.
 func (s *Switch) Advance(ctx context.Context, until clock.Time) (at clock.Time, quiet bool, err error) {
 	for {
 		now := min(s.clock.now(s.meant), until)
@@ -166,7 +164,7 @@ func (s *Switch) Advance(ctx context.Context, until clock.Time) (at clock.Time, 
 	}
 }
 
-// round sends what left the switch, lets the hosts act, and takes into the switch what has come.
+// round sends packets that left the switch, lets the hosts act, and passes arrived frames to the switch.
 func (s *Switch) round(now clock.Time) error {
 	for _, p := range s.ports {
 		if err := p.flush(); err != nil {
@@ -192,7 +190,7 @@ func (s *Switch) round(now clock.Time) error {
 	return nil
 }
 
-// came returns how many frames have come out of all rings.
+// came returns the number of frames taken from all rings.
 func (s *Switch) came() (n uint64) {
 	for i, p := range s.ports {
 		n += p.came + s.hosts[i].came
@@ -200,7 +198,7 @@ func (s *Switch) came() (n uint64) {
 	return n
 }
 
-// next returns when something is due that is not an arrival.
+// next returns the time of the next event other than an arrival.
 func (s *Switch) next(now clock.Time) clock.Time {
 	at, ok := s.net.Next()
 	if !ok {
@@ -215,8 +213,8 @@ func (s *Switch) next(now clock.Time) clock.Time {
 	return at
 }
 
-// quiet reports whether nothing is left to happen: no packet is anywhere, and no host wants to be called. Frames that
-// are lost never come.
+// quiet reports whether no work is left: no packet is in flight and no host has a timer or a packet. Lost frames are
+// excluded.
 func (s *Switch) quiet() bool {
 	if _, pending := s.net.Next(); pending || s.net.InFlight() > 0 || s.kernels != nil && !s.kernels.over() {
 		return false
@@ -231,7 +229,7 @@ func (s *Switch) quiet() bool {
 	return under == 0 || s.clock.last-s.arrived > lost
 }
 
-// Finish ends the traffic and returns what the run measured of itself.
+// Finish ends the traffic and returns the run's own measurements.
 func (s *Switch) Finish() (*Report, error) {
 	var counts []HostCounts
 	if s.kernels != nil {
@@ -265,10 +263,10 @@ func (s *Switch) Finish() (*Report, error) {
 	return r, errors.Join(failed...)
 }
 
-// lost is after how long without any arrival a frame that was sent is lost: the kernel hands frames on at once.
+// lost is the time without any arrival after which a sent frame counts as lost; the kernel normally delivers at once.
 const lost = 200 * time.Millisecond
 
-// settle takes what is under way when the traffic ends, so that nothing of it counts as lost.
+// settle receives the frames in flight at the end of the traffic, so that they don't count as lost.
 func (s *Switch) settle() error {
 	for last := time.Now(); ; {
 		under, came := 0, false
@@ -292,7 +290,7 @@ func (s *Switch) settle() error {
 	}
 }
 
-// Close removes everything. The run directory and the judges need nothing of it.
+// Close removes everything. The run directory and the judges do not depend on it.
 func (s *Switch) Close() error {
 	var failed []error
 	if s.kernels != nil {
@@ -318,11 +316,11 @@ func (s *Switch) Close() error {
 	return errors.Join(failed...)
 }
 
-// line is the end of a link: what comes out of a ring, and what goes into an interface.
+// line is one end of a link: a ring to receive from and an interface to send to.
 type line struct {
 	tap    *link.Tap
 	sender sender
-	arena  [][]byte // frames of the batch, which stay until they are sent
+	arena  [][]byte // frames of the batch, kept until they are sent
 	batch  int
 	handed uint64
 	came   uint64
@@ -362,7 +360,7 @@ func (l *line) buffer() []byte {
 	return l.arena[l.batch][:0]
 }
 
-// send adds a frame, which was built in buffer's slice, to the batch.
+// send adds frame, built in the slice from buffer, to the batch.
 func (l *line) send(frame []byte) error {
 	l.arena[l.batch] = frame
 	l.batch++
@@ -383,7 +381,7 @@ func (l *line) flush() error {
 	return tolerable(l.sender.Flush())
 }
 
-// tolerable lets pass what the counts tell: a frame for which there was no room is lost.
+// tolerable ignores ENOBUFS: the counters report such a frame as lost.
 func tolerable(err error) error {
 	if errors.Is(err, unix.ENOBUFS) {
 		return nil
@@ -391,7 +389,7 @@ func tolerable(err error) error {
 	return err
 }
 
-// drain visits the frames that have come.
+// drain calls visit for the frames that have arrived.
 func (l *line) drain(visit func(frame []byte)) {
 	for n := 0; n < kernelSlots; n++ {
 		f, ok := l.tap.Next()
@@ -404,7 +402,7 @@ func (l *line) drain(visit func(frame []byte)) {
 	}
 }
 
-// losses says what the sockets of a line have lost.
+// losses reports the losses of a line's sockets.
 func (l *line) losses(where string, lose func(string, ...any)) error {
 	stats, err := l.tap.Stats()
 	if stats.Dropped > 0 {

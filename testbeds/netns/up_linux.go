@@ -32,7 +32,7 @@ type Bed struct {
 	detached bool
 }
 
-// Up makes a testbed. Without Detach it ends with the Bed's Close, or with this process.
+// Up makes a testbed. Without Detach it ends with the Bed's Close or with this process.
 func Up(ctx context.Context, cfg Config) (_ *Bed, err error) {
 	if err := cfg.check(); err != nil {
 		return nil, fmt.Errorf("testbed: %w", err)
@@ -79,8 +79,8 @@ func Up(ctx context.Context, cfg Config) (_ *Bed, err error) {
 	return b, b.blame(err)
 }
 
-// blame returns the cause of an error of build: a node whose process was killed or is stopped comes before another that
-// met the consequences.
+// blame returns the cause of a build error: a node whose process was killed or stopped takes precedence over an error
+// that followed from it.
 func (b *Bed) blame(err error) error {
 	if err == nil {
 		return nil
@@ -92,10 +92,10 @@ func (b *Bed) blame(err error) error {
 	return err
 }
 
-// blameGrace is how long the cause of a failure may take to be known.
+// blameGrace is the time for the cause of a failure to become visible.
 const blameGrace = 50 * time.Millisecond
 
-// build starts all nodes, cables them, and lets agents, then the switch, go on.
+// build starts all nodes, cables them, and releases the agents, then the switch.
 func (b *Bed) build(ctx context.Context, cfg *Config) error {
 	s := &b.State
 	tag, err := linkTag()
@@ -154,7 +154,7 @@ func (b *Bed) build(ctx context.Context, cfg *Config) error {
 			return err
 		}
 	}
-	// An XDP switch needs the programs at the far ends, so agents come first.
+	// An XDP switch needs the programs at the far ends, so the agents start first.
 	for _, x := range agents {
 		if err := x.serving(ctx, describeAgent); err != nil {
 			return err
@@ -169,8 +169,8 @@ func (b *Bed) build(ctx context.Context, cfg *Config) error {
 	return hurry(tag)
 }
 
-// linkTag starts the names of a testbed's links: the kernel's receive threads of all namespaces bear the names of their
-// interfaces, so these must be unique on the machine.
+// linkTag returns a prefix for the names of a testbed's links. They must be unique on the machine, because the kernel's
+// receive threads of all namespaces are named after their interfaces.
 func linkTag() (string, error) {
 	var b [3]byte
 	_, err := rand.Read(b[:])
@@ -258,7 +258,7 @@ func (s *starting) serving(ctx context.Context, ask func(context.Context, *Node)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-s.exited:
-			return fmt.Errorf("%s has ended%s", s.node.Name, s.node.lastWords()) // how, its fate says
+			return fmt.Errorf("%s has ended%s", s.node.Name, s.node.lastWords()) // its fate has the details
 		case <-time.After(5 * time.Millisecond):
 		}
 		if patience.spent() {
@@ -267,7 +267,7 @@ func (s *starting) serving(ctx context.Context, ask func(context.Context, *Node)
 	}
 }
 
-// asked asks the node, until it has ended or patience has.
+// asked asks the node until it answers, ends, or patience is spent.
 func (s *starting) asked(ctx context.Context, ask func(context.Context, *Node) error, patience *patience) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -296,7 +296,7 @@ func (s *State) save() error {
 	if err != nil {
 		return err
 	}
-	// Whoever reads it meanwhile, or after this process was killed, finds all of it or none.
+	// Rename is atomic: a reader, or a crash of this process, never sees half a file.
 	fresh := filepath.Join(s.Dir, stateFile+".new")
 	if err := os.WriteFile(fresh, append(text, '\n'), 0o600); err != nil {
 		return err
@@ -304,14 +304,14 @@ func (s *State) save() error {
 	return os.Rename(fresh, filepath.Join(s.Dir, stateFile))
 }
 
-// remove ends a testbed that did not come up, or that is closed.
+// remove ends a testbed that failed to start or is being closed.
 func (b *Bed) remove() error {
 	err := b.State.end()
 	b.launcher.stop()
 	return err
 }
 
-// Close ends the testbed, unless it is detached: then it stays.
+// Close ends the testbed, unless it is detached.
 func (b *Bed) Close() error {
 	if b.detached {
 		b.launcher.stop()
@@ -320,7 +320,7 @@ func (b *Bed) Close() error {
 	return b.remove()
 }
 
-// end kills every process, after which the kernel takes down namespaces and links, and removes the directory.
+// end kills every process and removes the directory. The kernel then removes namespaces and links.
 func (s *State) end() error {
 	var failed []error
 	for _, n := range s.Nodes() {
@@ -334,7 +334,7 @@ func (s *State) end() error {
 	return os.RemoveAll(s.Dir)
 }
 
-// Load reads the state of a testbed; stateDir may be empty. An error that is os.ErrNotExist says that there is none.
+// Load reads the state of a testbed; stateDir may be empty. It returns os.ErrNotExist if there is none.
 func Load(stateDir, name string) (*State, error) {
 	if stateDir == "" {
 		stateDir = StateDir
@@ -372,7 +372,7 @@ func (s *State) Dead() (names []string) {
 	return names
 }
 
-// List returns the testbeds that are up, or left something, by name.
+// List returns, by name, the testbeds that are up or left a state directory.
 func List(stateDir string) ([]*State, error) {
 	if stateDir == "" {
 		stateDir = StateDir
@@ -393,7 +393,7 @@ func List(stateDir string) ([]*State, error) {
 	return list, nil
 }
 
-// clearDead removes what testbeds left whose processes, or whose owner, are all gone.
+// clearDead removes the remains of testbeds whose processes, or whose owner, are all gone.
 func clearDead(stateDir string) error {
 	list, err := List(stateDir)
 	for _, s := range list {
@@ -405,13 +405,15 @@ func clearDead(stateDir string) error {
 	return errors.Join(err, clearStillborn(stateDir))
 }
 
-// makerFile says who makes a testbed. It is there before the directory has its name: what has none is somebody else's.
+// makerFile names the process that makes a testbed. It is written before the directory is renamed into place, so a
+// directory without it is not ours.
 const makerFile = "maker.json"
 
-// making is how the directories begin that have no name yet.
+// making is the prefix of directories that are not renamed yet.
 const making = ".making-"
 
-// claim makes the directory of a testbed, with its maker in it. One that is there is os.ErrExist, whosever it is.
+// claim makes the directory of a testbed, with its maker file. It returns os.ErrExist if the directory exists, whoever
+// owns it.
 func claim(stateDir, name string) (string, error) {
 	self, err := identify(os.Getpid())
 	if err != nil {
@@ -435,7 +437,7 @@ func claim(stateDir, name string) (string, error) {
 	return dir, nil
 }
 
-// readMaker returns who makes, or made, the testbed of a directory.
+// readMaker returns the process that makes, or made, the testbed of a directory.
 func readMaker(dir string) (p Process, err error) {
 	text, err := os.ReadFile(filepath.Join(dir, makerFile))
 	if err != nil {
@@ -450,8 +452,8 @@ func readMaker(dir string) (p Process, err error) {
 	return p, nil
 }
 
-// clearStillborn removes the directories of testbeds whose maker died before it had said which processes there are:
-// those died with it. A directory that names no maker is not ours, and stays.
+// clearStillborn removes directories of testbeds whose maker died before writing the state file; their processes died
+// with it. A directory without a maker file is not ours and stays.
 func clearStillborn(stateDir string) error {
 	entries, err := os.ReadDir(stateDir)
 	if errors.Is(err, os.ErrNotExist) {

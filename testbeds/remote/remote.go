@@ -1,8 +1,8 @@
-// Package remote is a testbed of machines that agents serve, with an injector switch behind P4Runtime between them: the
-// part of a live testbed that doesn't depend on how it came to stand there. Packages netns and lab do that.
+// Package remote is a testbed of machines with agents and an injector switch controlled by P4Runtime. It is the part of
+// a live testbed that doesn't depend on how the machines were set up; packages netns and lab set them up.
 //
-// A watch follows every component from Prepare to Close. When one is gone, whatever step is under way ends at once, and
-// its error names the component.
+// A watch follows every component from Prepare to Close. When a component is lost, the current step ends at once with
+// an error that names it.
 package remote
 
 import (
@@ -30,16 +30,16 @@ import (
 	"candela.dev/candela/testbeds"
 )
 
-// Machine is one with an agent.
+// Machine is a machine with an agent.
 type Machine struct {
 	Name      string // in errors and in the environment
 	Conn      grpc.ClientConnInterface
 	Interface string
 	Port      uint16     // of the switch that the interface is cabled to
-	Neighbour *Neighbour // nil: nobody says who is at the other end
+	Neighbour *Neighbour // nil: unknown
 }
 
-// Neighbour is what LLDP is to tell about the other end of a cable; what is empty may be anything.
+// Neighbour is what LLDP must report about the other end of a cable; an empty field matches anything.
 type Neighbour struct{ System, Port string }
 
 // Switch is the injector.
@@ -47,25 +47,25 @@ type Switch struct {
 	Name     string
 	Conn     *grpc.ClientConn
 	DeviceID uint64
-	// Status says that the switch offers candela.injector.v1.Status, as ours do: its losses are then known.
+	// Status reports that the switch offers candela.injector.v1.Status, as ours do, so its losses are known.
 	Status bool
-	// Foreign says that somebody else made the switch: it may lack Status.
+	// Foreign marks a third-party switch; it may lack Status.
 	Foreign bool
-	// Info and DeviceConfig are the pipeline that it shall run; without them, the one that suits our datapath.
+	// Info and DeviceConfig are the pipeline to run; if unset, the pipeline for our datapath.
 	Info         *p4.Info
 	DeviceConfig []byte
 }
 
-// Machines are what a testbed is made of.
+// Machines are the components of a testbed.
 type Machines struct {
 	Kind    string // for the environment
-	Run     string // id of the run, as agents take it
+	Run     string // id of the run, as passed to agents
 	Hosts   [2]Machine
-	Dumpers []Machine // in the order of the specification's
+	Dumpers []Machine // in the order of the specification
 	Switch  Switch
-	// Close frees the connections and whatever belongs to this run alone.
+	// Close frees the connections and everything that only this run uses.
 	Close func() error
-	// Fates are those of the components, by name, where their processes run on this machine; nil: unknown.
+	// Fates are the fates of components by name, where their processes run on this machine; nil: unknown.
 	Fates Fates
 }
 
@@ -77,16 +77,16 @@ type Testbed struct {
 	dumpers []*agent.Client
 	status  injectorpb.StatusClient // nil: the switch has none
 
-	alive  context.Context // until a component is gone
+	alive  context.Context // until a component is lost
 	fail   context.CancelCauseFunc
 	leases []*agent.Lease
 	watch  sync.WaitGroup
 	stood  standstill
-	blamed bool // the component that is gone was named
+	blamed bool // an error has named the lost component
 
 	ends      [2][]live.End
 	described *injectorpb.DescribeResponse
-	before    map[uint32]uint64 // what the switch had lost, by port
+	before    map[uint32]uint64 // losses of the switch at the start, by port
 	dir       string            // of the shards; empty: nothing is recorded
 	stopped   bool
 }
@@ -116,7 +116,7 @@ func New(spec testbeds.Spec, m Machines) (*Testbed, error) {
 	return t, nil
 }
 
-// during returns a context that ends with ctx and when a component is gone.
+// during returns a context that ends with ctx or when a component is lost.
 func (t *Testbed) during(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(t.alive, func() { cancel(context.Cause(t.alive)) })
@@ -137,7 +137,7 @@ func each(n int, f func(i int) error) error {
 // agents lists all agents, hosts first.
 func (t *Testbed) agents() []*agent.Client { return append(t.hosts[:], t.dumpers...) }
 
-// Prepare takes the machines, creates the queue pairs of both hosts and joins them.
+// Prepare leases the machines, creates the queue pairs of both hosts and connects them.
 func (t *Testbed) Prepare(ctx context.Context) ([]injector.Connection, error) {
 	ctx, cancel := t.during(ctx)
 	defer cancel()
@@ -166,7 +166,7 @@ func (t *Testbed) Prepare(ctx context.Context) ([]injector.Connection, error) {
 	return list, nil
 }
 
-// hold takes every machine and starts the watch.
+// hold leases every machine and starts the watch.
 func (t *Testbed) hold(ctx context.Context) error {
 	t.watch.Go(func() { t.stood.watch(t.alive) })
 	clients := t.agents()
@@ -197,7 +197,7 @@ func (t *Testbed) hold(ctx context.Context) error {
 	return err
 }
 
-// describeSwitch asks the switch what it is. One of somebody else need not know the question.
+// describeSwitch reads the switch's description. A third-party switch may not support the call.
 func (t *Testbed) describeSwitch(ctx context.Context) (err error) {
 	if t.status == nil {
 		return nil
@@ -215,7 +215,7 @@ func (t *Testbed) describeSwitch(ctx context.Context) (err error) {
 	return t.ofSwitch("describe", err)
 }
 
-// switchAlive asks the switch for a sign of life; one that is too old for the question is alive, too.
+// switchAlive checks that the switch answers; a switch too old to know the call is alive, too.
 func (t *Testbed) switchAlive(ctx context.Context) error {
 	if t.status != nil {
 		_, err := t.status.Losses(ctx, &injectorpb.LossesRequest{})
@@ -229,7 +229,7 @@ func (t *Testbed) switchAlive(ctx context.Context) error {
 	return err
 }
 
-// The switch is asked for a sign of life this often, and given this long to answer.
+// switchEvery is the interval of liveness checks of the switch, switchPatient the time it has to answer.
 const (
 	switchEvery   = 200 * time.Millisecond
 	switchPatient = 3 * time.Second
@@ -253,14 +253,14 @@ func (t *Testbed) watchSwitch() {
 		}
 		if err != nil && t.alive.Err() == nil {
 			t.fail(t.ofSwitch("it doesn't answer any more", err))
-			// Calls of the orchestrator that wait for the switch end with its connection.
+			// This also ends the orchestrator's calls that wait for the switch.
 			_ = t.m.Switch.Conn.Close()
 			return
 		}
 	}
 }
 
-// Injector says how to reach the switch.
+// Injector returns the access to the switch.
 func (t *Testbed) Injector(context.Context) (testbeds.Access, error) {
 	a := testbeds.Access{Conn: t.m.Switch.Conn, DeviceID: t.m.Switch.DeviceID, Target: t.m.Switch.Name,
 		Info: t.m.Switch.Info, DeviceConfig: t.m.Switch.DeviceConfig}
@@ -282,8 +282,7 @@ func (t *Testbed) Injector(context.Context) (testbeds.Access, error) {
 	return a, nil
 }
 
-// softwareDatapath is the one that has the software-only actions, compiledDatapath the one that has to be given its
-// program.
+// softwareDatapath has the software-only actions; compiledDatapath needs its compiled program.
 const (
 	softwareDatapath = "afpacket"
 	compiledDatapath = "bmv2"

@@ -33,7 +33,7 @@ func (t *Testbed) StartDumpers(ctx context.Context, dir string) error {
 	return t.Blame(err)
 }
 
-// losses returns how many frames every port of the switch has lost, nothing if it doesn't tell.
+// losses returns the number of frames lost at each port of the switch; nil if the switch doesn't report losses.
 func (t *Testbed) losses(ctx context.Context) (map[uint32]uint64, error) {
 	if t.status == nil {
 		return nil, nil
@@ -71,12 +71,12 @@ func (t *Testbed) Counters(ctx context.Context) ([]testbeds.HostCounters, error)
 }
 
 // Run starts the traffic and returns when both hosts' messages are complete and the wire was quiet, or at the deadline
-// of the specification; messages that never completed are in the report.
+// of the specification. The report includes messages that never completed.
 func (t *Testbed) Run(ctx context.Context) (generator.Report, error) {
 	ctx, cancel := t.during(ctx)
 	defer cancel()
 	deadline := time.Now().Add(t.spec.Deadline.Std())
-	// Who receives is ready before who sends.
+	// The receiver must be ready before the sender.
 	for _, side := range []int{testbeds.Responder, testbeds.Requester} {
 		if err := t.hosts[side].Start(ctx); err != nil {
 			return generator.Report{}, t.Blame(err)
@@ -142,7 +142,7 @@ func (t *Testbed) StopDumpers(ctx context.Context) (testbeds.Dump, error) {
 	answers := make([]*agentpb.FinishResponse, len(t.dumpers))
 	err := each(len(t.dumpers), func(i int) (err error) {
 		answers[i], err = t.dumpers[i].Finish(ctx)
-		// also what a dumper has that could not write everything
+		// also the shards of a dumper that could not write everything
 		return errors.Join(err, t.fetch(ctx, t.dumpers[i], answers[i]))
 	})
 	if err != nil {
@@ -173,8 +173,8 @@ func (t *Testbed) StopDumpers(ctx context.Context) (testbeds.Dump, error) {
 	return dump, t.Blame(err)
 }
 
-// unseen lists what the dumpers' interfaces lost before the rings saw it. A copy that is missing shows in the trace;
-// that nothing was lost while a carrier was away does not.
+// unseen lists frames that the dumpers' interfaces lost before the rings. A missing copy shows in the trace, but a loss
+// while the carrier was down may not.
 func (t *Testbed) unseen(answers []*agentpb.FinishResponse) (list []testbeds.PortDiscards) {
 	for i, a := range answers {
 		n := uint64(0)
@@ -188,8 +188,8 @@ func (t *Testbed) unseen(answers []*agentpb.FinishResponse) (list []testbeds.Por
 	return list
 }
 
-// timeDisorder is how far the switch's stamps may be apart: one that receives with several queues takes number and
-// stamp one after the other, on each CPU for itself, and an interrupt of the one may come between.
+// timeDisorder bounds how far the switch's stamps may be out of order. A switch with several receive queues takes
+// number and stamp in two steps on each CPU, and an interrupt on one CPU may come between them.
 func (t *Testbed) timeDisorder() clock.Duration {
 	const bound = 100 * clock.Microsecond
 	for _, p := range t.described.GetProperties() {
@@ -200,8 +200,8 @@ func (t *Testbed) timeDisorder() clock.Duration {
 	return 0
 }
 
-// discards lists what was lost between a host and the switch, in either direction: the trace, taken in the middle,
-// shows neither.
+// discards lists losses between a host and the switch, in both directions. The trace, taken in the middle, does not
+// show them.
 func (t *Testbed) discards(ctx context.Context, lost map[uint32]uint64) ([]testbeds.PortDiscards, error) {
 	own := make([]uint64, len(t.hosts))
 	err := each(len(t.hosts), func(i int) error {
@@ -225,8 +225,8 @@ func (t *Testbed) discards(ctx context.Context, lost map[uint32]uint64) ([]testb
 	return list, err
 }
 
-// checkSwitchWaits refuses a run in which the switch let a frame wait for so long that the trace, which stamps what
-// leaves, would blame the models. A datapath in the kernel lets none wait.
+// checkSwitchWaits refuses a run in which the switch delayed a frame so long that the trace, stamped at the output,
+// would blame the models. A kernel datapath never delays frames.
 func (t *Testbed) checkSwitchWaits(ctx context.Context) error {
 	limit := t.stallLimit()
 	before, counted, err := waits(t.described)
@@ -251,7 +251,7 @@ func (t *Testbed) checkSwitchWaits(ctx context.Context) error {
 	return nil
 }
 
-// waits reads how long frames waited in the switch, if it tells.
+// waits reads the frames' waiting times in the switch, if it reports them.
 func waits(d *injectorpb.DescribeResponse) (counts delay.Counts, counted bool, err error) {
 	for _, p := range d.GetProperties() {
 		if p.GetName() == softswitch.WaitCounts {
@@ -262,11 +262,11 @@ func waits(d *injectorpb.DescribeResponse) (counts delay.Counts, counted bool, e
 	return counts, false, nil
 }
 
-// ErrStalled says that the machine kept a model waiting for so long that the trace would blame the model.
+// ErrStalled reports that the machine stalled a model so long that the trace would blame the model.
 var ErrStalled = errors.New("the machine kept the model waiting")
 
-// stallLimit is how long a model may be kept waiting: a quarter of the shortest retransmission timeout, for a round
-// trip can be held up at four places; 0: there is none.
+// stallLimit bounds the stall of a model: a quarter of the shortest retransmission timeout, because a round trip can
+// stall at four places. 0: unlimited.
 func (t *Testbed) stallLimit() time.Duration {
 	const unit = 4096 * time.Nanosecond // IBTA volume 1, 9.7.6.1.3
 	limit := time.Duration(0)
@@ -278,7 +278,7 @@ func (t *Testbed) stallLimit() time.Duration {
 	return limit
 }
 
-// maxCapture is twice what an agent records for one run, in bytes: no agent fills this machine's disk.
+// maxCapture bounds the bytes fetched from an agent at twice what it records for a run, to protect this machine's disk.
 const maxCapture = 2 << 30
 
 // fetch copies the shards of a dumper.
@@ -309,37 +309,37 @@ func (t *Testbed) fetch(ctx context.Context, c *agent.Client, a *agentpb.FinishR
 	return nil
 }
 
-// rescueTime bounds how long the copies of a run that failed may take to be saved.
+// rescueTime bounds saving the copies of a failed run.
 const rescueTime = 5 * time.Second
 
-// rescue saves what the dumpers of a run that failed have recorded, as far as they answer.
+// rescue saves what the dumpers of a failed run recorded, if they still answer.
 func (t *Testbed) rescue() {
 	if t.dir == "" || t.stopped {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), rescueTime)
 	defer cancel()
-	// The run has failed already, and says why; a dumper that can't answer has nothing to add.
+	// The run has already failed with its own error; a dumper's error adds nothing.
 	_ = each(len(t.dumpers), func(i int) error {
 		a, err := t.dumpers[i].Finish(ctx)
 		return errors.Join(err, t.fetch(ctx, t.dumpers[i], a))
 	})
 }
 
-// Close saves what a failed run has recorded, releases the machines and closes the connections. A component that has
-// gone meanwhile is an error, also after the last step: nobody knows since when it did not do what it should.
+// Close saves what a failed run recorded, releases the machines and closes the connections. A lost component is an
+// error even after the last step, because the time of its failure is unknown.
 func (t *Testbed) Close() error {
 	t.lastWord()
 	gone := t.gone()
 	t.rescue()
-	// The watch ends before the leases do, or it would take their end for a failure.
+	// The watch ends before the leases; otherwise it would report their end as a failure.
 	t.fail(errOver)
 	t.watch.Wait()
 	_ = each(len(t.leases), func(i int) error { t.leases[i].Close(); return nil })
 	return errors.Join(gone, t.m.Close())
 }
 
-// gone names the component that is gone, unless a step has failed for it and has named it.
+// gone returns an error that names the lost component, unless a step has already reported it.
 func (t *Testbed) gone() error {
 	if t.blamed || t.alive.Err() == nil {
 		return nil
@@ -347,7 +347,7 @@ func (t *Testbed) gone() error {
 	return t.Blame(context.Cause(t.alive))
 }
 
-// lastWord asks every component once more whether it is there.
+// lastWord checks once more that every component answers.
 func (t *Testbed) lastWord() {
 	if t.alive.Err() != nil || len(t.leases) < len(t.agents()) {
 		return // the run has failed already

@@ -1,6 +1,5 @@
-// Package switches says what a family of switches under test is. A family has a folder beside this file for its models
-// and one in analyzers for its judge, and is one line in the registry of package switchtest; everything else walks what
-// it declares here.
+// Package switches describes a family of switches under test. A family has a folder here for its models, a folder in
+// analyzers for its judge, and a line in the registry of package switchtest. Everything else reads these declarations.
 package switches
 
 import (
@@ -12,60 +11,59 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// Model is a switch under test as test files name it.
+// Model is a switch under test as named in test files.
 type Model struct {
 	parameter.Model // parameters, and seeded bugs with the rules that must catch them
 	// Configure gives every switch of a network the queues, scheduler and recirculation ports that the model needs.
 	Configure func(v parameter.Values, s *fabric.SwitchSpec) error
 	// New returns the mechanism of one switch.
 	New func(sw *fabric.Switch, v parameter.Values, bugs []string) (fabric.Mechanism, error)
-	// NIC gives the NICs of hosts queues and a mechanism of the family; nil: they have none. Judges see a NIC as a switch
-	// with one port.
+	// NIC gives the hosts' NICs queues and a mechanism of the family; nil: none. Judges treat a NIC as a switch with one
+	// port.
 	NIC func(v parameter.Values, bugs []string, s *fabric.NICSpec) error
-	// Shim returns what the family puts between the stack and the NIC of a host; nil, or a nil result: nothing.
+	// Shim returns the family's layer between the stack and the NIC of a host; nil, or a nil result: none.
 	Shim func(h *fabric.Host, v parameter.Values, bugs []string) (fabric.Shim, error)
-	// NoNIC says why `hosts: {nic: …}` can't name the model; empty: it can, unless it recirculates packets or has NICs or
-	// shims of its own.
+	// NoNIC is the reason why `hosts: {nic: …}` can't name the model. If empty, it can, unless the model recirculates
+	// packets or has NICs or shims of its own.
 	NoNIC string
-	// Ranks says that the mechanism or the shim gives every packet a rank.
+	// Ranks reports that the mechanism or the shim gives every packet a rank.
 	Ranks bool
 }
 
-// Family is models that share a judge, reasons, decisions and counters.
+// Family is a set of models that share a judge, reasons, decisions and counters.
 type Family struct {
 	Name   string
 	Models []Model
-	// Reasons are those of the family's own drops: the first is fabric.ReasonOwn, and so on.
+	// Reasons are the family's own drop reasons; the first is fabric.ReasonOwn.
 	Reasons []analyzers.DropReason
-	// Makes says that its mechanisms send packets of their own (fabric.Switch.Make). If the family has decisions, one of
-	// them is about each.
+	// Makes reports that its mechanisms send packets of their own (fabric.Switch.Make). If the family has decisions, each
+	// such packet has one.
 	Makes bool
-	// NICs says that its judge judges the NICs of hosts as well: switches with one port, by which packets go in and out
-	// with their TTL unchanged.
+	// NICs reports that its judge also judges the hosts' NICs: switches with one port that leave the TTL unchanged.
 	NICs bool
-	// Decisions are what its mechanisms record; none: the taps are all that judges have.
+	// Decisions are the decisions that its mechanisms record; none: judges have only the taps.
 	Decisions []trace.DecisionKind
-	// Counters adds what a mechanism counts beyond the fabric: names are completed by that of the switch.
+	// Counters adds a mechanism's counters beyond those of the fabric. The caller prefixes names with the switch's name.
 	Counters func(sw *fabric.Switch, add func(name string, n int64)) error
-	// Settings and Snapshot return what a switch is set to and what it counts, in the vocabulary of the family's judge;
-	// nil: it asks for neither.
+	// Settings and Snapshot return a switch's settings and counters in the vocabulary of the family's judge; nil: the
+	// judge needs neither.
 	Settings func(v parameter.Values, ports int) (any, error)
 	Snapshot func(sw *fabric.Switch) (any, error)
-	// Metrics are distributions that the family's judge measures, for expectations and reports.
+	// Metrics are the distributions that the family's judge measures, for expectations and reports.
 	Metrics []Metric
 }
 
-// Metric is a distribution of the family's judge.
+// Metric is a distribution measured by the family's judge.
 type Metric struct {
-	Name  string // of test files, such as trim-latency-us
-	Of    string // of the analysis, such as sai.trim-latency
+	Name  string // in test files, such as trim-latency-us
+	Of    string // in the analysis, such as sai.trim-latency
 	Doc   string
-	Scale float64 // by which values of the analysis are divided
-	Head  string  // of the column of its mean in tables of many runs; empty: none
+	Scale float64 // divisor of the analysis's values
+	Head  string  // heading of its mean in tables of many runs; empty: no column
 }
 
-// Changer is a mechanism whose parameters can be changed while it runs: set has those that change, all has every one as
-// it is from then on.
+// Changer is a mechanism whose parameters can change while it runs. set has the changed parameters, all has every
+// parameter with its new value.
 type Changer interface {
 	Change(set, all parameter.Values) error
 }
@@ -73,8 +71,7 @@ type Changer interface {
 // MaxReasons is how many reasons of its own a family may have.
 const MaxReasons = int(fabric.ReasonStopped - fabric.ReasonOwn)
 
-// Reason returns what a reason of drops is called: the fabric's, or one of the family's. The name is empty if neither
-// has it.
+// Reason returns the drop reason r of the fabric or of the family. The name is empty if r is unknown.
 func (f *Family) Reason(r fabric.Reason) analyzers.DropReason {
 	if i := int(r) - int(fabric.ReasonOwn); i >= 0 && i < len(f.Reasons) {
 		return f.Reasons[i]

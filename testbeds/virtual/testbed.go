@@ -1,12 +1,12 @@
-// Package virtual is a testbed that needs no hardware: two hosts with NIC models, links, the injector switch between
-// them and dumpers behind it, in discrete simulated time. The packets, the injector pipeline, the P4Runtime control
-// path, the mirror encoding, the shards and the analysis are those of every testbed; only time and wires are simulated.
+// Package virtual is a testbed without hardware, in discrete simulated time: two hosts with NIC models, links, the
+// injector switch between them, and dumpers attached to it. Only time and wires are simulated; packets, injector
+// pipeline, P4Runtime control path, mirror encoding, shards and analysis are those of every testbed.
 //
-// A run is a function of its specification and seed, to the byte. Components are actors on one [engine]; what happens
-// at one instant happens in the order in which it was scheduled. Control calls arrive over gRPC between simulated
-// phases, never inside one: a phase runs under the switch server's lock.
+// A run is a function of its specification and seed, to the byte. Components are actors on one [engine]; events of one
+// instant happen in the order of scheduling. Control calls arrive over gRPC between simulated phases, never inside one:
+// a phase runs under the switch server's lock.
 //
-// A Testbed is driven by one goroutine. It starts one of its own, the P4Runtime server, which Close ends.
+// One goroutine drives a Testbed. The Testbed starts one goroutine, the P4Runtime server, which Close ends.
 package virtual
 
 import (
@@ -32,8 +32,8 @@ const deviceID = 1
 // target is the embedded switch's name in errors.
 const target = "virtual switch"
 
-// mirrorBuffer is what the switch holds for one dumper, in wire bytes: 64 KiB absorb the burst of two hosts that send
-// at line rate at once while the round robin deals their packets out.
+// mirrorBuffer is the switch's buffer for one dumper, in wire bytes. 64 KiB absorb the burst of two hosts that send at
+// line rate at once while the round robin distributes their packets.
 const mirrorBuffer = 64 << 10
 
 // Testbed is a virtual testbed for one run.
@@ -54,10 +54,10 @@ type Testbed struct {
 	owned   bool // the chassis ends with this testbed
 }
 
-// A Catalogue returns the NIC model with a name.
+// A Catalogue returns the NIC model of a name.
 type Catalogue func(name string) (rdma.Profile, error)
 
-// New builds the testbed that spec asks for and starts the switch's P4Runtime server. The caller closes it.
+// New builds the testbed for spec and starts the switch's P4Runtime server. The caller closes it.
 func New(spec testbeds.Spec) (*Testbed, error) { return NewWith(spec, rdma.ProfileByName) }
 
 // NewWith is [New] with NIC models from another catalogue.
@@ -74,7 +74,7 @@ func NewWith(spec testbeds.Spec, models Catalogue) (*Testbed, error) {
 	return t, nil
 }
 
-// newTestbed builds the testbed around a switch whose state is that of a new one.
+// newTestbed builds the testbed around a switch in its initial state.
 func newTestbed(spec testbeds.Spec, models Catalogue, c *chassis) (*Testbed, error) {
 	t := &Testbed{spec: spec, models: models, chassis: c}
 	c.pipeline.Reseed(t.seed("switch"))
@@ -124,7 +124,7 @@ func (t *Testbed) addHost(i int) error {
 	return nil
 }
 
-// createQPs makes both ends of every connection and joins them, as the generators' metadata exchange does.
+// createQPs creates and connects both ends of every connection, like the generators' metadata exchange.
 func (t *Testbed) createQPs() error {
 	for i := range t.spec.Connections {
 		c := &t.spec.Connections[i]
@@ -148,7 +148,7 @@ func (t *Testbed) createQPs() error {
 	return nil
 }
 
-// Close ends the switch's server, unless it serves the next testbed, and releases everything.
+// Close ends the switch's server, unless the next testbed uses it, and releases everything.
 func (t *Testbed) Close() error {
 	err := t.closeDumpers()
 	if t.owned {
@@ -157,7 +157,7 @@ func (t *Testbed) Close() error {
 	return err
 }
 
-// Prepare returns the connections with the numbers that the endpoints drew.
+// Prepare returns the connections with the numbers drawn by the endpoints.
 func (t *Testbed) Prepare(context.Context) ([]injector.Connection, error) {
 	list := make([]injector.Connection, len(t.qps))
 	for i, pair := range t.qps {
@@ -169,7 +169,7 @@ func (t *Testbed) Prepare(context.Context) ([]injector.Connection, error) {
 	return list, nil
 }
 
-// Injector says how to reach the embedded switch.
+// Injector returns the access to the embedded switch.
 func (t *Testbed) Injector(context.Context) (testbeds.Access, error) {
 	a := testbeds.Access{Conn: t.chassis.conn, DeviceID: deviceID, Target: target, Info: p4.Software()}
 	if !t.owned {
@@ -189,7 +189,7 @@ func (t *Testbed) StartDumpers(ctx context.Context, dir string) error {
 	return t.RecordTo(ctx, func(name string) (io.WriteCloser, error) { return os.Create(filepath.Join(dir, name)) })
 }
 
-// RecordTo is StartDumpers with shards that create makes; the testbed closes them.
+// RecordTo is StartDumpers with shards from create; the testbed closes them.
 func (t *Testbed) RecordTo(_ context.Context, create func(name string) (io.WriteCloser, error)) error {
 	for i, d := range t.spec.Dumpers {
 		cfg := dumper.Config{
@@ -210,7 +210,7 @@ func (t *Testbed) RecordTo(_ context.Context, create func(name string) (io.Write
 	return nil
 }
 
-// StopDumpers closes the shards and reports what became of the mirror copies.
+// StopDumpers closes the shards and reports the counts of mirror copies.
 func (t *Testbed) StopDumpers(context.Context) (testbeds.Dump, error) {
 	var dump testbeds.Dump
 	for i, h := range t.dumpers {
@@ -227,7 +227,7 @@ func (t *Testbed) StopDumpers(context.Context) (testbeds.Dump, error) {
 	return dump, t.closeDumpers()
 }
 
-// discards lists the host ports whose output queue had to drop frames.
+// discards lists the host ports whose output queue dropped frames.
 func (t *Testbed) discards() []testbeds.PortDiscards {
 	var list []testbeds.PortDiscards
 	for port, l := range t.sw.out {

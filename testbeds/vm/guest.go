@@ -24,7 +24,7 @@ type guest struct {
 	client   *verbs.Client
 	booted   time.Duration // from start to the agent's first answer
 	restored bool          // from a snapshot
-	hung     bool          // it did not answer, and was given up
+	hung     bool          // it stopped answering and was given up
 	kvm      bool
 	first    verbs.Hello
 	firstAt  time.Time
@@ -35,11 +35,11 @@ func (g *guest) console() string           { return g.file(".console") }
 func (g *guest) control() string           { return g.file(".control") }
 func (g *guest) monitor() string           { return g.file(".monitor") }
 
-// path names the guest's NIC and the switch's port to it.
+// path returns the path prefix of the sockets of the guest's NIC and its switch port.
 func (g *guest) path() string { return g.file("") }
 
-// arguments are QEMU's. The machine has an HPET: time that is taken from an emulated TSC can run away. A snapshot is
-// that of a machine with the same arguments, but for paths.
+// arguments returns QEMU's arguments. The machine has an HPET, because time from an emulated TSC can run away. A
+// snapshot needs the same arguments, except for paths.
 func (g *guest) arguments(c *Config, accelerator, snapshot string) []string {
 	args := []string{
 		"-accel", accelerator + translation(accelerator),
@@ -61,7 +61,7 @@ func (g *guest) arguments(c *Config, accelerator, snapshot string) []string {
 	return args
 }
 
-// translation bounds the memory for translated code of an emulated guest: by default it grows to a gigabyte.
+// translation bounds the memory for translated code of an emulated guest; by default it grows to 1 GiB.
 func translation(accelerator string) string {
 	if accelerator != acceleratorTCG {
 		return ""
@@ -69,10 +69,10 @@ func translation(accelerator string) string {
 	return ",tb-size=96" // MiB
 }
 
-// quoted makes a path one word of the shell.
+// quoted quotes a path for the shell.
 func quoted(path string) string { return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'" }
 
-// start boots the guest, or restores it, at a lower priority than the switch: it shall not delay stamps.
+// start boots or restores the guest, at a lower priority than the switch so that it does not delay stamps.
 func (g *guest) start(c *Config, accelerator, snapshot string) (err error) {
 	for _, old := range []string{g.control(), g.monitor(), g.path() + softswitch.PeerSocket, g.console()} {
 		if err := os.Remove(old); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -80,7 +80,7 @@ func (g *guest) start(c *Config, accelerator, snapshot string) (err error) {
 		}
 	}
 	if snapshot != "" {
-		// What it said before goes with it.
+		// The console of a restored guest starts with its output before the snapshot.
 		said, err := os.ReadFile(snapshot + consoleEnding)
 		if err == nil {
 			err = os.WriteFile(g.console(), said, 0o600)
@@ -97,11 +97,11 @@ func (g *guest) start(c *Config, accelerator, snapshot string) (err error) {
 	return nil
 }
 
-// errSilent says that a guest never said a word.
+// errSilent reports that a guest printed nothing.
 var errSilent = errors.New("its console stayed empty")
 
-// connect waits until the guest's agent answers. If it has said nothing at all for silence, and silence is not 0, the
-// error is errSilent.
+// connect waits until the guest's agent answers. If silence is not 0 and the console is still empty after it, the error
+// is errSilent.
 func (g *guest) connect(ctx context.Context, patience, silence time.Duration) error {
 	begin := time.Now()
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("no answer of its agent within %v", patience))
@@ -120,7 +120,7 @@ func (g *guest) connect(ctx context.Context, patience, silence time.Duration) er
 	if err := g.dial(ctx); err != nil {
 		return g.blame(err)
 	}
-	// patience bounds it: the guest boots meanwhile
+	// patience bounds the call: the guest boots meanwhile
 	if err := g.client.Call(ctx, verbs.OpHello, nil, &g.first); err != nil {
 		return g.blame(err)
 	}
@@ -131,7 +131,7 @@ func (g *guest) connect(ctx context.Context, patience, silence time.Duration) er
 	return nil
 }
 
-// dial connects to the control port, which is there a moment after the start.
+// dial connects to the control port, which appears shortly after the start.
 func (g *guest) dial(ctx context.Context) error {
 	for {
 		conn, err := (&net.Dialer{}).DialContext(ctx, "unix", g.control())
@@ -149,7 +149,7 @@ func (g *guest) dial(ctx context.Context) error {
 	}
 }
 
-// call asks the agent. A guest that ends does so with its connection; one that hangs is given up.
+// call calls the agent. If the guest ends, the connection breaks; if it hangs, the call is given up.
 func (g *guest) call(ctx context.Context, op string, params, result any) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var overseer sync.WaitGroup
@@ -163,19 +163,20 @@ func (g *guest) call(ctx context.Context, op string, params, result any) error {
 	return nil
 }
 
-// errHung says that a guest was given up. Its agent answers in milliseconds, on a busy machine in a second or two.
+// errHung reports that a guest was given up. Its agent normally answers in milliseconds, on a busy machine in one or
+// two seconds.
 var errHung = errors.New("it does not answer")
 
-// A guest may take this long for an answer, and be stopped by a signal for so long meanwhile, while this process is
-// running.
+// answerTime bounds an answer, and stoppedTime how long a guest may be stopped by a signal meanwhile. Both exclude
+// times when this process was stopped.
 const (
 	overseeEvery = 500 * time.Millisecond
 	answerTime   = 30 * time.Second
 	stoppedTime  = 5 * time.Second
 )
 
-// oversee gives a call up that takes too long. It counts its own looks: a time in which this process was stopped is not
-// the guest's.
+// oversee cancels a call that takes too long. It counts its own ticks, so that time in which this process was stopped
+// does not count against the guest.
 func (g *guest) oversee(ctx context.Context, giveUp context.CancelCauseFunc) {
 	tick := time.NewTicker(overseeEvery)
 	defer tick.Stop()
@@ -203,7 +204,7 @@ func (g *guest) oversee(ctx context.Context, giveUp context.CancelCauseFunc) {
 // consoleLines is how much of a dead guest's console an error shows.
 const consoleLines = 15
 
-// blame says of an error of a guest's agent what became of the guest.
+// blame adds the guest's state and last console lines to an error of its agent.
 func (g *guest) blame(err error) error {
 	state := "runs"
 	select {
@@ -212,7 +213,7 @@ func (g *guest) blame(err error) error {
 		if text := tail(g.file(".qemu"), 3); text != "" {
 			state += ": " + text
 		}
-	case <-time.After(200 * time.Millisecond): // the connection breaks a moment before the process is gone
+	case <-time.After(200 * time.Millisecond): // the connection breaks shortly before the process ends
 	}
 	return fmt.Errorf("guest %s %s: %w\n%s", g.name, state, err, g.lastWords())
 }
@@ -221,7 +222,7 @@ func (g *guest) lastWords() string {
 	return fmt.Sprintf("the end of the console of guest %s:\n%s", g.name, tail(g.console(), consoleLines))
 }
 
-// clockRatio is how fast the guest's clock has gone since it booted, beside this machine's.
+// clockRatio returns the speed of the guest's clock since boot, relative to this machine's.
 func (g *guest) clockRatio(ctx context.Context) (float64, error) {
 	if wait := time.Until(g.firstAt.Add(minClockSpan)); wait > 0 {
 		select {
@@ -239,7 +240,7 @@ func (g *guest) clockRatio(ctx context.Context) (float64, error) {
 
 const minClockSpan = 300 * time.Millisecond
 
-// disconnect leaves the guest as it is.
+// disconnect closes the agent's connection and leaves the guest running.
 func (g *guest) disconnect() {
 	if g.client != nil {
 		_ = g.client.Close()

@@ -14,18 +14,18 @@ import (
 	"candela.dev/candela/testbeds"
 )
 
-// Guests are the virtual machines of a testbed that are up. They serve one test at a time.
+// Guests are the running virtual machines of a testbed. They serve one test at a time.
 type Guests struct {
 	cfg    Config
 	image  image
 	dir    string
-	guests [2]*guest // nil on the side where a model stands
+	guests [2]*guest // nil on the side of a model
 
-	// Of a testbed that an earlier command brought up.
+	// For a testbed that an earlier command started.
 	attached bool
 	sw       *process
 	lock     *os.File
-	watched  *watches // processes of an earlier command
+	watched  *watches // processes of that command
 }
 
 // names of the guests, by side.
@@ -33,8 +33,8 @@ func names() [2]string {
 	return [2]string{testbeds.Requester: "requester", testbeds.Responder: "responder"}
 }
 
-// Up boots the guests, or restores them from a snapshot, and waits until they answer. They end with Close, or with this
-// process; those of Config.Detach stay, with a switch of their own, until [Down].
+// Up boots the guests, or restores them from a snapshot, and waits until they answer. They end with Close or with this
+// process. With Config.Detach they stay, with a switch of their own, until [Down].
 func Up(ctx context.Context, cfg Config) (_ *Guests, err error) {
 	found, err := cfg.setDefaults()
 	if err != nil {
@@ -62,15 +62,14 @@ func Up(ctx context.Context, cfg Config) (_ *Guests, err error) {
 	return g, g.boot(ctx)
 }
 
-// restoreTime is how long a restored guest may take to answer; it is there in half a second.
+// restoreTime bounds the time until a restored guest answers; half a second is normal.
 const restoreTime = 15 * time.Second
 
-// kvmSilence is how long a guest under KVM may say nothing: a kernel's first words come within a second. Some machines
-// have a /dev/kvm that runs nothing.
+// kvmSilence is how long a guest under KVM may print nothing. A kernel prints within a second, but some machines have a
+// /dev/kvm that runs nothing.
 const kvmSilence = 5 * time.Second
 
-// boot tries what is fastest first: a snapshot, then a fresh boot, with the machine's virtualisation if there is one
-// that works.
+// boot tries the fastest way first: a snapshot, then a fresh boot, with hardware virtualisation if it works.
 func (g *Guests) boot(ctx context.Context) error {
 	accelerator, silence := acceleratorTCG, time.Duration(0)
 	if g.cfg.kvm() {
@@ -84,7 +83,7 @@ func (g *Guests) boot(ctx context.Context) error {
 		if err := g.endGuests(); err != nil {
 			return err
 		}
-		_ = os.Remove(snapshot) // or else the new one replaces it, or there is none
+		_ = os.Remove(snapshot) // replaced by the new one, if any
 	}
 	err := g.try(ctx, accelerator, "", g.cfg.BootTimeout, silence)
 	if errors.Is(err, errSilent) {
@@ -99,13 +98,13 @@ func (g *Guests) boot(ctx context.Context) error {
 		err = g.try(ctx, acceleratorTCG, "", g.cfg.BootTimeout, 0)
 	}
 	if err == nil && snapshot != "" {
-		// A machine without room for it just boots again next time.
+		// Saving may fail for lack of space; the next run then boots again.
 		_ = g.one().save(ctx, snapshot)
 	}
 	return err
 }
 
-// one is any guest: right after their boot all are alike.
+// one returns any guest: right after boot they are all alike.
 func (g *Guests) one() *guest {
 	for _, one := range g.guests {
 		if one != nil {
@@ -134,7 +133,7 @@ func (g *Guests) try(ctx context.Context, accelerator, snapshot string, patience
 	return group.Wait()
 }
 
-// Dead names the machines, and the switch, that have ended, or do not answer any more.
+// Dead names the machines and the switch that have ended or hang.
 func (g *Guests) Dead() (list []string) {
 	for _, one := range g.guests {
 		if one != nil && (one.process.dead() || one.hung) {
@@ -147,7 +146,7 @@ func (g *Guests) Dead() (list []string) {
 	return list
 }
 
-// lastWords are the ends of all consoles.
+// lastWords returns the last console lines of all guests.
 func (g *Guests) lastWords() (text string) {
 	for _, one := range g.guests {
 		if one != nil {
@@ -167,7 +166,7 @@ func (g *Guests) Processes() (ids []int) {
 	return ids
 }
 
-// SwitchProcess returns the process id of the switch, 0 if it is in this process.
+// SwitchProcess returns the process id of the switch; 0: it runs in this process.
 func (g *Guests) SwitchProcess() int {
 	if g.sw == nil {
 		return 0
@@ -175,7 +174,7 @@ func (g *Guests) SwitchProcess() int {
 	return g.sw.ID
 }
 
-// ResidentKiB returns how much memory of this machine each guest takes.
+// ResidentKiB returns the resident memory of each guest on this machine, in KiB.
 func (g *Guests) ResidentKiB() (list []int) {
 	for _, one := range g.guests {
 		if one != nil {
@@ -185,19 +184,19 @@ func (g *Guests) ResidentKiB() (list []int) {
 	return list
 }
 
-// Attached reports whether the guests were up before, and stay.
+// Attached reports whether an earlier command started the guests; then they stay.
 func (g *Guests) Attached() bool { return g.attached }
 
-// Dir is where consoles and logs are.
+// Dir returns the directory of consoles and logs.
 func (g *Guests) Dir() string { return g.dir }
 
-// Restored reports whether the guests come from a snapshot, not from a boot.
+// Restored reports whether the guests were restored from a snapshot instead of booted.
 func (g *Guests) Restored() bool { return g.one().restored }
 
-// Kernel is the release that the guests run.
+// Kernel returns the kernel release of the guests.
 func (g *Guests) Kernel() string { return g.one().first.Kernel }
 
-// Close ends the guests. Those that are to stay, stay.
+// Close ends the guests, unless they are to stay.
 func (g *Guests) Close() error {
 	if !g.cfg.Detach && !g.attached {
 		return g.end()
@@ -209,7 +208,7 @@ func (g *Guests) Close() error {
 	}
 	g.watched.end()
 	if g.lock != nil {
-		return g.lock.Close() // and let go of it
+		return g.lock.Close() // also releases the lock
 	}
 	return nil
 }
@@ -233,20 +232,20 @@ func (g *Guests) end() error {
 	return errors.Join(append(failed, os.RemoveAll(g.dir))...)
 }
 
-// dumperPath names a dumper's sockets.
+// dumperPath returns the path prefix of a dumper's sockets.
 func (g *Guests) dumperPath(name string) string { return filepath.Join(g.dir, "d."+name) }
 
-// modelPath names the sockets of a model.
+// modelPath returns the path prefix of a model's sockets.
 func (g *Guests) modelPath(side int) string { return filepath.Join(g.dir, names()[side]) }
 
 func (g *Guests) switchSocket() string { return filepath.Join(g.dir, "switch.sock") }
 
-// portPaths are those of the host ports of the switch.
+// portPaths returns the path prefixes of the switch's host ports.
 func (g *Guests) portPaths() []string {
 	return []string{g.modelPath(testbeds.Requester), g.modelPath(testbeds.Responder)}
 }
 
-// startSwitch starts the switch of a testbed that stays.
+// startSwitch starts the switch of a detached testbed.
 func (g *Guests) startSwitch(ctx context.Context) (err error) {
 	var mirrors []string
 	for _, name := range g.cfg.Dumpers {

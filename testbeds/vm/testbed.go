@@ -24,7 +24,7 @@ import (
 // deviceID is the P4Runtime device id of the switch.
 const deviceID = 1
 
-// Testbed is one test's use of the guests. It is driven by one goroutine.
+// Testbed is the use of the guests for one test. One goroutine drives it.
 type Testbed struct {
 	guests *Guests
 	spec   testbeds.Spec
@@ -33,12 +33,12 @@ type Testbed struct {
 
 	ends    [2][]verbs.End
 	reports [2]*verbs.ReportResponse // nil before the traffic
-	blamed  bool                     // a fault of the fabric was reported
+	blamed  bool                     // a fault of the fabric has been reported
 }
 
 // party is one side of the traffic: a guest, or a model in this process.
 type party interface {
-	// open makes queue pairs, and whatever they need, and returns our ends of the connections.
+	// open creates queue pairs with their resources and returns this side's ends of the connections.
 	open(ctx context.Context) ([]verbs.End, error)
 	connect(ctx context.Context, peers []verbs.End) error
 	start(ctx context.Context) error
@@ -50,25 +50,25 @@ type party interface {
 	release(ctx context.Context) error
 }
 
-// fabric is the switch with its dumpers, in this process or in another.
+// fabric is the switch with its dumpers, in this process or another.
 type fabric interface {
 	access() testbeds.Access // without ports
-	// record makes the dumpers ready, stop closes their files and says what became of the mirror copies.
+	// record makes the dumpers ready; stop closes their files and reports the counts of mirror copies.
 	record(ctx context.Context, create func(name string) (io.WriteCloser, error)) error
 	stop(ctx context.Context) (testbeds.Dump, error)
-	// idle returns for how long no RoCE packet came.
+	// idle returns the time since the last RoCE packet.
 	idle() time.Duration
-	// delays are those of the frames since record.
+	// delays returns the forwarding delays of frames since record.
 	delays(ctx context.Context) (qemu.Delays, error)
-	// holds says for how long each host held frames since record.
+	// holds returns the times for which each host held frames since record.
 	holds(ctx context.Context) ([2]qemu.Holds, error)
 	component() testbeds.Component
-	// failed says what went wrong meanwhile.
+	// failed returns the switch's failure, if any.
 	failed() error
 	close() error
 }
 
-// Testbed puts a switch between the guests for one test, or takes the one of a testbed that stays.
+// Testbed puts a switch between the guests for one test, or uses the switch of a detached testbed.
 func (g *Guests) Testbed(spec testbeds.Spec) (_ *Testbed, err error) {
 	if dead := g.Dead(); len(dead) > 0 {
 		return nil, fmt.Errorf("vm testbed: %s has ended%s", strings.Join(dead, " and "), g.lastWords())
@@ -115,7 +115,7 @@ func (t *Testbed) both(ctx context.Context, f func(ctx context.Context, side int
 	return nil
 }
 
-// Prepare makes fresh RDMA devices and queue pairs and joins them.
+// Prepare creates fresh RDMA devices and queue pairs and connects them.
 func (t *Testbed) Prepare(ctx context.Context) ([]injector.Connection, error) {
 	err := t.both(ctx, func(ctx context.Context, side int, p party) (err error) {
 		t.ends[side], err = p.open(ctx)
@@ -141,7 +141,7 @@ func (t *Testbed) Prepare(ctx context.Context) ([]injector.Connection, error) {
 	return list, nil
 }
 
-// Injector says how to reach the switch.
+// Injector returns the access to the switch.
 func (t *Testbed) Injector(context.Context) (testbeds.Access, error) {
 	a := t.fabric.access()
 	a.DeviceID, a.Target, a.Info = deviceID, "switch between the guests", p4.Software()
@@ -174,14 +174,14 @@ func (t *Testbed) StartDumpers(ctx context.Context, dir string) error {
 	return t.RecordTo(ctx, func(name string) (io.WriteCloser, error) { return os.Create(filepath.Join(dir, name)) })
 }
 
-// RecordTo is StartDumpers with shards that create makes; the testbed closes them.
+// RecordTo is StartDumpers with shards from create; the testbed closes them.
 func (t *Testbed) RecordTo(ctx context.Context, create func(name string) (io.WriteCloser, error)) error {
 	return t.fabric.record(ctx, create)
 }
 
-// StopDumpers closes the shards and reports what became of the mirror copies.
+// StopDumpers closes the shards and reports the counts of mirror copies.
 func (t *Testbed) StopDumpers(ctx context.Context) (testbeds.Dump, error) {
-	holds, err := t.fabric.holds(ctx) // before the dumpers' files are closed: that takes the switch's time
+	holds, err := t.fabric.holds(ctx) // before the dumpers close their files, which takes the switch's time
 	dump, e := t.fabric.stop(ctx)
 	for side, h := range holds {
 		if bound, known := h.Longest(); known {
@@ -210,16 +210,15 @@ func (t *Testbed) Counters(ctx context.Context) ([]testbeds.HostCounters, error)
 	return list, err
 }
 
-// pollEvery is how often guests are asked whether they are done: each question costs an emulated processor some of its
-// time.
+// pollEvery is the interval at which guests are polled for completion: each poll costs an emulated processor time.
 const pollEvery = 30 * time.Millisecond
 
-// minQuiet is how long the wire of emulated machines is watched at least: they may stand still for a while.
+// minQuiet is the least quiet time for emulated machines, because they may stall.
 const minQuiet = 200 * time.Millisecond
 
 // Run starts the traffic and returns when both sides are done and the wire was quiet, or at the deadline.
 func (t *Testbed) Run(ctx context.Context) (generator.Report, error) {
-	// The responder first: its receive requests must stand before the first SEND comes.
+	// The responder first: its receives must be posted before the first SEND arrives.
 	for _, side := range []int{testbeds.Responder, testbeds.Requester} {
 		if err := t.sides[side].start(ctx); err != nil {
 			return generator.Report{}, fmt.Errorf("vm testbed: %w", err)
@@ -266,8 +265,8 @@ func (t *Testbed) settle(ctx context.Context, deadline time.Time) error {
 	}
 }
 
-// merged is the report of both sides; each has its own streams. Totals are those of the requester's side unless only
-// the responder sent.
+// merged returns the report of both sides, each with its own streams. Totals are the requester's unless only the
+// responder sent.
 func merged(a, b generator.Report) generator.Report {
 	a.Streams = append(a.Streams, b.Streams...)
 	slices.SortStableFunc(a.Streams, func(x, y generator.StreamReport) int {
@@ -284,10 +283,10 @@ func merged(a, b generator.Report) generator.Report {
 	return a
 }
 
-// Forwarding returns how long frames took through the switch since the dumpers were started.
+// Forwarding returns the forwarding delays of the switch since the dumpers started.
 func (t *Testbed) Forwarding(ctx context.Context) (qemu.Delays, error) { return t.fabric.delays(ctx) }
 
-// Close ends the queue pairs and the switch; the guests stay for the next test.
+// Close ends the queue pairs and the switch; the guests remain for the next test.
 func (t *Testbed) Close() error {
 	var failed []error
 	if t.fabric != nil && t.sides[0] != nil && len(t.guests.Dead()) == 0 {
@@ -297,7 +296,7 @@ func (t *Testbed) Close() error {
 	}
 	if t.fabric != nil {
 		if t.guests.sw != nil && t.guests.sw.dead() && !t.blamed {
-			failed = append(failed, t.fabric.failed()) // whoever met it first saw a broken connection only
+			failed = append(failed, t.fabric.failed()) // others saw only the broken connection
 		}
 		failed = append(failed, t.fabric.close())
 	}

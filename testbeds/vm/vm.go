@@ -1,10 +1,10 @@
-// Package vm is a testbed of QEMU guests with Linux's soft-RoCE: a device under test that nobody here wrote, on any
-// machine, without privilege. Each guest has one virtio NIC, which is a pair of Unix sockets; between them runs the
-// injector pipeline (package injector/qemu), with the dumpers in this process. The guest's agent, candela-verbs, is
-// spoken to over a port of virtio-serial, which is a Unix socket, too.
+// Package vm is a testbed of QEMU guests with Linux's soft-RoCE: a third-party device under test that runs on any
+// machine, without privilege. Each guest has one virtio NIC, which is a pair of Unix sockets. The injector pipeline
+// (package injector/qemu) runs between them, with the dumpers in this process. The guest's agent, candela-verbs, is
+// reached by a virtio-serial port, also a Unix socket.
 //
-// Guests are booted once, by [Up], and serve one test after the other: each test gets a fresh RDMA device and queue
-// pairs, and a fresh switch. A guest's clock is never used to judge: times are the switch's.
+// [Up] boots the guests once; they serve one test after the other. Each test gets a fresh RDMA device, queue pairs and
+// switch. Judges never use a guest's clock: all times are the switch's.
 package vm
 
 import (
@@ -17,38 +17,39 @@ import (
 	"time"
 )
 
-// Config says what to boot.
+// Config describes the guests to boot.
 type Config struct {
-	Image  string // directory that tools/vm-image made
+	Image  string // directory made by tools/vm-image
 	Memory int    // MiB of each guest; 0 means 256
 	QEMU   string // program; empty: qemu-system-x86_64
-	// NoKVM leaves the machine's virtualisation alone. Without it, or where it doesn't work, guests are emulated.
+	// NoKVM disables hardware virtualisation. With it, or where KVM doesn't work, guests are emulated.
 	NoKVM bool
-	// NoSnapshot boots afresh and keeps no snapshot. Otherwise the first boot of an image leaves one in its directory.
+	// NoSnapshot boots afresh and keeps no snapshot. Otherwise the first boot of an image leaves a snapshot in its
+	// directory.
 	NoSnapshot bool
 	// BootTimeout bounds the time until a guest's agent answers; 0 means two minutes.
 	BootTimeout time.Duration
-	// Models says on which sides a NIC model of ours stands instead of a guest; not on both.
+	// Models marks the side where our NIC model replaces the guest; at most one.
 	Models [2]bool
 
 	Name string // of the testbed; empty: vm
 	// Detach lets guests, and a switch for them, outlive this process.
 	Detach     bool
-	StateDir   string   // of testbeds that stay; empty: the usual one
-	Executable string   // candela, which becomes the switch of a testbed that stays; empty: this program
-	Dumpers    []string // names, of a testbed that stays
+	StateDir   string   // of detached testbeds; empty: the default
+	Executable string   // candela, which runs the switch of a detached testbed; empty: this program
+	Dumpers    []string // names, of a detached testbed
 }
 
-// DefaultImage is the image that make vm-image makes, seen from the root of the source tree.
+// DefaultImage is the image of `make vm-image`, relative to the root of the source tree.
 const DefaultImage = ".cache/vm/stable"
 
-// imageVariable names an image in the environment.
+// imageVariable is the environment variable that names an image.
 const imageVariable = "CANDELA_VM_IMAGE"
 
-// ErrImage says that there is no image to boot.
+// ErrImage reports that there is no image to boot.
 var ErrImage = errors.New("no image for guests")
 
-// image describes what guests boot: image.json of the image's directory.
+// image is image.json of the image's directory: what guests boot.
 type image struct {
 	Schema   string `json:"schema"`
 	Name     string `json:"name"`
@@ -60,7 +61,7 @@ type image struct {
 
 const imageSchema = "candela.vm-image/v1"
 
-// setDefaults fills in what c leaves open, and finds the image.
+// setDefaults fills in unset fields of c and finds the image.
 func (c *Config) setDefaults() (image, error) {
 	if err := c.chooseImage(); err != nil {
 		return image{}, err
@@ -102,7 +103,7 @@ func (c *Config) setDefaults() (image, error) {
 	return found, nil
 }
 
-// chooseImage makes Image the absolute path of the image that is asked for; empty: none is.
+// chooseImage makes Image the absolute path of the requested image; empty: none was requested.
 func (c *Config) chooseImage() (err error) {
 	if c.Image == "" {
 		c.Image = os.Getenv(imageVariable)
@@ -113,7 +114,7 @@ func (c *Config) chooseImage() (err error) {
 	return err
 }
 
-// setState fills in where a testbed that stays stands.
+// setState fills in the name and the state directory of a detached testbed.
 func (c *Config) setState() {
 	if c.Name == "" {
 		c.Name = "vm"
@@ -123,7 +124,7 @@ func (c *Config) setState() {
 	}
 }
 
-// findUp returns path below this directory or the nearest above that has it.
+// findUp returns path in this directory or its nearest ancestor that contains it.
 func findUp(path string) string {
 	dir, err := os.Getwd()
 	for err == nil {

@@ -18,23 +18,23 @@ import (
 // ChangeSchema names the version of a Change's JSON form.
 const ChangeSchema = "candela.sonic-change/v1"
 
-// Change is what was, or is about to be, written, and what was there before: enough to put it back, from another
-// process too.
+// Change lists rows that were or will be written, with the previous values: enough to restore them, also from another
+// process.
 type Change struct {
 	Schema string   `json:"schema"`
 	Switch string   `json:"switch"` // address of its databases
 	Rows   []Before `json:"rows"`   // in the order of writing
 }
 
-// Before is one row that a Change writes, beside the values that it replaces.
+// Before is one row of a Change, with the values that it replaces.
 type Before struct {
 	Row
 	Existed bool              `json:"existed"`       // the row was there
 	Old     map[string]string `json:"old,omitempty"` // fields of Row that were there
 }
 
-// Plan reads what rows would replace and checks that what they refer to exists; it writes nothing. The caller keeps the
-// Change somewhere safe, then gives it to Apply: a process that dies between the two can still be undone.
+// Plan reads the values that rows would replace and checks that their references exist; it writes nothing. The caller
+// stores the Change safely before Apply, so that a crash in between can be undone.
 func (s *Switch) Plan(ctx context.Context, rows []Row) (Change, error) {
 	capabilities, err := s.Capabilities(ctx)
 	if err != nil {
@@ -66,7 +66,7 @@ func (s *Switch) Plan(ctx context.Context, rows []Row) (Change, error) {
 	return c, errors.Join(errs...)
 }
 
-// checkReferences reports names in r that neither the switch nor rows define.
+// checkReferences reports names in r that are defined neither in the switch nor in rows.
 func (s *Switch) checkReferences(ctx context.Context, r Row, rows []Row) error {
 	var errs []error
 	for _, ref := range references(r) {
@@ -85,8 +85,7 @@ func (s *Switch) checkReferences(ctx context.Context, r Row, rows []Row) error {
 	return errors.Join(errs...)
 }
 
-// Apply writes c's rows in order, each row at once. If one can't be written, those before it are put back, and the
-// error says so.
+// Apply writes c's rows in order, each row at once. If a write fails, it restores the earlier rows; the error says so.
 func (s *Switch) Apply(ctx context.Context, c Change) error {
 	for i, b := range c.Rows {
 		name := b.name(s.databases.Config)
@@ -99,7 +98,7 @@ func (s *Switch) Apply(ctx context.Context, c Change) error {
 	return nil
 }
 
-// flat lists fields as HSET takes them, in one order always.
+// flat lists fields as arguments of HSET, in a fixed order.
 func flat(fields map[string]string) []any {
 	var list []any
 	for _, f := range slices.Sorted(maps.Keys(fields)) {
@@ -108,10 +107,10 @@ func flat(fields map[string]string) []any {
 	return list
 }
 
-// A Conflict is a field that somebody else changed after Apply.
+// A Conflict is a field that was changed by another program after Apply.
 type Conflict struct {
 	Row, Field            string
-	Before, Written, Here string // "" stands for an absent field
+	Before, Written, Here string // "": the field is absent
 }
 
 func (c *Conflict) Error() string {
@@ -120,10 +119,9 @@ func (c *Conflict) Error() string {
 		c.Row, c.Field, c.Before, c.Written, c.Here)
 }
 
-// Restore puts back what c replaced, in reverse order, and returns what SONiC does not let it remove: rows and fields
-// that were absent before are removed, except those whose removal the switch ignores, which get the proposal's
-// defaults instead. A field that no longer has the value that c wrote is left alone and reported as a Conflict, unless
-// force.
+// Restore undoes c in reverse order and returns what SONiC does not let it remove. Rows and fields that were absent are
+// removed; fields whose removal the switch ignores get the proposal's defaults instead. A field that no longer has the
+// value written by c is left alone and reported as a Conflict, unless force is set.
 func (s *Switch) Restore(ctx context.Context, c Change, force bool) (left []string, err error) {
 	if c.Schema != ChangeSchema {
 		return nil, fmt.Errorf("the saved state is of schema %q, want %q", c.Schema, ChangeSchema)
@@ -149,7 +147,7 @@ func (s *Switch) restoreRow(ctx context.Context, b Before, force bool) (left []s
 		old, had := b.Old[f]
 		here, has := now[f]
 		switch {
-		case has == had && here == old: // as it was
+		case has == had && here == old: // already restored
 		case here != b.Fields[f] && !force:
 			errs = append(errs, &Conflict{name, f, old, b.Fields[f], here})
 		case had:
@@ -167,7 +165,7 @@ func (s *Switch) restoreRow(ctx context.Context, b Before, force bool) (left []s
 	return left, errors.Join(append(errs, s.writeBack(ctx, name, b, now, write, remove))...)
 }
 
-// writeBack makes one transaction of a row's return, so that the switch sees no half of it.
+// writeBack restores a row in one transaction, so that the switch never sees half of it.
 func (s *Switch) writeBack(ctx context.Context, name string, b Before, now, write map[string]string,
 	remove []string) error {
 	if len(write) == 0 && len(remove) == 0 {
@@ -192,8 +190,8 @@ func (s *Switch) writeBack(ctx context.Context, name string, b Before, now, writ
 	return nil
 }
 
-// permanent returns what stands for "absent" in a field whose removal SONiC does not support: the switch would go on
-// with the old value while CONFIG_DB shows none.
+// permanent returns the value that represents "absent" in a field whose removal SONiC does not support: the switch
+// would keep the old value while CONFIG_DB shows none.
 func permanent(b Before, field string) (value string, ok bool) {
 	if b.Table == "SWITCH_TRIMMING" {
 		d := trimmingRow(sai.DefaultTrimming()).Fields
@@ -201,13 +199,13 @@ func permanent(b Before, field string) (value string, ok bool) {
 		value, ok = d[field]
 		return value, ok
 	}
-	// A profile of our own goes as a whole.
+	// Our own profile is removed as a whole.
 	return sai.Drop.String(), b.Table == "BUFFER_PROFILE" && b.Existed && field == "packet_discard_action"
 }
 
 type reference struct{ table, key string }
 
-// references lists what r names in other tables.
+// references lists the names in other tables that r refers to.
 func references(r Row) []reference {
 	port := func() string {
 		for i := range r.Key {
@@ -243,7 +241,7 @@ func references(r Row) []reference {
 	return list
 }
 
-// ParseTrimming reads the fields of SWITCH_TRIMMING|GLOBAL; absent ones have the proposal's defaults.
+// ParseTrimming reads the fields of SWITCH_TRIMMING|GLOBAL; absent fields get the proposal's defaults.
 func ParseTrimming(fields map[string]string) (sai.Trimming, error) {
 	t := sai.DefaultTrimming()
 	var errs []error
@@ -279,7 +277,7 @@ func ParseTrimming(fields map[string]string) (sai.Trimming, error) {
 	return t, t.Validate(sai.Limits{})
 }
 
-// Trimming reads the switch-wide settings; set says whether the switch has any.
+// Trimming reads the switch-wide settings; set reports whether they exist.
 func (s *Switch) Trimming(ctx context.Context) (t sai.Trimming, set bool, err error) {
 	fields, err := s.config.HGetAll(ctx, s.databases.Config.key("SWITCH_TRIMMING", "GLOBAL")).Result()
 	if err != nil {
@@ -302,7 +300,7 @@ func (c Change) WriteTo(w io.Writer) (int64, error) {
 	return int64(n), err
 }
 
-// ParseChange reads what WriteTo wrote.
+// ParseChange reads the output of WriteTo.
 func ParseChange(document []byte) (Change, error) {
 	var c Change
 	if err := json.Unmarshal(document, &c); err != nil {

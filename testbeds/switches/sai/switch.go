@@ -10,9 +10,9 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// Reasons of drops, beyond the fabric's, in the order in which the family declares them.
+// Drop reasons beyond the fabric's, in the order of the family's declaration.
 const (
-	ReasonTrimmed  = fabric.ReasonOwn + iota // an original of which a copy was made
+	ReasonTrimmed  = fabric.ReasonOwn + iota // an original, replaced by a trimmed copy
 	ReasonLostCopy                           // a copy that the trim queue did not admit
 )
 
@@ -22,7 +22,7 @@ type Mechanism struct {
 	values   parameter.Values
 	settings sai.Settings
 	seeded   bugs
-	bug      bugs // those of seeded that the packet at hand meets
+	bug      bugs // those of seeded that apply to the current packet
 	changed  bool // at least once
 	lastCopy clock.Time
 	admitted uint64 // packets so far
@@ -42,27 +42,27 @@ type Mechanism struct {
 	held []heldCopy // of some bugs
 }
 
-// place is what the profile bound to a queue says.
+// place is the buffer profile bound to a queue.
 type place struct {
 	trim, lossless  bool
 	reserved, limit int
 	alpha           float64
 }
 
-// counted is what the mechanism itself counts of a queue.
+// counted is the mechanism's own counters of a queue.
 type counted struct {
 	dropped, droppedBytes     uint64
 	trim, txTrim, droppedTrim uint64
-	copyBytes, copyExcess     uint64 // of copies that were sent by it: their bytes, and what was cut off
+	copyBytes, copyExcess     uint64 // of copies sent from it: their bytes, and the bytes cut off
 }
 
-// fcs is the check sequence of a frame, which the octets of a port count and the fabric does not: RFC 3635, ifInOctets
-// and ifOutOctets.
+// fcs is the length of a frame's check sequence. Octet counters of a port include it (RFC 3635, ifInOctets and
+// ifOutOctets), the fabric does not.
 const fcs = 4
 
 type aclCount struct{ packets, bytes uint64 }
 
-// New returns the mechanism of one switch. The caller has checked the names of bugs (Model).
+// New returns the mechanism of one switch. The caller has validated bugNames (Model).
 func New(sw *fabric.Switch, v parameter.Values, bugNames []string) (*Mechanism, error) {
 	b, err := parseBugs(bugNames)
 	if err != nil {
@@ -106,7 +106,7 @@ func (m *Mechanism) Change(set, _ parameter.Values) error {
 	return nil
 }
 
-// keepACLCounters makes counters for rules, those that stay going on from where they are.
+// keepACLCounters makes counters for rules; unchanged rules keep their counts.
 func (m *Mechanism) keepACLCounters(rules []sai.Rule) {
 	counters := make([]aclCount, len(rules))
 	for i, r := range rules {
@@ -119,10 +119,10 @@ func (m *Mechanism) keepACLCounters(rules []sai.Rule) {
 	m.acl = counters
 }
 
-// Settings returns what the switch is set to; the caller only reads it.
+// Settings returns the switch's settings; the caller must not change them.
 func (m *Mechanism) Settings() sai.Settings { return m.settings }
 
-// compile turns settings into tables for the packet path.
+// compile converts the settings to tables for the packet path.
 func (m *Mechanism) compile() {
 	ports := m.sw.Ports()
 	for dscp := range m.queueOf {
@@ -151,7 +151,7 @@ func (m *Mechanism) compile() {
 	m.setRates()
 }
 
-// setRates gives shapers their rates; what waits goes on at the new one.
+// setRates sets the rates of shapers, also for packets already waiting.
 func (m *Mechanism) setRates() {
 	for i := range m.shapers {
 		for q := range m.shapers[i] {
@@ -169,8 +169,8 @@ func (m *Mechanism) setRates() {
 	}
 }
 
-// A copy is known by Meta: the queue that its original was meant for, plus one. The fabric clears it when a packet
-// enters a switch.
+// isCopy reports whether p is a trimmed copy: Meta then holds the queue of its original plus one. The fabric clears
+// Meta when a packet enters a switch.
 func isCopy(p *fabric.Packet) bool { return p.Meta&metaQueue != 0 }
 
 func originalQueue(p *fabric.Packet) int { return int(p.Meta&metaQueue) - 1 }
@@ -217,7 +217,7 @@ func (m *Mechanism) Ingress(now clock.Time, _ *fabric.Switch, p *fabric.Packet, 
 	return m.enqueue(now, p, v)
 }
 
-// Overflow implements fabric.Mechanism: the pool itself is full.
+// Overflow implements fabric.Mechanism: the shared pool is full.
 func (m *Mechanism) Overflow(now clock.Time, _ *fabric.Switch, p *fabric.Packet, v fabric.Verdict) fabric.Verdict {
 	return m.refuse(now, p, v)
 }
@@ -251,7 +251,7 @@ func (m *Mechanism) refuse(now clock.Time, p *fabric.Packet, v fabric.Verdict) f
 	return v.Drop(ReasonTrimmed)
 }
 
-// trims reports whether a copy is to be made of p.
+// trims reports whether to make a trimmed copy of p.
 func (m *Mechanism) trims(at *place, p *fabric.Packet) bool {
 	eligible := at.trim && !at.lossless || m.bug.trimsLossless && at.lossless || m.bug.trimsAlways
 	if m.bug.v4Only && p.IPv6 || m.bug.dropsShort && int(p.Size) <= m.settings.Trimming.Size {
@@ -306,7 +306,7 @@ func (m *Mechanism) send(now clock.Time, c *fabric.Packet, port, queue int) {
 	m.sw.Place(now, c, v)
 }
 
-// refuseCopy decides on a copy that the trim queue does not admit: it is lost, never trimmed again.
+// refuseCopy decides on a copy that the trim queue does not admit: it is dropped, not trimmed further.
 func (m *Mechanism) refuseCopy(now clock.Time, c *fabric.Packet, v fabric.Verdict) fabric.Verdict {
 	if m.bug.trimsTwice && c.Size > sai.MinSize {
 		c.Size = sai.MinSize
@@ -318,7 +318,7 @@ func (m *Mechanism) refuseCopy(now clock.Time, c *fabric.Packet, v fabric.Verdic
 	return v.Drop(ReasonLostCopy)
 }
 
-// matching returns the index of the first ACL rule that applies to p, −1 if none does.
+// matching returns the index of the first ACL rule that matches p, −1 if none does.
 func (m *Mechanism) matching(p *fabric.Packet) int {
 	for i := range m.exempt {
 		if m.exempt[i].Matches(Address(p.Src, p.IPv6), Address(p.Dst, p.IPv6)) {
@@ -328,7 +328,7 @@ func (m *Mechanism) matching(p *fabric.Packet) int {
 	return -1
 }
 
-// Address returns a host's address in the fabric's plan.
+// Address returns a host's address in the fabric's address plan.
 func Address(h fabric.HostID, v6 bool) netip.Addr {
 	if v6 {
 		return h.IPv6()
@@ -361,7 +361,7 @@ func (m *Mechanism) Snapshot() sai.Snapshot {
 func (m *Mechanism) port(i int) sai.Port {
 	port := m.sw.Port(i)
 	c := port.Counters()
-	p := sai.Port{ // pause frames go to a multicast address: they are octets, not unicast packets
+	p := sai.Port{ // pause frames are multicast: they count as octets, not as unicast packets
 		Name: PortName(i), InPackets: sai.Count(c.Received - c.PausesReceived),
 		InOctets:   sai.Count(c.ReceivedBytes + fcs*c.Received),
 		OutPackets: sai.Count(c.Sent - c.PausesSent), OutOctets: sai.Count(c.SentBytes + fcs*c.Sent),

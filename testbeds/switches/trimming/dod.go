@@ -5,9 +5,9 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// DeflectOnDrop is DoD, trimming on a Tofino without feedback: meters in each ingress pipeline cut what exceeds an
-// egress port's line rate, and what then overflows the port's queue is deflected whole to the recirculation port of the
-// pipeline that it came in by, to be cut there. Tofino adds the control loop to it.
+// DeflectOnDrop (DoD) is trimming on a Tofino without feedback. Meters in each ingress pipeline trim traffic beyond an
+// egress port's line rate. A packet that then overflows the port's queue is deflected whole to the recirculation port
+// of its ingress pipeline and trimmed there. Tofino adds the control loop.
 type DeflectOnDrop struct {
 	cutter
 	config    LoopConfig
@@ -17,7 +17,7 @@ type DeflectOnDrop struct {
 	jitter    jitter
 }
 
-// notify says whom a deflected packet alarms.
+// notify selects the pipelines that a deflected packet alarms.
 type notify uint8
 
 const (
@@ -26,7 +26,7 @@ const (
 	ownPipeline
 )
 
-// pipeline is an ingress pipeline: what it knows of each egress port.
+// pipeline is the state of an ingress pipeline for each egress port.
 type pipeline struct {
 	loops    []Loop
 	episodes []episodes
@@ -68,7 +68,7 @@ func (d *DeflectOnDrop) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Pac
 	return d.classify(now, p, in, v)
 }
 
-// classify is what the ingress pipeline does with a packet from a front port: cut it or not, and choose its queue.
+// classify is the ingress pipeline's decision on a packet from a front port: whether to trim it, and its queue.
 func (d *DeflectOnDrop) classify(now clock.Time, p *fabric.Packet, in *fabric.Port, v fabric.Verdict) fabric.Verdict {
 	if d.small(p) {
 		v.Queue = headerQueue
@@ -83,7 +83,7 @@ func (d *DeflectOnDrop) classify(now clock.Time, p *fabric.Packet, in *fabric.Po
 	return v
 }
 
-// returned cuts a deflected packet that has come back from the recirculation port.
+// returned trims a deflected packet that comes back from the recirculation port.
 func (d *DeflectOnDrop) returned(sw *fabric.Switch, p *fabric.Packet, v fabric.Verdict) fabric.Verdict {
 	port := outlet(sw, p)
 	d.cut(p)
@@ -91,8 +91,8 @@ func (d *DeflectOnDrop) returned(sw *fabric.Switch, p *fabric.Packet, v fabric.V
 	return v.To(port, headerQueue)
 }
 
-// Dequeued implements fabric.Mechanism: a packet that leaves a recirculation port's queue alarms the pipelines, as soon
-// as a recirculation takes.
+// Dequeued implements fabric.Mechanism. A packet that leaves a recirculation port's queue alarms the pipelines after
+// the latency of a recirculation.
 func (d *DeflectOnDrop) Dequeued(now clock.Time, sw *fabric.Switch, p *fabric.Packet, v fabric.Verdict) fabric.Verdict {
 	if out := sw.Port(int(v.Port)); d.notify != nobody && recirculated(out) {
 		sw.Wake(now.Add(sw.Spec().Recirculation.Latency), uint64(out.Pipeline())<<32|uint64(p.Meta))
@@ -100,7 +100,7 @@ func (d *DeflectOnDrop) Dequeued(now clock.Time, sw *fabric.Switch, p *fabric.Pa
 	return d.cutter.Dequeued(now, sw, p, v)
 }
 
-// HandleTimer implements fabric.Timed: a notification arrives, or a packet that jitter has held back.
+// HandleTimer implements fabric.Timed: it delivers a notification or a packet delayed by jitter.
 func (d *DeflectOnDrop) HandleTimer(now clock.Time, sw *fabric.Switch, token uint64) {
 	if token&jitterToken != 0 {
 		in := sw.Port(int(token &^ jitterToken))
@@ -137,9 +137,9 @@ func (d *DeflectOnDrop) Overflow(now clock.Time, sw *fabric.Switch, p *fabric.Pa
 	return deflect(sw, p, v)
 }
 
-// rival returns the packet that gives way to p in a full queue: the last one, if it arrived at the very same instant
-// and chance prefers p. Pipelines feed the traffic manager in parallel and none comes first; in a simulation, whose
-// events have an order, the same pipeline would win every time that senders in step meet at a port.
+// rival returns the packet that p replaces in a full queue: the last one, if it arrived at the same instant and loses
+// the draw. Pipelines feed the traffic manager in parallel without an order. A simulation orders events, so without a
+// draw the same pipeline would win whenever synchronised senders meet at a port.
 func (d *DeflectOnDrop) rival(now clock.Time, sw *fabric.Switch, p *fabric.Packet, v fabric.Verdict) *fabric.Packet {
 	t := &d.ties[v.Port]
 	if t.at != now {
@@ -150,7 +150,7 @@ func (d *DeflectOnDrop) rival(now clock.Time, sw *fabric.Switch, p *fabric.Packe
 	if last == nil || last.Arrived != now || last.Size < p.Size || !d.cuttable(last) {
 		return nil
 	}
-	// With n refused before, each of the n+1 rivals for the last place, p included, keeps it as likely as any other.
+	// After n refusals, each of the n+1 rivals for the last place, p included, keeps it with equal probability.
 	if sw.Rand().IntN(t.refused+1) != 0 {
 		return nil
 	}
@@ -168,7 +168,7 @@ func (d *DeflectOnDrop) Mode(now clock.Time, pipeline, port int) Mode {
 	return d.pipelines[pipeline].loops[port].Mode(now)
 }
 
-// Pessimistic returns when an egress port was pessimistic in an ingress pipeline, until now.
+// Pessimistic returns the spans, up to now, in which an egress port was pessimistic in an ingress pipeline.
 func (d *DeflectOnDrop) Pessimistic(now clock.Time, pipeline, port int) []Span {
 	return d.pipelines[pipeline].episodes[port].until(now)
 }
@@ -176,13 +176,13 @@ func (d *DeflectOnDrop) Pessimistic(now clock.Time, pipeline, port int) []Span {
 // Span is a span of time, [From, To).
 type Span struct{ From, To clock.Time }
 
-// episodes remembers the pessimistic times of a port.
+// episodes records the pessimistic spans of a port.
 type episodes struct {
 	config *LoopConfig
 	spans  []Span
 }
 
-// notify starts or prolongs an episode.
+// notify starts or extends an episode.
 func (e *episodes) notify(now clock.Time) {
 	if e.config.T0 <= 0 {
 		return

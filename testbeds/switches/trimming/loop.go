@@ -2,10 +2,10 @@ package trimming
 
 import "candela.dev/candela/clock"
 
-// Mode is how strictly an ingress pipeline trims what goes to an egress port (figure 3 of the paper).
+// Mode is how strictly an ingress pipeline trims packets for an egress port (figure 3 of the paper).
 type Mode uint8
 
-// Modes. Without any news a port is Optimistic.
+// Modes. The initial mode of a port is Optimistic.
 const (
 	NoMode          Mode = iota
 	Optimistic           // trim to line rate, as if no other pipeline sent to this port
@@ -27,18 +27,18 @@ func (m Mode) String() string {
 	return "none"
 }
 
-// Response is what an ingress pipeline does while a port is Pessimistic.
+// Response is the action of an ingress pipeline while a port is Pessimistic.
 type Response uint8
 
-// Responses: the paper's scheme and what it weighs against it (sections 4 and 6.3).
+// Responses: the paper's scheme and the alternatives it compares (sections 4 and 6.3).
 const (
 	NoResponse Response = iota
 	ToQuarter           // trim to a quarter of line rate
 	TrimAll             // trim every packet
-	TrimCount           // trim the next Count packets for each notification, however long that takes
+	TrimCount           // trim the next Count packets for each notification, without a time limit
 )
 
-// Flavour is how the loop is built into a pipeline.
+// Flavour is the implementation of the loop in a pipeline.
 type Flavour uint8
 
 // Flavours (section 5 of the paper).
@@ -57,12 +57,12 @@ type LoopConfig struct {
 	Count    int // of TrimCount
 	Flavour  Flavour
 	// WrapDefect keeps the time of the last notification in 32 bits of nanoseconds, as switch.p4 does, and compares it
-	// without regard to their overflow every 4.3 s. Origin is what the switch's clock said when the simulation began.
+	// without regard to the overflow every 4.3 s. Origin is the switch's clock at the start of the simulation.
 	WrapDefect bool
 	Origin     clock.Duration
 }
 
-// A Loop is the control loop of one egress port as one ingress pipeline runs it. Optimistic at first.
+// A Loop is the control loop of one egress port in one ingress pipeline. It starts Optimistic.
 type Loop struct {
 	cfg LoopConfig
 
@@ -89,11 +89,11 @@ func NewLoop(cfg LoopConfig) Loop {
 	}
 }
 
-// Notify tells the loop that a packet for its port was deflected: the port becomes Pessimistic, from now.
+// Notify reports a deflected packet for the loop's port: the port becomes Pessimistic now.
 func (l *Loop) Notify(now clock.Time) {
 	switch {
 	case l.cfg.T0 <= 0 && l.cfg.T1 <= 0 && l.cfg.Response != TrimCount:
-		// A response of no duration: the loop is off, and a packet of the same instant is not hit by chance.
+		// The loop is off. Without this case a packet of the same instant would still see Pessimistic.
 	case l.cfg.Response == TrimCount:
 		l.due += l.cfg.Count
 	case l.cfg.Flavour == TwoMeters:
@@ -103,8 +103,8 @@ func (l *Loop) Notify(now clock.Time) {
 	}
 }
 
-// Trim decides on a packet of so many bytes that came in by a front port: cut it here, or let the traffic manager have
-// it. All meters run for every packet, whatever the mode: the one that will count next must know the load.
+// Trim reports whether to trim a packet of bytes bytes from a front port here; if not, it goes to the traffic manager.
+// Every packet runs all meters in every mode, so that the next mode's meter knows the load.
 func (l *Loop) Trim(now clock.Time, bytes int) bool {
 	if l.cfg.Flavour == TwoMeters {
 		return l.trimTwo(now, bytes)
@@ -142,7 +142,7 @@ func (l *Loop) trimTwo(now clock.Time, bytes int) bool {
 	return opti == Red
 }
 
-// advance returns the mode and clears registers that have run out, as the pipeline does when a packet passes.
+// advance returns the mode and clears expired registers, as the pipeline does when a packet passes.
 func (l *Loop) advance(now clock.Time) Mode {
 	m := l.Mode(now)
 	if m == Optimistic {
@@ -151,7 +151,7 @@ func (l *Loop) advance(now clock.Time) Mode {
 	return m
 }
 
-// Mode returns the mode that a packet would meet now.
+// Mode returns the mode for a packet that arrives now.
 func (l *Loop) Mode(now clock.Time) Mode {
 	switch {
 	case l.due > 0:
@@ -168,7 +168,7 @@ func (l *Loop) Mode(now clock.Time) Mode {
 	return Optimistic
 }
 
-// modeByAge is switch.p4's rule on a clock that never wraps.
+// modeByAge is the rule of switch.p4 on a clock that never wraps.
 func (l *Loop) modeByAge(now clock.Time) Mode {
 	switch age := now.Sub(l.lastWide); {
 	case l.lastWide == 0 || age > max(l.cfg.T0, l.cfg.T1):
@@ -179,8 +179,8 @@ func (l *Loop) modeByAge(now clock.Time) Mode {
 	return Pessimistic
 }
 
-// modeWrapping is switch.p4's rule as it stands there: sums and comparisons of 32 bits. In the last T1 before the clock
-// wraps a notification goes unheard, and for T1 after each wrap a port whose register is cleared counts as congested.
+// modeWrapping is the literal rule of switch.p4, with 32-bit sums and comparisons. A notification in the last T1 before
+// the clock wraps has no effect. For T1 after each wrap, a port whose register is cleared counts as congested.
 func (l *Loop) modeWrapping(now clock.Time) Mode {
 	stamp := l.stamp(now)
 	nanoseconds := func(d clock.Duration) uint32 { return uint32(d.Nanoseconds()) }
@@ -193,5 +193,5 @@ func (l *Loop) modeWrapping(now clock.Time) Mode {
 	return Pessimistic
 }
 
-// stamp returns what the lower 32 bits of the switch's nanosecond clock say.
+// stamp returns the lower 32 bits of the switch's nanosecond clock.
 func (l *Loop) stamp(now clock.Time) uint32 { return uint32(now.Add(l.cfg.Origin).Nanoseconds()) }

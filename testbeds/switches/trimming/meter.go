@@ -2,10 +2,10 @@ package trimming
 
 import "candela.dev/candela/clock"
 
-// Colour is a meter's opinion of a packet (RFC 2697, RFC 2698).
+// Colour is a meter's result for a packet (RFC 2697, RFC 2698).
 type Colour uint8
 
-// Colours, from within the committed rate to beyond everything.
+// Colours, from within the committed rate to beyond the peak rate.
 const (
 	NoColour Colour = iota
 	Green
@@ -27,11 +27,11 @@ func (c Colour) String() string {
 	return "none"
 }
 
-// bucketUnit is how finely a bucket counts: 10¹² units are a bit, so that a rate of r bit/s adds r units in each
-// picosecond and nothing is ever rounded.
+// bucketUnit is the resolution of a bucket: 10¹² units per bit. A rate of r bit/s then adds r units per picosecond,
+// without rounding.
 const bucketUnit = int64(clock.Second)
 
-// MaxBurst is the largest burst of a meter in bytes: what fits into 63 bits of bucketUnits.
+// MaxBurst is the largest burst of a meter in bytes: it fits into 63 bits of bucketUnits.
 const MaxBurst = 1 << 20
 
 // bucket is a token bucket: it fills at rate up to burst. A new one is full.
@@ -47,14 +47,14 @@ func newBucket(rate clock.BitRate, burst int) bucket {
 	return bucket{rate: rate, burst: full, level: full}
 }
 
-// fill adds what has come in since the last call. Time that runs backwards adds nothing.
+// fill adds tokens for the time since the last call. Time that runs backwards adds none.
 func (b *bucket) fill(now clock.Time) {
 	elapsed := int64(now.Sub(b.at))
 	if elapsed <= 0 {
 		return
 	}
 	b.at = now
-	// Compared by division: rate times elapsed would overflow after a quiet second.
+	// Compare by division: rate times elapsed would overflow after a quiet second.
 	if missing := b.burst - b.level; b.rate > 0 && elapsed > missing/int64(b.rate) {
 		b.level = b.burst
 		return
@@ -66,9 +66,9 @@ func (b *bucket) holds(bytes int) bool { return b.level >= int64(bytes)*8*bucket
 
 func (b *bucket) take(bytes int) { b.level -= int64(bytes) * 8 * bucketUnit }
 
-// A Meter is a single-rate meter with one bucket (RFC 2697 with an excess burst of nothing): green within the rate, red
-// beyond it. A packet that finds it red takes no tokens. To a sender at full rate it is a virtual queue of burst bytes
-// that drains at the meter's rate.
+// A Meter is a single-rate meter with one bucket (RFC 2697 with excess burst 0): green within the rate, red beyond it.
+// A red packet takes no tokens. For a sender at full rate it is a virtual queue of burst bytes that drains at the
+// meter's rate.
 type Meter struct{ committed bucket }
 
 // NewMeter returns a meter that starts with a full bucket. Burst is in bytes, at most MaxBurst.
@@ -88,7 +88,7 @@ func (m *Meter) Execute(now clock.Time, bytes int) Colour {
 // beyond the committed rate, else green.
 type TwoRateMeter struct{ peak, committed bucket }
 
-// NewTwoRateMeter returns a meter that starts with full buckets. Burst, in bytes, is that of both buckets.
+// NewTwoRateMeter returns a meter with two full buckets of burst bytes each.
 func NewTwoRateMeter(peak, committed clock.BitRate, burst int) TwoRateMeter {
 	return TwoRateMeter{newBucket(peak, burst), newBucket(committed, burst)}
 }

@@ -6,34 +6,34 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// Queues of every front port of a trimming switch. Recirculation ports have the first one only.
+// Queues of every front port of a trimming switch. Recirculation ports have only the first.
 const (
 	dataQueue   = 0
 	headerQueue = 1
 )
 
-// ReasonHeaders is why a header is lost: the queue of headers is full and nothing else takes it.
+// ReasonHeaders is the loss of a header: the header queue is full and no other queue takes it.
 const ReasonHeaders = fabric.ReasonOwn
 
-// Trims counts what a trimming switch did to data packets, per port that they were routed to.
+// Trims counts the data packets that a trimming switch trimmed, returned or lost, by routed port.
 type Trims struct {
-	Ingress   uint64 // cut before the traffic manager
-	Overflow  uint64 // cut by the traffic manager, or as a copy that it mirrored
-	Deflected uint64 // cut after a deflection to a recirculation port
-	Returned  uint64 // headers among them that were sent back
-	Lost      uint64 // deflected packets and headers that found no room anywhere
+	Ingress   uint64 // trimmed before the traffic manager
+	Overflow  uint64 // trimmed by the traffic manager, or as a mirrored copy
+	Deflected uint64 // trimmed after a deflection to a recirculation port
+	Returned  uint64 // of the headers, those returned to the sender
+	Lost      uint64 // deflected packets and headers dropped for lack of room
 }
 
-// All returns how many packets were cut.
+// All returns the number of trimmed packets.
 func (t *Trims) All() uint64 { return t.Ingress + t.Overflow + t.Deflected }
 
-// cutter is what all trimming switches share: how a packet is cut and marked, and counters.
+// cutter is the common part of trimming switches: trimming, marking and counters.
 type cutter struct {
 	fabric.TailDrop
 	keep  int // bytes of a header
 	trims []Trims
-	// onWire holds, per front port, the size of the data packet that was sent last: it still counts as queued while it is
-	// sent, if wireCounts says so.
+	// onWire holds, per front port, the size of the data packet sent last. If wireCounts is set, it counts as queued until
+	// it has been sent.
 	onWire     []int
 	wireCounts bool
 }
@@ -47,7 +47,7 @@ func (c *cutter) Start(_ clock.Time, sw *fabric.Switch) {
 // Trims returns the counters of a front port.
 func (c *cutter) Trims(port int) Trims { return c.trims[port] }
 
-// cuttable reports whether p is a whole data packet: control packets and headers are never cut again.
+// cuttable reports whether p is a whole data packet: control packets and headers are never trimmed.
 func (c *cutter) cuttable(p *fabric.Packet) bool {
 	if p.Flags&fabric.Trimmed != 0 || int(p.Size) <= c.keep {
 		return false
@@ -62,12 +62,12 @@ func (c *cutter) cuttable(p *fabric.Packet) bool {
 	return false
 }
 
-// small reports whether p belongs into the queue of headers: headers, and NDP's own control packets.
+// small reports whether p belongs in the header queue: headers, and NDP's own control packets.
 func (c *cutter) small(p *fabric.Packet) bool {
 	return p.Flags&fabric.Trimmed != 0 || p.Protocol == fabric.NDP && p.NDP.Kind != ndp.Data
 }
 
-// cut leaves p's header, with the marks that say so.
+// cut trims p to its header and marks it.
 func (c *cutter) cut(p *fabric.Packet) {
 	p.Trim(c.keep)
 	p.Flags |= fabric.TrimmedMark
@@ -76,7 +76,7 @@ func (c *cutter) cut(p *fabric.Packet) {
 	}
 }
 
-// turn sends a header back to its sender and returns where to; ok is false if it came from nowhere known.
+// turn returns a header to its sender and returns the verdict; ok is false if the sender is unknown.
 func (c *cutter) turn(sw *fabric.Switch, p *fabric.Packet, v fabric.Verdict, queue int) (_ fabric.Verdict, ok bool) {
 	p.Return()
 	if p.Protocol == fabric.NDP {
@@ -89,7 +89,7 @@ func (c *cutter) turn(sw *fabric.Switch, p *fabric.Packet, v fabric.Verdict, que
 	return v.To(sw.Port(port), queue), true
 }
 
-// waiting returns how many bytes of data wait for a front port, with the packet on the wire if that counts.
+// waiting returns the bytes of data that wait for a front port, including the packet on the wire if wireCounts is set.
 func (c *cutter) waiting(now clock.Time, port *fabric.Port) int {
 	n := port.Queue(dataQueue).Bytes()
 	if c.wireCounts && port.BusyUntil() > now {
@@ -109,11 +109,11 @@ func (c *cutter) Dequeued(_ clock.Time, sw *fabric.Switch, p *fabric.Packet, v f
 	return v
 }
 
-// outlet returns the front port that a deflected packet was routed to; Meta remembers it, because a second look at the
-// routes may choose another of several paths.
+// outlet returns the front port that a deflected packet was routed to. Meta holds it, because a second routing decision
+// may choose another of several paths.
 func outlet(sw *fabric.Switch, p *fabric.Packet) *fabric.Port { return sw.Port(int(p.Meta)) }
 
-// deflect sends p, whole or cut, to the recirculation port of the pipeline that it came in by.
+// deflect sends p, whole or trimmed, to the recirculation port of its ingress pipeline.
 func deflect(sw *fabric.Switch, p *fabric.Packet, v fabric.Verdict) fabric.Verdict {
 	p.Meta = uint32(v.Port)
 	p.Flags |= fabric.Deflected
@@ -124,7 +124,7 @@ func deflect(sw *fabric.Switch, p *fabric.Packet, v fabric.Verdict) fabric.Verdi
 // recirculated reports whether p has come in through a recirculation port.
 func recirculated(in *fabric.Port) bool { return in.Kind() == fabric.RecirculationPort }
 
-// lose counts a header that found no room.
+// lose counts and drops a header for lack of room.
 func (c *cutter) lose(v fabric.Verdict, port int) fabric.Verdict {
 	c.trims[port].Lost++
 	return v.Drop(ReasonHeaders)

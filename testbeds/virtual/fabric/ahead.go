@@ -7,35 +7,35 @@ import (
 	"candela.dev/candela/prefetch"
 )
 
-// Looking ahead, the engine asks for the memory that the next events of the open day will use, if the network is large.
-// What an event uses is found in steps, each of which reads what the step before asked for: an arrival leads to a
-// packet, that to the port that it leaves by, that to its queue. While a batch of events is served, each step is taken
-// for another batch behind it, so that memory has the time of a batch to come, and nothing waits for it.
+// In a large network, the engine prefetches the memory that the next events of the open day will use. It finds that
+// memory in steps, each of which reads what the previous step prefetched: an arrival leads to a packet, the packet to
+// its output port, the port to its queue. While one batch of events is served, each step is done for a later batch, so
+// that memory has the time of a batch to arrive.
 const (
 	depth = 3 // steps
-	batch = 8 // events: so few that what they use is still in the first cache when they are served; a power of two
+	batch = 8 // few enough that their data is still in the first-level cache when they are served; a power of two
 	ring  = 4 // batches: at least depth; a power of two
 )
 
-// ahead is what looking ahead remembers, and where it looks things up.
+// ahead is the state of looking ahead.
 type ahead struct {
 	on      bool // the network's state exceeds the caches
-	first   uint // of batches: the one to be served next
+	first   uint // index of the batch to be served next
 	count   uint // of batches in use
-	taken   int  // position of today up to which there are batches
+	taken   int  // position in today up to which there are batches
 	batches [ring]foresight
 	lines   [24 * batch]uintptr
 
 	exits     []exit     // by port of a switch
 	hosts     []Host     // by port, less nics
-	foreseers []foreseer // likewise; nil: the stack is none
-	nics      int        // number of the first host's port: hosts' are the last
+	foreseers []foreseer // likewise; nil: the stack does not implement it
+	nics      int        // number of the first host port; host ports come last
 }
 
-// foresight is a batch of events and what is known of them.
+// foresight is a batch of events and the data found for them.
 type foresight struct {
 	followed   bool // the second step is taken
-	end        int  // position of today behind the batch
+	end        int  // position in today after the batch
 	arriving   uint // how many arrivals at switches there are
 	departing  uint // departures from switches
 	ending     uint // events of hosts
@@ -51,19 +51,19 @@ type transit struct {
 	out    *exit // nil: not foreseen
 }
 
-// exit is a port and its outermost queues; of most ports those are all.
+// exit is a port and its first and last queues; most ports have no others.
 type exit struct {
 	port            *Port
 	lowest, highest *Queue
 }
 
-// A foreseer is a Stack that can name the memory that it will use to receive a packet, or without one to be polled, in
-// steps.
+// A foreseer is a Stack that can name, in steps, the memory it will use to receive a packet, or if p is nil, to be
+// polled.
 type foreseer interface {
 	foresee(step int, p *Packet, lines prefetch.Lines) prefetch.Lines
 }
 
-// lookAhead lets the next batch be served, once it has taken the steps for what is behind.
+// lookAhead takes the steps for later batches, then allows the engine to serve the next batch.
 func (e *engine) lookAhead() {
 	a := &e.look
 	if !a.on {
@@ -80,7 +80,7 @@ func (e *engine) lookAhead() {
 		e.glimpse(b, e.today[a.taken:b.end])
 		a.taken = b.end
 	}
-	if a.count == 0 { // what was inserted late
+	if a.count == 0 { // the rest was inserted late
 		e.ahead = len(e.today)
 		return
 	}
@@ -94,13 +94,13 @@ func (e *engine) lookAhead() {
 	e.ahead = b.end
 }
 
-// batch returns the one that is served after i others.
+// batch returns the batch that is served after i others.
 func (a *ahead) batch(i uint) *foresight { return &a.batches[(a.first+i)%ring] }
 
-// forget drops what was foreseen of a day that is no longer open.
+// forget drops the batches of a day that is no longer open.
 func (a *ahead) forget() { a.count, a.taken = 0, 0 }
 
-// glimpse is the first step: what the events name themselves.
+// glimpse is the first step: the memory that the events themselves name.
 func (e *engine) glimpse(b *foresight, events []event) {
 	lines := prefetch.Lines(e.look.lines[:0])
 	b.arriving, b.departing, b.ending = 0, 0, 0
@@ -130,8 +130,8 @@ func (e *engine) glimpse(b *foresight, events []event) {
 	lines.Fetch()
 }
 
-// followPackets is the second step: the ports that arriving packets will leave by, with their queues, and the queues of
-// ports that send.
+// followPackets is the second step: the likely output ports of arriving packets, with their queues, and the queues of
+// sending ports.
 func (e *engine) followPackets(b *foresight) {
 	lines := prefetch.Lines(e.look.lines[:0])
 	for i := range b.arrivals[:b.arriving] {
@@ -155,8 +155,8 @@ func (e *engine) followPackets(b *foresight) {
 	b.followed = true
 }
 
-// followQueues is the third: the packets that others will be queued behind, or what sending at once takes, and what
-// will be sent.
+// followQueues is the third step: the tails that arriving packets are linked to, or the state for sending at once, and
+// the packets to be sent.
 func (e *engine) followQueues(b *foresight) {
 	lines := prefetch.Lines(e.look.lines[:0])
 	for i := range b.arrivals[:b.arriving] {
@@ -179,7 +179,7 @@ func (e *engine) followQueues(b *foresight) {
 	lines.Fetch()
 }
 
-// foreseeHost adds what a host will use when a packet arrives or its wire is free.
+// foreseeHost adds the memory that a host will use when a packet arrives or its wire is free.
 func (e *engine) foreseeHost(step int, w what, lines prefetch.Lines) prefetch.Lines {
 	i := w.port() - e.look.nics
 	var p *Packet

@@ -25,7 +25,7 @@ const (
 	protocols = trace.Protocols
 )
 
-// Flags say what switches did to a packet.
+// Flags record what switches did to a packet.
 type Flags = trace.PacketFlags
 
 // Flags, as trace describes them.
@@ -44,21 +44,20 @@ const (
 	Made           = trace.Made
 )
 
-// Packet is a frame in flight as a switch sees it: the parsed headers that simulations act on, without payload. It
-// belongs to whoever holds it: a queue, a link, or the mechanism or stack that a call handed it to, for the length of
-// that call.
+// Packet is a frame in flight as a switch sees it: parsed headers without payload. It belongs to its holder: a queue, a
+// link, or, during a call, the mechanism or stack that received it.
 //
-// A Packet is compact, because its size times the bandwidth-delay product is the working set of a simulation, and is
-// recycled: keep values, never the pointer.
+// A Packet is small, because its size times the bandwidth-delay product is the working set of a simulation. It is
+// recycled: copy values, never keep the pointer.
 type Packet struct {
 	next, prev *Packet // in its queue
 	number     uint32  // in the pool
-	owed       bool    // of a host's backlog: see egress
+	owed       bool    // counted in a host's backlog: see egress
 	_          [3]byte
 	Header
 }
 
-// Header is what of a packet may be read and set, and what a copy copies.
+// Header holds the fields of a packet that can be read, set and copied.
 type Header = wire.Header
 
 // SetRank gives the packet a rank; lower is served first.
@@ -67,8 +66,8 @@ func (p *Packet) SetRank(rank uint64) {
 	p.Flags |= Ranked
 }
 
-// Trim cuts the packet to size bytes; one that is no longer stays whole. It sets Trimmed, remembers the original size,
-// and reports whether anything was cut. The transport checksum can't hold afterwards.
+// Trim cuts the packet to size bytes and reports whether it did; a packet of at most size bytes is unchanged. It sets
+// Trimmed and ChecksumStale, since the transport checksum no longer matches.
 func (p *Packet) Trim(size int) bool {
 	if int(p.Size) <= size {
 		return false
@@ -84,7 +83,7 @@ func (p *Packet) Return() {
 	p.Flags |= Returned
 }
 
-// Kind distinguishes what counters and conservation laws keep apart: the protocol, and for NDP its kind.
+// Kind is the key of counters and conservation laws: the protocol, and for NDP the packet kind.
 type Kind uint8
 
 const (
@@ -111,8 +110,8 @@ func (k Kind) String() string {
 	return k.Protocol().String()
 }
 
-// identities numbers the packets that a host or a switch makes: the ID of a packet is (node, sequence) as one number of
-// decimal digits, below 2⁵³ so that every reader of JSON has it whole. Hosts are the nodes from 0, then come switches.
+// identities numbers the packets that a host or a switch makes. A packet ID is (node, sequence) as one decimal number
+// below 2⁵³, so that every JSON reader keeps it exact. Hosts are nodes from 0; switches follow.
 type identities struct{ last uint64 }
 
 const perNode = trace.PacketsPerNode
@@ -128,15 +127,16 @@ func (i *identities) next() uint64 {
 	return i.last
 }
 
-// pool recycles packets, so that a steady state allocates nothing, and numbers them.
+// pool recycles and numbers packets. In a steady state it allocates nothing.
 type pool struct {
 	slabs *slabs
-	free  []*Packet // the one that was used last is taken first: it is still in the caches
-	full  func()    // called when there are more packets than have numbers
+	free  []*Packet // a stack: the packet used last is still in the caches
+	full  func()    // called when packet numbers run out
 }
 
-// slabs are all packets of a network, free ones included. Partitions share them, because packets pass from one to
-// another: then all has its final length, and a worker that takes a slab does not touch what others read.
+// slabs are all packets of a network, including free ones. Partitions share them, because packets pass from one to
+// another. With several partitions, all has its final length, so a worker that takes a slab does not touch what others
+// read.
 type slabs struct {
 	mutex sync.Mutex
 	all   []*[slab]Packet
@@ -145,7 +145,7 @@ type slabs struct {
 
 const maxSlabs = 1 << packetBits / slab
 
-// take makes a slab of new packets; false: there are no numbers left, and they all have the first.
+// take makes a slab of new packets; false: numbers have run out, and all the packets have number 0.
 func (s *slabs) take() (packets *[slab]Packet, ok bool) {
 	packets = new([slab]Packet)
 	s.mutex.Lock()

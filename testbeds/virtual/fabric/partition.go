@@ -10,15 +10,15 @@ import (
 	"candela.dev/candela/prefetch"
 )
 
-// part is a partition of a network: switches and hosts with a calendar, counters and free packets of their own. What
-// passes from one to another are letters (see windows).
+// part is a partition of a network: switches and hosts with their own calendar, counters and free packets. Packets pass
+// between partitions as letters (see windows).
 type part struct {
 	net    *Network
 	number int
 	engine engine
 	pool   pool
 	fault  error
-	failed moment  // when it happened
+	failed moment  // when the fault happened
 	before uint64  // hops before the current window
 	sights []sight // of the current window
 
@@ -32,17 +32,17 @@ func (p *part) fail(err error) {
 	}
 }
 
-// fewHops is what a window must hold for several workers to be worth their meetings.
+// fewHops is the least number of hops in a window for which several workers pay off.
 const fewHops = 2000
 
-// division says which partition each switch, and after them each host, is in.
+// division assigns a partition to each switch and then to each host.
 type division struct {
 	of     []int
 	parts  int
-	window clock.Duration // the least time from one to another
+	window clock.Duration // the shortest delay between partitions
 }
 
-// partition divides the network among its workers.
+// partition divides the network among the workers.
 func (n *Network) partition(p *plan) {
 	d := n.divide(p)
 	n.windows = windows{length: d.window, workers: max(1, n.spec.Workers), forced: n.spec.forced}
@@ -50,7 +50,7 @@ func (n *Network) partition(p *plan) {
 	if d.parts > 1 {
 		all.all = make([]*[slab]Packet, maxSlabs)
 	}
-	// links: a switch with 65 hosts has fewer and gains nothing, fat trees from 128 on gain a sixth or more
+	// in links: a switch with 65 hosts has fewer and gains nothing, fat trees from 128 hosts on gain a sixth or more
 	const many = 256
 	reach, day := n.scales()
 	home, exits := make([]uint8, len(n.ports)), n.exits()
@@ -83,18 +83,18 @@ func (n *Network) partition(p *plan) {
 	}
 }
 
-// edge is a link between two nodes; hosts are the nodes behind the switches.
+// edge is a link between two nodes; the numbers of hosts follow those of the switches.
 type edge struct {
 	a, b   int
 	host   bool
 	length clock.Duration // the shorter of both directions
 }
 
-// maxUnits bounds what is divided: finding neighbours takes its square.
+// maxUnits bounds the number of units to divide: finding neighbours takes quadratic time.
 const maxUnits = 8192
 
-// divide cuts the network at its longest links into as many partitions as it has workers, or fewer if they would be
-// too unequal, or a window would hold too few hops.
+// divide cuts the network at its longest links into one partition per worker, or fewer if they would be too unequal or
+// a window would hold too few hops.
 func (n *Network) divide(p *plan) division {
 	nodes := len(n.switches) + len(n.hosts)
 	whole := division{of: make([]int, nodes), parts: 1}
@@ -148,7 +148,7 @@ func (n *Network) edges(p *plan) []edge {
 	return edges
 }
 
-// capacity returns how often links can carry a full packet, and a small one for it the other way, in a window.
+// capacity bounds the hops of a window: full packets that the links can carry, each with a small packet in return.
 func (n *Network) capacity(window clock.Duration) int {
 	const frame = 1500
 	hops := 0.0
@@ -160,7 +160,7 @@ func (n *Network) capacity(window clock.Duration) int {
 	return int(hops)
 }
 
-// cut returns a division in which no link that is shorter than window is cut, nor one of a host unless apart.
+// cut returns a division that cuts no link shorter than window, and cuts links of hosts only if apart.
 func (n *Network) cut(edges []edge, window clock.Duration, apart bool, workers int) division {
 	nodes := len(n.switches) + len(n.hosts)
 	leader := make([]int, nodes)
@@ -212,10 +212,10 @@ func (n *Network) cut(edges []edge, window clock.Duration, apart bool, workers i
 	return d
 }
 
-// unit is a part of a network that is not cut.
+// unit is an undivided part of a network.
 type unit struct {
 	weight int   // ends of links
-	to     []int // units that it has a link to, once for each
+	to     []int // linked units, without duplicates
 	part   int
 }
 
@@ -230,8 +230,8 @@ func (g *graph) link(a, b int) {
 	}
 }
 
-// share gives each unit a partition and returns how many there are: as many as workers if none then has more than
-// half as much again as its share.
+// share assigns each unit a partition and returns the number of partitions: workers, if no partition then exceeds its
+// share by more than half.
 func (g *graph) share(workers int) int {
 	total, most := 0, 0
 	for i := range g.units {
@@ -270,13 +270,13 @@ func (g *graph) share(workers int) int {
 	}
 	slices.Sort(used)
 	used = slices.Compact(used)
-	for i := range g.units { // a partition that got nothing has no number
+	for i := range g.units { // renumber without the empty partitions
 		g.units[i].part, _ = slices.BinarySearchFunc(used, g.units[i].part, cmp.Compare[int])
 	}
 	return len(used)
 }
 
-// nearest returns the unit without a partition that gains most, the first of them; -1: there is none.
+// nearest returns the first unassigned unit with the greatest gain; -1: none is left.
 func (g *graph) nearest(gain []int) int {
 	best := -1
 	for i := range g.units {

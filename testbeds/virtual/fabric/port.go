@@ -7,7 +7,7 @@ import (
 	"candela.dev/candela/clock"
 )
 
-// PortKind is what a port leads to.
+// PortKind is the kind of a port's peer.
 type PortKind uint8
 
 // Kinds of ports.
@@ -18,25 +18,25 @@ const (
 	NICPort                               // of a host
 )
 
-// Port is one end of a link: the transmitter towards its peer, with the queues in front of it (none at hosts). Its
-// fields stand in the cache lines of 64 bytes that they are used with: a large network has more ports than caches hold.
+// Port is one end of a link: the transmitter towards its peer and, at a switch, the queues before it. Fields used
+// together share a cache line of 64 bytes, because a large network has more ports than the caches hold.
 type Port struct {
 	// Used when a packet is queued or leaves.
 	busyUntil clock.Time
 	filled    uint64 // which queues have packets
 	queues    []Queue
-	host      *Host  // whose port it is; nil: a switch's
-	perByte   uint32 // picoseconds that one byte takes, if that is a whole number; else 0
+	host      *Host  // its owner; nil: a switch's
+	perByte   uint32 // picoseconds per byte if that is an integer, else 0
 	number    int32  // in the network
 	framing   uint16 // bytes that a frame occupies on the link beyond Packet.Size
 	paused    uint8  // which classes must not send (PFC)
-	turn      uint8  // of which queue it is, plus one (see weighted)
+	turn      uint8  // the queue whose turn it is, plus one (see weighted)
 	waiting   bool   // for busyUntil: the engine will call wireFree
 	_         [3]byte
 
 	// Used when a packet leaves, or arrives.
-	sw                      *Switch        // whose port it is; nil: a host's
-	delay                   clock.Duration // propagation, and forwarding latency of the switch behind it
+	sw                      *Switch        // its owner; nil: a host's
+	delay                   clock.Duration // propagation, plus the forwarding latency of its switch
 	sent, sentBytes         uint64
 	received, receivedBytes uint64
 	peer                    int32 // number of the port at the other end
@@ -51,7 +51,7 @@ type Port struct {
 	pause    *pauseState // of the packets that came in here; nil: PFC off
 	pipeline int
 	rate     clock.BitRate
-	counters PortCounters // the rest of them: see Counters
+	counters PortCounters // without those kept above: see Counters
 	_        [56]byte
 }
 
@@ -62,7 +62,7 @@ type PortCounters struct {
 	Received, ReceivedBytes       uint64
 	Dropped, DroppedBytes         uint64
 	PausesSent, PausesReceived    uint64
-	HeadroomBytes, MaxIngressUsed int // of lossless classes: the most that was used of headroom, and held of one class
+	HeadroomBytes, MaxIngressUsed int // of lossless classes: most headroom used, and most bytes held of one class
 }
 
 // Index returns the port's number: at a switch the front ports from 0, then the recirculation ports.
@@ -102,7 +102,7 @@ func (pt *Port) Bytes() int {
 	return n
 }
 
-// BusyUntil returns when the frame on the wire has left; an instant of the past if there is none.
+// BusyUntil returns when the frame on the wire will have left; a time in the past if the wire is idle.
 func (pt *Port) BusyUntil() clock.Time { return pt.busyUntil }
 
 // HostAt returns the host that the port leads to; ok is false for other ports.
@@ -131,7 +131,7 @@ func (pt *Port) serialise(size int) clock.Duration {
 	return pt.rate.Serialise(size + int(pt.framing))
 }
 
-// send puts p on the wire, which is free.
+// send puts p on the idle wire.
 func (pt *Port) send(e *engine, now clock.Time, p *Packet) {
 	d := pt.serialise(int(p.Size))
 	pt.busyUntil = now.Add(d)
@@ -158,7 +158,7 @@ func (pt *Port) part() *part {
 // idle reports whether the port can send now.
 func (pt *Port) idle(now clock.Time) bool { return pt.busyUntil <= now && !pt.waiting }
 
-// wait has wireFree called when the frame on the wire has left.
+// wait schedules wireFree for when the frame on the wire has left.
 func (pt *Port) wait(e *engine) {
 	if !pt.waiting {
 		pt.waiting = true
@@ -166,13 +166,13 @@ func (pt *Port) wait(e *engine) {
 	}
 }
 
-// wireFree has the next frame sent.
+// wireFree sends the next frame.
 func (pt *Port) wireFree(now clock.Time) {
 	pt.waiting = false
 	pt.ready(now)
 }
 
-// ready has the port's owner send, if it has something.
+// ready lets the port's owner send.
 func (pt *Port) ready(now clock.Time) {
 	if pt.sw != nil {
 		pt.sw.ready(now, pt)
@@ -196,7 +196,7 @@ func (pt *Port) arrive(now clock.Time, p *Packet) {
 	}
 }
 
-// eligible returns the queues, a bit each, that have packets and may send.
+// eligible returns the set of queues, one bit each, that have packets and may send.
 func (pt *Port) eligible() uint64 { return pt.filled &^ uint64(pt.paused) }
 
 // dequeue takes p out of queue i.

@@ -12,12 +12,12 @@ type Order uint8
 // Orders.
 const (
 	ByArrival Order = iota // first in, first out
-	// lowest Packet.Rank first, first in first out among equals (PIFO); a packet without a rank ends the run
+	// lowest Packet.Rank first, FIFO among equal ranks (PIFO); a packet without a rank ends the run
 	ByRank
 )
 
-// Queue is one queue of a port. Its occupancy counts waiting packets: the frame on the wire has left it. A packet that
-// comes uses the first cache line of 64 bytes, one that leaves both.
+// Queue is one queue of a port. Its occupancy counts waiting packets, without the frame on the wire. Insertion uses the
+// first cache line of 64 bytes, removal both.
 type Queue struct {
 	first, last *Packet
 	packets     int32
@@ -26,7 +26,7 @@ type Queue struct {
 	maxBytes    int   // high watermark
 	room        int   // static limit in bytes
 	places      int32 // static limit in packets
-	ranked      bool  // of config: by rank
+	ranked      bool  // config orders by rank
 	shared      bool  // not private
 	dynamic     bool  // has an alpha
 	marking     bool  // marks
@@ -39,7 +39,7 @@ type Queue struct {
 	credit                  int // of the port's scheduler
 }
 
-// configure sets an empty queue up.
+// configure initialises an empty queue.
 func (q *Queue) configure(c *QueueSpec) {
 	if c.Order == ByRank {
 		own := *c
@@ -107,7 +107,7 @@ func (q *Queue) fits(size int) bool {
 	return q.bytes+size <= q.room && q.packets < q.places
 }
 
-// insert puts p in its place.
+// insert inserts p in order.
 func (q *Queue) insert(p *Packet) {
 	before := q.last
 	if q.ranked {
@@ -120,7 +120,7 @@ func (q *Queue) insert(p *Packet) {
 	q.maxBytes = max(q.maxBytes, q.bytes)
 }
 
-// link puts e behind before, or first if before is nil.
+// link inserts e after before, or first if before is nil.
 func (q *Queue) link(e, before *Packet) {
 	e.prev = before
 	if before == nil {
@@ -135,8 +135,8 @@ func (q *Queue) link(e, before *Packet) {
 	}
 }
 
-// remove takes p, which waits in this queue, out of it. What follows the first keeps its link to it, which means
-// nothing then (see Before): the next packet's memory is not touched.
+// remove removes p, which waits in this queue. The new first packet keeps a stale prev link, which Before ignores; so
+// its memory is not touched.
 func (q *Queue) remove(p *Packet) {
 	if q.ranked {
 		q.config.index.remove(p, q.Before(p))
@@ -158,8 +158,8 @@ func (q *Queue) remove(p *Packet) {
 	q.removedBytes += uint64(p.Size)
 }
 
-// marks reports whether a packet that finds bytes waiting is to be marked; draw is called at most once, for a number in
-// [0,1).
+// marks reports whether a packet that finds bytes waiting is to be marked; draw returns a number in [0,1) and is called
+// at most once.
 func (m *MarkSpec) marks(bytes int, draw func() float64) bool {
 	switch {
 	case bytes < m.MinBytes || m.MaxBytes == 0:
@@ -170,7 +170,7 @@ func (m *MarkSpec) marks(bytes int, draw func() float64) bool {
 	return draw()*float64(m.MaxBytes-m.MinBytes) < m.Probability*float64(bytes-m.MinBytes)
 }
 
-// ect reports whether the packet's sender understands marks.
+// ect reports whether the packet is ECN-capable.
 func ect(p *Packet) bool { return p.ECN == packet.ECT0 || p.ECN == packet.ECT1 }
 
 // line is a plain FIFO of packets.

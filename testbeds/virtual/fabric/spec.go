@@ -7,17 +7,17 @@ import (
 	"candela.dev/candela/clock"
 )
 
-// Spec describes a network. Zero fields take the defaults that their comments name; New fills them in.
+// Spec describes a network. New replaces zero fields by the defaults named in their comments.
 type Spec struct {
 	Seed     uint64
 	Topology TopologySpec
 	Switch   SwitchSpec // of every switch
 	NIC      NICSpec    // of every host
-	// Workers simulate the network side by side, if a window of the shortest link between partitions holds enough; default
-	// 1. They change no result.
+	// Workers simulate the network in parallel if a window of the shortest link between partitions holds enough events;
+	// default 1. They do not change the result.
 	Workers int
-	forced  bool // for tests: however little a window holds
-	// SwitchNamed, if set, may describe a switch by name differently: it changes s, a copy of Switch, in place.
+	forced  bool // for tests: use all workers even in windows with few hops
+	// SwitchNamed, if set, may change s, a copy of Switch, for the switch with this name.
 	SwitchNamed func(name string, s *SwitchSpec)
 }
 
@@ -38,10 +38,10 @@ type Balance string
 // Balances.
 const (
 	ECMP        Balance = "ecmp"  // by a hash of addresses, flow and entropy: one path per (flow, entropy)
-	SprayRandom Balance = "spray" // a random one for every packet
-	// in turn, per destination group, in an order that is shuffled anew each turn
+	SprayRandom Balance = "spray" // a random path for every packet
+	// round robin per destination group; the order is shuffled in each round
 	SprayRoundRobin Balance = "spray-round-robin"
-	// as the sender's path tag (entropy) says, a digit for each switch on the way
+	// by the sender's path tag (entropy): one digit per switch on the path
 	SourcePath Balance = "path"
 )
 
@@ -49,7 +49,7 @@ const (
 type LinkSpec struct {
 	Rate    clock.BitRate
 	Delay   clock.Duration // propagation
-	Framing int            // bytes per frame beyond Packet.Size: 0 as papers count, 24 is Ethernet (FCS, preamble, gap)
+	Framing int            // bytes per frame beyond Packet.Size: 0 as in papers, 24 for Ethernet (FCS, preamble, gap)
 }
 
 // TopologySpec describes how hosts and switches are linked.
@@ -62,16 +62,16 @@ type TopologySpec struct {
 	Spines  int          // LeafSpine
 	K       int          // FatTree: ports of a switch, even
 	Balance Balance      // default: ECMP
-	// LinkOf, if set, says which link a host has instead of Link, for example a slower one.
+	// LinkOf, if set, returns the link of a host and replaces Link.
 	LinkOf func(HostID) LinkSpec
 }
 
-// QueueSpec describes one queue of a port. Limits of 0 don't limit.
+// QueueSpec describes one queue of a port. A limit of 0 means unlimited.
 type QueueSpec struct {
 	MaxPackets int     // static limit
 	MaxBytes   int     // static limit
 	Alpha      float64 // dynamic limit: share of the shared buffer's free bytes that the queue may hold
-	Private    bool    // has memory of its own: does not use the shared buffer
+	Private    bool    // has its own memory instead of the shared buffer
 	Mark       MarkSpec
 	Order      Order // default: ByArrival
 
@@ -79,8 +79,8 @@ type QueueSpec struct {
 }
 
 // MarkSpec is ECN marking of arriving ECN-capable packets by the bytes that wait: never below MinBytes, always from
-// MaxBytes on, in between with a probability that grows from 0 to Probability. MinBytes = MaxBytes is a step. MaxBytes
-// 0: off.
+// MaxBytes on; between them the probability grows from 0 to Probability. MinBytes = MaxBytes is a step. MaxBytes 0:
+// off.
 type MarkSpec struct {
 	MinBytes, MaxBytes int
 	Probability        float64
@@ -106,16 +106,16 @@ type SchedulerSpec struct {
 
 // BufferSpec describes the traffic manager's memory.
 type BufferSpec struct {
-	Bytes int // shared by the queues of all ports; 0: queues have their static limits only
+	Bytes int // shared by the queues of all ports; 0: queues have only their static limits
 }
 
-// PFCSpec is priority flow control (IEEE 802.1Q clause 36). Packets of lossless classes are bounded per ingress port
-// and class, instead of by queue limits.
+// PFCSpec is priority flow control (IEEE 802.1Q clause 36). Packets of lossless classes are limited per ingress port
+// and class, not by queue limits.
 type PFCSpec struct {
 	Classes uint8 // bit set of lossless classes; 0: PFC off
 	XOff    int   // bytes of one class from one port beyond which the sender is paused; default 100 000
-	XOn     int   // and at which it may go on; default XOff/2
-	// bytes that may still come after XOff; default: enough for the slowest reaction on the switch's longest link
+	XOn     int   // bytes at which it may resume; default XOff/2
+	// bytes that may still arrive after XOff; default: enough for the slowest reaction on the switch's longest link
 	Headroom int
 }
 
@@ -142,7 +142,7 @@ type SwitchSpec struct {
 // maxQueues is how many queues a port may have: schedulers work on bit sets.
 const maxQueues = 64
 
-// complete fills in defaults and reports all that is wrong.
+// complete fills in defaults and returns all errors.
 func (s *Spec) complete() error {
 	t := &s.Topology
 	if t.Kind == "" {
@@ -169,9 +169,9 @@ func (s *Spec) complete() error {
 	return err
 }
 
-// A FieldError says which field of a Spec is wrong, and how.
+// A FieldError names the invalid field of a Spec and the reason.
 type FieldError struct {
-	Field  string // as "topology.leaves"
+	Field  string // such as "topology.leaves"
 	Value  any
 	Reason string // what is allowed
 }
@@ -179,7 +179,7 @@ type FieldError struct {
 // Error implements error.
 func (e *FieldError) Error() string { return fmt.Sprintf("%s: %v: %s", e.Field, e.Value, e.Reason) }
 
-// check is a list of conditions on fields.
+// check collects the errors of conditions on fields.
 type check []error
 
 func (c *check) that(ok bool, field string, value any, reason string) {
@@ -288,9 +288,9 @@ func (s *SwitchSpec) complete(t *TopologySpec) {
 	}
 }
 
-// headroom is what may still arrive over a link after a pause was decided: a round trip (with the switches' latency) at
-// line rate, the frame that the pause waits for, the frame that the sender has begun, and the pause itself (IEEE 802.1Q
-// annex N).
+// headroom returns the bytes that may still arrive over a link after the decision to pause: a round trip, including the
+// switches' latency, at line rate; the frame that the pause waits for; the frame that the sender has begun; and the
+// pause itself (IEEE 802.1Q annex N).
 func (l *LinkSpec) headroom(latency clock.Duration) int {
 	flight := 2 * (l.Delay + latency).Microseconds() * float64(l.Rate) / 8e6
 	return int(flight) + 2*(maxFrame+l.Framing) + pauseFrame + l.Framing + maxFrame

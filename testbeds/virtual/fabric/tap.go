@@ -5,18 +5,18 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// Stage is where in a node a packet is seen.
+// Stage is the place in a node where a packet is observed.
 type Stage uint8
 
 // Stages.
 const (
-	Ingress Stage = 1 + iota // has arrived, nothing done to it yet; at a host: its stack receives it
-	Egress                   // is leaving: its first bit goes onto the wire; at a host: its stack sends it
-	Dropped                  // is being discarded
-	// Of hosts whose NIC has queues, or with a shim; at others the stack and the wire are one place.
-	Offered  // the NIC takes it, from the stack or the shim
-	Departed // leaves the NIC: its first bit goes onto the wire
-	Arrived  // has come in whole, and the shim takes it
+	Ingress Stage = 1 + iota // arrived, before any processing; at a host: its stack receives it
+	Egress                   // its first bit goes onto the wire; at a host: its stack sends it
+	Dropped                  // being discarded
+	// Only for hosts whose NIC has queues, or with a shim; at others the stack and the wire coincide.
+	Offered  // accepted by the NIC, from the stack or the shim
+	Departed // its first bit leaves the NIC onto the wire
+	Arrived  // received whole, passed to the shim
 )
 
 // String returns the stage in lower case.
@@ -24,10 +24,10 @@ func (s Stage) String() string {
 	return [...]string{"unset", "ingress", "egress", "dropped", "offered", "departed", "arrived"}[s]
 }
 
-// ShimPort is the Point.Port of what a host's shim drops.
+// ShimPort is the Point.Port of packets dropped by a host's shim.
 const ShimPort = -1
 
-// Point is where a packet is seen.
+// Point is where a packet is observed.
 type Point struct {
 	Host   bool // Node is a HostID rather than a switch
 	Stage  Stage
@@ -37,11 +37,11 @@ type Point struct {
 	Queue  int // of Egress and Dropped
 }
 
-// Tap sees every packet at every point, on one clock; p is valid during the call only, and not to be changed.
+// Tap is called for every packet at every point, on one clock. p is valid only during the call and must not be changed.
 type Tap func(at Point, now clock.Time, p *Packet)
 
-// AtSwitch fills t with what a tap of a switch shows of p, as judges see it, and reports whether at is one. NICs with
-// queues are switches, too: that of host h has the number Switches()+h and one port.
+// AtSwitch fills t with a switch tap's view of p for judges, and reports whether at is a switch. NICs with queues count
+// as switches: the NIC of host h has number Switches()+h and one port.
 func (n *Network) AtSwitch(at Point, now clock.Time, p *Packet, t *trace.SwitchTap) bool {
 	stage, node, internal := trace.SwitchStage(at.Stage), at.Node, false
 	if at.Host {
@@ -66,7 +66,7 @@ func (n *Network) AtSwitch(at Point, now clock.Time, p *Packet, t *trace.SwitchT
 	return true
 }
 
-// stageAtNIC returns the stage of a packet at the NIC of a host, as at a switch; 0: it is not at a NIC with queues.
+// stageAtNIC returns the switch stage of a packet at the NIC of a host; 0: not at a NIC with queues.
 func (n *Network) stageAtNIC(at Point) trace.SwitchStage {
 	switch {
 	case !n.NICs() || at.Port == ShimPort:
@@ -80,14 +80,14 @@ func (n *Network) stageAtNIC(at Point) trace.SwitchStage {
 	return 0
 }
 
-// SetDecisions has every decision that a mechanism records shown to f, which reads it during the call only.
+// SetDecisions calls f for every decision that a mechanism records; the decision is valid only during the call.
 func (n *Network) SetDecisions(f func(*trace.Decision)) { n.decided = n.orderedDecisions(f) }
 
-// Decides reports whether somebody wants decisions; a mechanism need not prepare them otherwise.
+// Decides reports whether decisions are recorded; otherwise a mechanism need not prepare them.
 func (sw *Switch) Decides() bool { return sw.net.decided != nil }
 
-// Decide records what the mechanism decides about p. d names kind, cause, port, queue and values; the rest is filled
-// in.
+// Decide records the mechanism's decision about p. The caller sets kind, cause, port, queue and values in d; the rest
+// is filled in.
 func (sw *Switch) Decide(now clock.Time, p *Packet, d trace.Decision) {
 	if sw.net.decided == nil {
 		return

@@ -7,26 +7,25 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// windows are how partitions are simulated side by side (conservatively: nothing is ever taken back). A packet takes at
-// least as long as the shortest link that is cut from one partition to another. So in a window of that length, which
-// begins with the earliest event of all, no partition can affect another. At its end they meet: packets that pass a cut
-// are handed over, and taps see what happened, in the order of events. Partitions, and who simulates them, change no
-// byte.
+// windows simulates partitions in parallel, conservatively: no event is ever rolled back. A packet needs at least the
+// delay of the shortest cut link to reach another partition. In a window of that length, starting with the earliest
+// event, no partition can affect another. At its end, packets that cross a cut are handed over, and taps see what
+// happened in event order. The number of partitions and workers does not change the output.
 type windows struct {
 	length  clock.Duration
 	workers int
-	open    bool // one is being simulated
-	forced  bool // for tests: windows with few hops, too, have all workers
+	open    bool // a window is being simulated
+	forced  bool // for tests: use all workers even in windows with few hops
 	recent  uint64
 	work    Parallelism
 }
 
-// Parallelism says how a network was simulated.
+// Parallelism describes how a network was simulated.
 type Parallelism struct {
 	Workers, Partitions int
 	Window              clock.Duration // 0: there is one partition
-	Windows, Alone      uint64         // windows; of those, how many one worker simulated: they held too few hops
-	Longest             uint64         // hops that follow each other: of each window those of the busiest worker
+	Windows, Alone      uint64         // windows; of those, how many one worker simulated because they held too few hops
+	Longest             uint64         // critical path: the sum over windows of the busiest worker's hops
 }
 
 // Parallelism returns how the network was simulated up to now.
@@ -43,7 +42,7 @@ type letter struct {
 	port   int32
 }
 
-// post has p arrive at port number i of another partition at an instant.
+// post schedules the arrival of p at port number i of another partition.
 func (e *engine) post(p *Packet, i int32, at clock.Time) {
 	to := e.home[i]
 	e.outbox[to] = append(e.outbox[to], letter{at, p.number, i})
@@ -77,7 +76,7 @@ func (n *Network) next() (at clock.Time, ok bool) {
 	return at, at != clock.Never
 }
 
-// fault returns what ended the run: the first fault in the order of events.
+// fault returns the error that ended the run: the first fault in event order.
 func (n *Network) fault() error {
 	if p := n.faulty(); p != nil {
 		return p.fault
@@ -85,7 +84,7 @@ func (n *Network) fault() error {
 	return nil
 }
 
-// faulty returns the partition with that fault, nil if there is none.
+// faulty returns the partition with that fault; nil: none.
 func (n *Network) faulty() (first *part) {
 	for _, p := range n.parts {
 		if p.fault != nil && (first == nil || p.failed.before(first.failed)) {
@@ -95,7 +94,7 @@ func (n *Network) faulty() (first *part) {
 	return first
 }
 
-// moment is the place of an event in the order of all.
+// moment is the position of an event in the order of all events.
 type moment struct {
 	at   clock.Time
 	rank uint64
@@ -103,7 +102,7 @@ type moment struct {
 
 func (m moment) before(o moment) bool { return m.at < o.at || m.at == o.at && m.rank < o.rank }
 
-// moment returns the place of the event that is being served.
+// moment returns the position of the event being served.
 func (e *engine) moment() moment { return moment{e.now, e.serving.rank()} }
 
 // run serves all events up to an instant.
@@ -152,8 +151,8 @@ func (n *Network) run(until clock.Time) {
 	}
 }
 
-// exchange hands over what was posted: it is collected by the partitions that it is for. Free packets go to partitions
-// that have few: where packets end is not where they begin.
+// exchange hands the posted packets to their partitions, which collect them. It also rebalances free packets, because
+// packets start and end in different partitions.
 func (n *Network) exchange() {
 	for _, p := range n.parts {
 		e := &p.engine
@@ -197,7 +196,7 @@ func (p *part) advance(start, end clock.Time) {
 // span is a window.
 type span struct{ start, end clock.Time }
 
-// crew is the workers of a run, one for each partition but the first, which is the caller's.
+// crew is the workers of a run, one per partition except the first, which the caller simulates.
 type crew struct {
 	next  []chan span // windows to simulate
 	done  chan struct{}
@@ -240,23 +239,23 @@ func (c *crew) dismiss() {
 	c.group.Wait()
 }
 
-// sight is something that somebody outside the network is to be shown once the window is over.
+// sight is an observation to deliver outside the network at the end of the window.
 type sight struct {
 	moment
 	tap    Tap
 	point  Point
 	packet Packet
-	tell   func() // instead
+	tell   func() // called instead of tap
 }
 
-// note keeps s, which happens now.
+// note keeps s, an observation of the current event.
 func (p *part) note(s sight) {
 	s.moment = p.engine.moment()
 	p.sights = append(p.sights, s)
 }
 
-// show shows what happened in a window, in the order of events: of the partitions' next events the first comes first,
-// as in one calendar. What follows a fault did not happen.
+// show delivers the observations of a window in event order, merging the partitions' lists. It omits everything after a
+// fault.
 func (n *Network) show() {
 	var next [1 << 8]int
 	for {
@@ -290,8 +289,7 @@ func (n *Network) show() {
 	}
 }
 
-// ordered returns a tap that has t see what happens in the order of events, also if partitions are simulated side by
-// side.
+// ordered returns a tap that calls t in event order, even if partitions are simulated in parallel.
 func (n *Network) ordered(t Tap) Tap {
 	if len(n.parts) == 1 {
 		return t
@@ -323,8 +321,7 @@ func (n *Network) orderedDecisions(f func(*trace.Decision)) func(*Switch, *trace
 	}
 }
 
-// Report has f called in the order of events: what a stack tells others than itself, which may be simulated at the same
-// time.
+// Report calls f in event order. Stacks use it for calls to other objects, which may be simulated in parallel.
 func (h *Host) Report(f func()) {
 	if !h.net.windows.open {
 		f()

@@ -1,8 +1,8 @@
-// Package bmv2 makes an injector switch of bmv2's simple_switch_grpc: it starts the program from the PATH, gives it
-// interfaces, serves its P4Runtime where ours is expected, and stops it.
+// Package bmv2 makes an injector switch of bmv2's simple_switch_grpc: it starts the program from the PATH, attaches
+// interfaces, serves its P4Runtime at our address, and stops it.
 //
-// What stands in front is a proxy that passes P4Runtime through byte for byte and adds candela.injector.v1.Status, so
-// that a testbed finds the same two services as with our own switch: on a unix socket, or anywhere with mutual TLS.
+// A proxy before the program passes P4Runtime through byte for byte and adds candela.injector.v1.Status. A testbed thus
+// finds the same two services as with our own switch: on a unix socket, or elsewhere with mutual TLS.
 package bmv2
 
 import (
@@ -15,13 +15,13 @@ import (
 	"candela.dev/candela/testbeds"
 )
 
-// Datapath is the name of this switch among those of a testbed of network namespaces.
+// Datapath is the name of this datapath in testbeds of network namespaces.
 const Datapath = "bmv2"
 
-// Program is what must be on the PATH.
+// Program is the required executable on the PATH.
 const Program = "simple_switch_grpc"
 
-// ErrAbsent says that the program is not installed.
+// ErrAbsent reports that the program is not installed.
 var ErrAbsent = errors.New(Program + " is not on the PATH")
 
 // Find returns the path of the program.
@@ -33,7 +33,7 @@ func Find() (string, error) {
 	return path, nil
 }
 
-// Config is what a Switch is made of.
+// Config describes a Switch.
 type Config struct {
 	Program  string   // path of simple_switch_grpc; empty: the one on the PATH
 	Ports    []string // interfaces towards hosts; port numbers count from 0
@@ -43,11 +43,11 @@ type Config struct {
 	Log      *slog.Logger
 }
 
-// PacketsPerSecond is how many packets a host may send in a second: bmv2 loses none at some 5000 from both hosts and
-// their copies.
+// PacketsPerSecond bounds the packet rate of a host: bmv2 forwards about 5000/s from both hosts, with their copies,
+// without loss.
 const PacketsPerSecond = 1500
 
-// Paced returns a specification whose hosts send no faster than bmv2 forwards without loss.
+// Paced returns spec with hosts limited to the rate that bmv2 forwards without loss.
 func Paced(spec testbeds.Spec) testbeds.Spec {
 	rate := clock.BitRate(shortest(&spec)*8) * PacketsPerSecond
 	for i := range spec.Hosts {
@@ -56,10 +56,10 @@ func Paced(spec testbeds.Spec) testbeds.Spec {
 	return spec
 }
 
-// overhead are the headers, preamble and gap around a packet's payload, in bytes.
+// overhead is the length of headers, preamble and gap around a packet's payload, in bytes.
 const overhead = 14 + 20 + 8 + 12 + 4 + 24
 
-// shortest returns the length of the shortest full packet that the traffic sends, on the wire, in bytes.
+// shortest returns the wire length of the shortest full packet of the traffic, in bytes.
 func shortest(spec *testbeds.Spec) int {
 	size := 0
 	for _, c := range spec.Connections {

@@ -16,10 +16,10 @@ import (
 	injectorpb "candela.dev/candela/proto/injector/v1"
 )
 
-// losses asks bmv2 what it has lost. It has no counter for packets that found an egress queue full, and a trace, taken
-// before that queue, shows them as delivered. But every RoCE packet from a host is either dropped by an event, which
-// counts a hit, or sent, which egress counts: what is missing was lost. Floods, of which one packet makes several, hide
-// losses until the next reading.
+// losses derives bmv2's packet losses from its counters. bmv2 has no counter for packets dropped at a full egress
+// queue, and a trace, taken before that queue, shows them as delivered. But every RoCE packet from a host is either
+// dropped by an event, which counts a hit, or sent, which egress counts; the difference was lost. Flooding makes
+// several packets of one and hides losses until the next reading.
 type losses struct {
 	conn       grpc.ClientConnInterface
 	device     uint64
@@ -30,22 +30,21 @@ type losses struct {
 	tally tally
 }
 
-// A tally adds up what is missing more at every reading than at the one before, so that it never decreases: whoever
-// wants the losses of a run subtracts what it was before. What came out once too often, as packets that were flooded,
-// or is forgotten with counters that start anew, makes up for no later loss.
+// A tally adds up the increases of the missing packets between readings, so it never decreases: the losses of a run are
+// the difference of two values. An excess, from flooding or from counters that restart, does not offset later losses.
 type tally struct {
 	lost    uint64
 	missing int64 // at the latest reading
 }
 
-// add notes a reading at which bmv2 holds no packets.
+// add records a reading at which bmv2 holds no packets.
 func (t *tally) add(received, done uint64) {
 	missing := int64(received - done)
 	t.lost += uint64(max(0, missing-t.missing))
 	t.missing = missing
 }
 
-// read returns the losses since bmv2 started, all of them for the first port, as nobody knows which queue was full.
+// read returns the losses since bmv2 started. All are attributed to the first port, because the full queue is unknown.
 func (l *losses) read(ctx context.Context) ([]*injectorpb.PortLosses, error) {
 	list := make([]*injectorpb.PortLosses, len(l.interfaces))
 	for i, name := range l.interfaces {
@@ -73,8 +72,8 @@ func (l *losses) read(ctx context.Context) ([]*injectorpb.PortLosses, error) {
 	return list, nil
 }
 
-// pause is how long all counters have to stand still. While packets pass, those that bmv2 holds look lost; and a switch
-// is asked during a run, too, for a sign of life.
+// pause is how long all counters must stand still. While packets pass, the packets held by bmv2 look lost, and the
+// reading is also used as a liveness check during a run.
 const pause = 10 * time.Millisecond
 
 // count reads how many packets came from hosts, and how many were sent to hosts or dropped by events.
@@ -87,7 +86,7 @@ func (l *losses) count(ctx context.Context) (received, done uint64, err error) {
 	return received, done, nil
 }
 
-// sum adds up what the counters of all ports and tables say.
+// sum adds up the counters of all ports and tables.
 func sum(entities []*p4pb.Entity) (received, done uint64) {
 	for _, e := range entities {
 		switch {
@@ -102,7 +101,7 @@ func sum(entities []*p4pb.Entity) (received, done uint64) {
 	return received, done
 }
 
-// ask reads the counters of all hosts' ports, and the entries of the event tables with their hits.
+// ask reads the counters of all host ports, and the entries of the event tables with their hits.
 func (l *losses) ask(ctx context.Context) (entities []*p4pb.Entity, err error) {
 	request := &p4pb.ReadRequest{DeviceId: l.device}
 	for _, id := range []uint32{p4.CounterRoCERx, p4.CounterRoCETx} {

@@ -17,16 +17,16 @@ import (
 	gproto "google.golang.org/protobuf/proto"
 )
 
-// message is one that passes through unread.
+// message is a message that is not decoded.
 type message struct{ bytes []byte }
 
-// verbatim is the usual codec, but for messages that pass through.
+// verbatim is the usual codec, except for messages that pass through.
 type verbatim struct{ encoding.CodecV2 }
 
 // NewVerbatim returns the codec that a server with PassThrough must be forced to use.
 func NewVerbatim() encoding.CodecV2 { return verbatim{encoding.GetCodecV2(proto.Name)} }
 
-// Decode decodes a message that passes through, for who looks at it on the way.
+// Decode decodes a message that passes through, to inspect it.
 func Decode(passing any, into gproto.Message) error {
 	m, ok := passing.(*message)
 	if !ok {
@@ -35,7 +35,7 @@ func Decode(passing any, into gproto.Message) error {
 	return gproto.Unmarshal(m.bytes, into)
 }
 
-// Marshal gives the bytes of a message that passes through, and encodes any other.
+// Marshal returns the bytes of a message that passes through, and encodes any other.
 func (v verbatim) Marshal(m any) (mem.BufferSlice, error) {
 	if m, ok := m.(*message); ok {
 		return mem.BufferSlice{mem.SliceBuffer(m.bytes)}, nil
@@ -43,7 +43,7 @@ func (v verbatim) Marshal(m any) (mem.BufferSlice, error) {
 	return v.CodecV2.Marshal(m)
 }
 
-// Unmarshal takes the bytes of a message that passes through, and decodes any other.
+// Unmarshal stores the bytes of a message that passes through, and decodes any other.
 func (v verbatim) Unmarshal(data mem.BufferSlice, m any) error {
 	if m, ok := m.(*message); ok {
 		m.bytes = data.Materialize()
@@ -52,9 +52,9 @@ func (v verbatim) Unmarshal(data mem.BufferSlice, m any) error {
 	return v.CodecV2.Unmarshal(data, m)
 }
 
-// PassThrough returns a handler that hands every call on to a server, and its answer back: messages, status and
-// details. pumps is what reads the callers' messages, which ends with their streams: the caller waits for it when the
-// server has stopped, its handlers included.
+// PassThrough returns a handler that forwards every call to a server and returns its answer: messages, status and
+// details. pumps are the readers of callers' messages. They end with their streams; the caller waits for them after the
+// server and its handlers have stopped.
 func PassThrough(to grpc.ClientConnInterface, pumps *sync.WaitGroup) grpc.StreamHandler {
 	return func(_ any, caller grpc.ServerStream) error {
 		method, ok := grpc.MethodFromServerStream(caller)
@@ -76,7 +76,7 @@ func PassThrough(to grpc.ClientConnInterface, pumps *sync.WaitGroup) grpc.Stream
 			err := pump(caller, server)
 			requests <- err
 			if err != nil {
-				cancel() // nobody waits for an answer
+				cancel() // the call has failed
 			}
 		})
 		for {
@@ -98,7 +98,7 @@ const largest = 64 << 20
 // largestRequest bounds what a client may send, such as a compiled pipeline.
 const largestRequest = 16 << 20
 
-// pump hands the caller's messages on until there are no more.
+// pump forwards the caller's messages until the stream ends.
 func pump(caller grpc.ServerStream, server grpc.ClientStream) error {
 	for {
 		m := new(message)
@@ -109,12 +109,12 @@ func pump(caller grpc.ServerStream, server grpc.ClientStream) error {
 			return err
 		}
 		if err := server.SendMsg(m); err != nil {
-			return nil // the answer tells why
+			return nil // the answer has the reason
 		}
 	}
 }
 
-// ended returns what a call ends with when the server said err.
+// ended returns the result of a call after the server returned err.
 func ended(err error, requests <-chan error) error {
 	if errors.Is(err, io.EOF) {
 		return nil

@@ -28,13 +28,13 @@ import (
 	injectorpb "candela.dev/candela/proto/injector/v1"
 )
 
-// Times that the program is given.
+// Timeouts of the program.
 const (
 	startTime = 10 * time.Second // to answer
 	stopTime  = 2 * time.Second  // to end
 )
 
-// Switch is a running simple_switch_grpc. Open, Serve and Close belong to one goroutine.
+// Switch is a running simple_switch_grpc. Open, Serve and Close must be called by one goroutine.
 type Switch struct {
 	injectorpb.UnimplementedStatusServer
 	cfg      Config
@@ -48,8 +48,8 @@ type Switch struct {
 	losses   losses
 }
 
-// Open turns the interfaces' offloads off and starts the program on them, without a pipeline: it forwards nothing until
-// one is pushed. The caller closes the Switch, which leaves the interfaces as they were.
+// Open turns off the interfaces' offloads and starts the program on them without a pipeline; it forwards nothing until
+// one is pushed. The caller closes the Switch, which restores the interfaces.
 func Open(ctx context.Context, cfg Config) (_ *Switch, err error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
@@ -95,7 +95,7 @@ func (s *Switch) interfaces() []string {
 
 func (s *Switch) socket() string { return filepath.Join(s.dir, "p4rt") }
 
-// arguments are the program's: interfaces in the order of port numbers, no pipeline, and our socket.
+// arguments returns the program's arguments: interfaces in the order of port numbers, no pipeline, and our socket.
 func (s *Switch) arguments() []string {
 	args := []string{"--no-p4", "--device-id", fmt.Sprint(s.cfg.DeviceID)}
 	for i, name := range s.interfaces() {
@@ -104,8 +104,8 @@ func (s *Switch) arguments() []string {
 	return append(args, "--", "--grpc-server-addr", "unix:"+s.socket())
 }
 
-// start starts the program from a thread that stays: the kernel ends it when that thread does, however this process
-// goes.
+// start starts the program from a permanent thread. The kernel kills the program when that thread ends, however this
+// process ends.
 func (s *Switch) start() error {
 	s.command = exec.Command(s.cfg.Program, s.arguments()...)
 	s.command.Stdout, s.command.Stderr, s.command.Dir = s.words, s.words, s.dir
@@ -118,8 +118,8 @@ func (s *Switch) start() error {
 	return nil
 }
 
-// startHere starts a command in the namespaces of the calling thread, from a new thread that inherits them and stays
-// until the command has ended.
+// startHere starts a command in the namespaces of the calling thread. A new thread inherits them and lives until the
+// command has ended.
 func startHere(command *exec.Cmd, exited chan<- struct{}) error {
 	namespace, err := os.Open(fmt.Sprintf("/proc/self/task/%d/ns/net", unix.Gettid()))
 	if err != nil {
@@ -136,7 +136,7 @@ func startHere(command *exec.Cmd, exited chan<- struct{}) error {
 		}
 		started <- err
 		if err == nil {
-			_ = command.Wait() // its last words say why it ended
+			_ = command.Wait() // the program's last output has the reason
 		}
 	}()
 	return <-started
@@ -166,8 +166,8 @@ func (s *Switch) await(ctx context.Context) error {
 	}
 }
 
-// Serve serves P4Runtime and Status on lis until ctx is done; then it returns nil. A program that ends before is an
-// error. lis is closed.
+// Serve serves P4Runtime and Status on lis until ctx is done, then returns nil. It returns an error if the program ends
+// first. It closes lis.
 func (s *Switch) Serve(ctx context.Context, lis net.Listener, opts ...grpc.ServerOption) error {
 	var pumps sync.WaitGroup
 	opts = append(opts, grpc.ForceServerCodecV2(NewVerbatim()), grpc.UnknownServiceHandler(PassThrough(s.conn, &pumps)),
@@ -223,7 +223,7 @@ func (s *Switch) stop() error {
 	return fmt.Errorf("%s (process %d) does not end", Program, s.command.Process.Pid)
 }
 
-// Describe says what the switch is and runs on.
+// Describe returns the switch's version, datapath and properties.
 func (s *Switch) Describe(context.Context, *injectorpb.DescribeRequest) (*injectorpb.DescribeResponse, error) {
 	return &injectorpb.DescribeResponse{Version: s.cfg.Version, Datapath: Datapath, Properties: []*injectorpb.Property{
 		{Name: "program", Value: s.cfg.Program},
@@ -233,7 +233,7 @@ func (s *Switch) Describe(context.Context, *injectorpb.DescribeRequest) (*inject
 	}}, nil
 }
 
-// Losses returns what bmv2 has lost between receiving and sending, as far as its counters tell.
+// Losses returns the losses between receiving and sending, derived from bmv2's counters.
 func (s *Switch) Losses(ctx context.Context, _ *injectorpb.LossesRequest) (*injectorpb.LossesResponse, error) {
 	select {
 	case <-s.exited:

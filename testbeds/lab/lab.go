@@ -1,5 +1,5 @@
-// Package lab connects to the machines of a real laboratory: hosts and dumpers that agents serve, and an injector
-// switch that speaks P4Runtime. What happens there is package remote's business, as on one machine.
+// Package lab connects to the machines of a real laboratory: hosts and dumpers with agents, and an injector switch with
+// P4Runtime. Package remote runs the tests.
 package lab
 
 import (
@@ -25,17 +25,17 @@ type Station struct {
 	Agent     string // address
 	Interface string
 	Port      uint16 // of the switch that the interface is cabled to
-	// Neighbour is what LLDP is to say about the other end of the cable; nil: it is not asked.
+	// Neighbour is the expected LLDP neighbour at the other end of the cable; nil: not checked.
 	Neighbour *remote.Neighbour
 }
 
-// Credentials are the orchestrator's PEM files; without Cert there are none.
+// Credentials are the orchestrator's PEM files; an empty Cert means none.
 type Credentials struct {
 	Cert, Key, CA string
-	CRL           string // of revoked certificates; empty: none is
+	CRL           string // of revoked certificates; empty: no list
 }
 
-// Config says where everything is. Without certificates, addresses must be unix sockets.
+// Config has the addresses of all components. Without certificates, addresses must be unix sockets.
 type Config struct {
 	Hosts    [2]Station
 	Dumpers  []Station
@@ -46,14 +46,14 @@ type Config struct {
 	Foreign *Foreign // nil: the switch is candela switchd
 }
 
-// Foreign says what is different about a switch that somebody else runs.
+// Foreign describes a third-party switch.
 type Foreign struct {
-	Files        *transport.Files // for mutual TLS; nil: its address is a unix socket or, without any protection, loopback
-	Info         *p4.Info         // of the pipeline that it shall run; nil: the contract
-	DeviceConfig []byte           // that pipeline as its compiler made it
+	Files        *transport.Files // for mutual TLS; nil: its address is a unix socket, or loopback without protection
+	Info         *p4.Info         // of the pipeline to run; nil: the contract
+	DeviceConfig []byte           // that pipeline, compiled
 }
 
-// files returns the certificates for servers of a role, nil without certificates.
+// files returns the certificates for connecting to servers of a role; nil without certificates.
 func (c *Credentials) files(role transport.Role) *transport.Files {
 	if c.Cert == "" {
 		return nil
@@ -76,7 +76,7 @@ func New(spec testbeds.Spec, cfg Config) (*remote.Testbed, error) {
 	type dialer func(string, *transport.Files) (*grpc.ClientConn, error)
 	dial := func(name, address string, how dialer, files *transport.Files) (*grpc.ClientConn, error) {
 		if strings.HasPrefix(address, "unix:") {
-			files = nil // it never leaves the machine
+			files = nil // never leaves the machine
 		}
 		conn, err := how(address, files)
 		if err != nil {
@@ -106,7 +106,7 @@ func New(spec testbeds.Spec, cfg Config) (*remote.Testbed, error) {
 	files, how := cfg.files(transport.Switch), dialer(transport.Dial)
 	m.Switch = remote.Switch{Name: "switch", DeviceID: cfg.DeviceID, Status: true}
 	if f := cfg.Foreign; f != nil {
-		// A switch of another vendor has no role of ours in its certificate, and may offer no TLS at all.
+		// Another vendor's switch has none of our roles in its certificate, and may not offer TLS.
 		files, how = f.Files, transport.DialForeign
 		m.Switch.Foreign, m.Switch.Info, m.Switch.DeviceConfig = true, f.Info, f.DeviceConfig
 	}

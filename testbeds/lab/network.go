@@ -24,7 +24,7 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// NetworkConfig describes a lab without an injector: hosts around a machine that is the switch.
+// NetworkConfig describes a lab without an injector: hosts and a machine that is the switch.
 type NetworkConfig struct {
 	Hosts      []Station // by host
 	Switch     string    // address of the agent of the switch's machine
@@ -32,7 +32,7 @@ type NetworkConfig struct {
 	Credentials
 }
 
-// Network is such a lab in the hands of one run. Its methods belong to one goroutine.
+// Network is such a lab, leased for one run. It must be used by one goroutine.
 type Network struct {
 	cfg    NetworkConfig
 	conns  []*grpc.ClientConn
@@ -42,8 +42,7 @@ type Network struct {
 	macs   []packet.MAC // by host
 }
 
-// OpenNetwork connects to the machines of the first hosts of a lab and its switch, and holds them. The caller closes
-// the Network.
+// OpenNetwork connects to the first hosts of a lab and its switch, and leases them. The caller closes the Network.
 func OpenNetwork(ctx context.Context, cfg NetworkConfig, hosts int) (_ *Network, err error) {
 	if have := len(cfg.Hosts); hosts > have {
 		return nil, fmt.Errorf("lab: the test has %d hosts, the lab %d", hosts, have)
@@ -63,7 +62,7 @@ func OpenNetwork(ctx context.Context, cfg NetworkConfig, hosts int) (_ *Network,
 	open := func(name, address string) (*agent.Client, error) {
 		files := cfg.files(transport.Agent)
 		if strings.HasPrefix(address, "unix:") {
-			files = nil // it never leaves the machine
+			files = nil // never leaves the machine
 		}
 		conn, err := transport.Dial(address, files)
 		if err != nil {
@@ -95,7 +94,7 @@ func OpenNetwork(ctx context.Context, cfg NetworkConfig, hosts int) (_ *Network,
 	return n, nil
 }
 
-// macOf asks a machine for the Ethernet address of an interface.
+// macOf returns the Ethernet address of a machine's interface.
 func macOf(ctx context.Context, c *agent.Client, device string) (mac packet.MAC, err error) {
 	d, err := c.Describe(ctx)
 	if err != nil {
@@ -109,7 +108,7 @@ func macOf(ctx context.Context, c *agent.Client, device string) (mac packet.MAC,
 	return mac, fmt.Errorf("%s: its agent doesn't serve an Ethernet interface %s", c.Name(), device)
 }
 
-// Close gives the machines back.
+// Close releases the machines.
 func (n *Network) Close() error {
 	var wait sync.WaitGroup
 	for _, l := range n.leases {
@@ -126,7 +125,7 @@ func (n *Network) Close() error {
 	return errors.Join(failed...)
 }
 
-// during returns a context that ends with ctx or when a machine is gone; the cause says which. The caller calls end.
+// during returns a context that ends with ctx or when a machine is lost; the cause names it. The caller calls end.
 func (n *Network) during(ctx context.Context) (_ context.Context, end func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var watch sync.WaitGroup
@@ -142,7 +141,7 @@ func (n *Network) during(ctx context.Context) (_ context.Context, end func()) {
 	return ctx, func() { cancel(nil); watch.Wait() }
 }
 
-// NetworkTest is a test of a switch as the machines of a lab need it.
+// NetworkTest is a test of a switch for the machines of a lab.
 type NetworkTest struct {
 	Config      []byte // complete
 	Connections []live.Connection
@@ -150,10 +149,10 @@ type NetworkTest struct {
 	Slowdown    int64
 }
 
-// mostReal bounds a run: the traffic of a live switch takes ten minutes at most.
+// mostReal bounds a run: the traffic of a live switch takes at most ten minutes.
 const mostReal = 15 * time.Minute
 
-// Run runs a test on the switch's machine and hands over the files of its run.
+// Run runs a test on the switch's machine and passes the run's files to file.
 func (n *Network) Run(ctx context.Context, t *NetworkTest, file func(name string, data []byte) error) error {
 	ctx, end := n.during(ctx)
 	defer end()
@@ -169,7 +168,7 @@ func (n *Network) run(ctx context.Context, t *NetworkTest, file func(name string
 	for i, s := range n.cfg.Hosts {
 		ports = append(ports, agent.SwitchPort{Interface: n.cfg.Interfaces[s.Port], MAC: n.macs[i]})
 	}
-	// First the switch: what hosts count from then on comes out of its rings.
+	// Start the switch first: frames that hosts count from then on come from its rings.
 	sw, err := n.sw.RunSwitch(ctx, mostReal, t.Config, ports)
 	if err != nil {
 		return err
@@ -195,7 +194,7 @@ func (n *Network) run(ctx context.Context, t *NetworkTest, file func(name string
 	}
 	var counts []*agentpb.UnequipResponse
 	var failed []error
-	for _, c := range n.hosts { // also if the switch has failed: Transfer ends by it
+	for _, c := range n.hosts { // also if the switch failed: this ends Transfer
 		count, err := c.Unequip(ctx)
 		counts, failed = append(counts, count), append(failed, err)
 	}
@@ -215,7 +214,7 @@ func (n *Network) run(ctx context.Context, t *NetworkTest, file func(name string
 	return sw.Files(file)
 }
 
-// hostOf returns what host h is to do.
+// hostOf returns the configuration of host h.
 func (n *Network) hostOf(h int, t *NetworkTest) *agent.SocketHost {
 	const ethernet = 14
 	own := fabric.HostID(h)

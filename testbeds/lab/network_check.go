@@ -24,8 +24,7 @@ const (
 	clockMayErr = time.Second
 )
 
-// Check asks every machine what it is, and where its cable ends. lines tell what was found, problems what makes the lab
-// unfit.
+// Check verifies every machine and its cable. It returns its results in lines and reasons against a test in problems.
 func (n *Network) Check(ctx context.Context, version string) (lines, problems []string, err error) {
 	ctx, end := n.during(ctx)
 	defer end()
@@ -54,7 +53,7 @@ func (n *Network) Check(ctx context.Context, version string) (lines, problems []
 	return lines, append(problems, wrong...), err
 }
 
-// used returns the interfaces of the switch that hosts are at.
+// used returns the switch interfaces that hosts are cabled to.
 func (n *Network) used() (list []string) {
 	for _, s := range n.cfg.Hosts {
 		list = append(list, n.cfg.Interfaces[s.Port])
@@ -62,7 +61,7 @@ func (n *Network) used() (list []string) {
 	return list
 }
 
-// unfit says why a machine can be no host and no switch.
+// unfit returns the reasons why a machine can't be a host or switch.
 func unfit(d *agentpb.DescribeResponse, devices []string, version string, asked, answered time.Time) (list []string) {
 	add := func(format string, args ...any) { list = append(list, agent.Printable(fmt.Sprintf(format, args...))) }
 	if v := d.GetVersion(); v != version {
@@ -89,8 +88,8 @@ func unfit(d *agentpb.DescribeResponse, devices []string, version string, asked,
 	return list
 }
 
-// Cabling finds out by probe frames, in both directions, whether every host is at the port that the description names.
-// A busy machine gets several chances.
+// Cabling checks by probe frames, in both directions, that every host is at the described port. It retries, because a
+// busy machine may lose probes.
 func (n *Network) Cabling(ctx context.Context) (problems []string, err error) {
 	for range probeTries {
 		if problems, err = n.probe(ctx); err != nil || len(problems) == 0 {
@@ -140,7 +139,8 @@ func (n *Network) probe(ctx context.Context) (problems []string, err error) {
 	return problems, nil
 }
 
-// sending returns what sends every host's probes, once somebody listens. An error shows as frames that do not come.
+// sending returns a function that sends every host's probes once the receivers listen. An error shows as missing
+// frames.
 func (n *Network) sending(ctx context.Context, send func(ctx context.Context, host int) error) func() {
 	return func() {
 		for i := range n.hosts {
@@ -149,16 +149,16 @@ func (n *Network) sending(ctx context.Context, send func(ctx context.Context, ho
 	}
 }
 
-// route is the way of a host's probes. Nobody answers them.
+// route returns the route of a host's probes, which are never answered.
 func (n *Network) route(host int, to packet.MAC) framelog.Route {
 	id := fabric.HostID(host)
 	if to == (packet.MAC{}) {
-		to = packet.MAC{0x02, 0xca, 0xdf} // of no machine
+		to = packet.MAC{0x02, 0xca, 0xdf} // an unused address
 	}
 	return framelog.Route{ToMAC: to, From: id.IPv4(), To: fabric.HostID(host + 1).IPv4()}
 }
 
-// placed says what is wrong about where a host's probes came in.
+// placed returns the differences between the ports that received a host's probes and the described port.
 func (n *Network) placed(s Station, mac packet.MAC, heard []agent.Heard) []string {
 	want := n.cfg.Interfaces[s.Port]
 	var where []string

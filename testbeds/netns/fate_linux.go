@@ -12,10 +12,10 @@ import (
 	"candela.dev/candela/testbeds/remote"
 )
 
-// reapTime is how long the end of a child may take to be known after the child is gone.
+// reapTime bounds the delay between the end of a child and its exit status.
 const reapTime = time.Second
 
-// fate says what has become of a node's process. How it ended is known of children only.
+// fate returns the state of a node's process. The exit status is known for children only.
 func (n *Node) fate() remote.Fate {
 	pid := n.Process.PID
 	if pid == 0 {
@@ -25,7 +25,7 @@ func (n *Node) fate() remote.Fate {
 	switch {
 	case err == nil && (state == 'T' || state == 't'):
 		text := fmt.Sprintf("process %d is stopped by a signal", pid)
-		if n.child == nil { // or it ends with this process
+		if n.child == nil { // otherwise it ends with this process
 			text += fmt.Sprintf("; kill -CONT %d lets it go on", pid)
 		}
 		return remote.Fate{Condition: remote.Stopped, Text: text}
@@ -44,7 +44,7 @@ func (n *Node) fate() remote.Fate {
 	}
 }
 
-// endOf says how a process has ended.
+// endOf describes the end of a process.
 func endOf(pid int, failure error) remote.Fate {
 	exit, ok := errors.AsType[*exec.ExitError](failure)
 	switch {
@@ -61,7 +61,7 @@ func endOf(pid int, failure error) remote.Fate {
 		Text: fmt.Sprintf("process %d has ended (exit status %d)", pid, exit.ExitCode())}
 }
 
-// fates are those of all nodes, with the last words of those that failed.
+// fates returns the fates of all nodes, with the last log lines of failed ones.
 func (s *State) fates() map[string]remote.Fate {
 	list := make(map[string]remote.Fate)
 	for _, n := range s.Nodes() {
@@ -74,7 +74,7 @@ func (s *State) fates() map[string]remote.Fate {
 	return list
 }
 
-// culprit names the nodes whose processes explain a failure; nil if all are running.
+// culprit names the nodes whose processes explain a failure; nil if all run.
 func (s *State) culprit() error {
 	var order []string
 	for _, n := range s.Nodes() {
@@ -83,8 +83,8 @@ func (s *State) culprit() error {
 	return remote.Fates(s.fates).Culprit(order)
 }
 
-// A patience runs out with the time in which this process was running: what it missed while it was stopped is nobody
-// else's fault.
+// A patience is a timeout that counts only time in which this process was running, so that a stop of this process is
+// not blamed on another.
 type patience struct {
 	left time.Duration
 	last time.Time
@@ -92,10 +92,10 @@ type patience struct {
 
 func newPatience(d time.Duration) *patience { return &patience{d, time.Now()} }
 
-// mostAtOnce is how much of a patience one look takes at most. Looks are far closer to each other.
+// mostAtOnce bounds the time that one check subtracts. Checks are normally far more frequent.
 const mostAtOnce = 500 * time.Millisecond
 
-// spent reports whether there is none left. It has to be asked often.
+// spent reports whether the time is used up. It must be called often.
 func (p *patience) spent() bool {
 	now := time.Now()
 	p.left -= min(now.Sub(p.last), mostAtOnce)

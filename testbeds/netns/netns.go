@@ -1,9 +1,9 @@
-// Package netns makes a testbed out of one Linux machine: requester, responder, injector switch and dumpers, each a
-// process in a network namespace of its own, joined by veth pairs. Control goes over unix sockets.
+// Package netns makes a testbed on one Linux machine. Requester, responder, injector switch and dumpers are processes
+// in their own network namespaces, joined by veth pairs. Control uses unix sockets.
 //
-// The namespaces have no names. Each lives as long as its process: when that is gone, however it went, the kernel takes
-// namespace, links and XDP programs along. So nothing can be left behind but a directory that says which processes
-// there were; [Down] ends those, and [Up] clears what dead testbeds left.
+// The namespaces have no names. Each lives as long as its process: when the process ends, for any reason, the kernel
+// removes namespace, links and XDP programs. Only a directory that lists the processes can remain. [Down] ends these
+// processes, and [Up] clears the directories of dead testbeds.
 package netns
 
 import (
@@ -17,33 +17,33 @@ import (
 	"candela.dev/candela/injector/transport"
 )
 
-// ErrUnsupported says that this operating system has no network namespaces.
+// ErrUnsupported reports that this operating system has no network namespaces.
 var ErrUnsupported = errors.New("testbeds of network namespaces need Linux")
 
-// StateDir is where testbeds keep sockets, logs and what processes they have.
+// StateDir is the default directory for sockets, logs and the list of processes.
 const StateDir = "/run/candela"
 
-// Config says what to make.
+// Config describes the testbed to make.
 type Config struct {
 	Name     string // of the testbed
-	StateDir string // empty: the usual one
-	// Executable is candela, which becomes agents and switch; empty: this program.
+	StateDir string // empty: StateDir
+	// Executable is candela, which runs as agents and switch; empty: this program.
 	Executable string
 	Datapath   string // xdp, afpacket or bmv2
-	CPU        int    // that handles the switch's packets under xdp
+	CPU        int    // that handles the switch's packets with xdp
 	Dumpers    []string
-	// Detach lets the testbed outlive this process; otherwise it dies with it.
+	// Detach lets the testbed outlive this process; otherwise it ends with it.
 	Detach bool
 	Log    *slog.Logger
 }
 
 var nameForm = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?$`)
 
-// Limits of the veth pairs, by datapath: a frame of an xdp port stands in one buffer.
+// Limits of the veth pairs, by datapath: a frame of an xdp port fits in one buffer.
 const (
 	mtuXDP      = 2304
 	mtuAFPacket = 9000
-	maxDumpers  = 12 // of the program's 16 ports, some remain
+	maxDumpers  = 12 // the XDP program has 16 ports
 )
 
 func (c *Config) check() error {
@@ -76,7 +76,7 @@ func (c *Config) mtu() int {
 	return mtuAFPacket
 }
 
-// State describes a testbed that is up, or was.
+// State describes a testbed that is or was up.
 type State struct {
 	Name     string   `json:"name"`
 	Datapath string   `json:"datapath"`
@@ -84,7 +84,7 @@ type State struct {
 	Switch   Node     `json:"switch"`
 	Hosts    [2]Node  `json:"hosts"`
 	Dumpers  []Node   `json:"dumpers"`
-	Owner    *Process `json:"owner,omitempty"` // that the testbed dies with; none: it stays
+	Owner    *Process `json:"owner,omitempty"` // the testbed ends with this process; nil: it is detached
 
 	Dir string `json:"-"`
 }
@@ -98,10 +98,10 @@ type Node struct {
 	Interface string  `json:"interface,omitempty"` // cabled to the switch
 	Port      uint16  `json:"port"`                // of the switch
 
-	child *starting // nil: another process has started it
+	child *starting // nil: started by another process
 }
 
-// Process identifies a process also after its number was used again.
+// Process identifies a process even after its PID is reused.
 type Process struct {
 	PID   int    `json:"pid"`
 	Start uint64 `json:"start"` // clock ticks after boot

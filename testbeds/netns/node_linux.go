@@ -15,23 +15,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Files that a node inherits: it writes to the one when its namespace is ready, and reads from the other when it may go
-// on.
+// File descriptors that a node inherits: it writes to readyFD when its namespace is ready, and reads from goFD when it
+// may continue.
 const (
 	readyFD = 3
 	goFD    = 4
 )
 
-// leash is set in the environment of a node that shall die with who started it.
+// leash is set in the environment of a node that must end with its parent.
 const leash = "CANDELA_NODE_LEASH"
 
-// Become is what a node does first, in its own namespaces: it makes them fit, waits until the links are there, and
-// becomes candela with args. It returns only errors.
+// Become is the start of a node in its own namespaces: it prepares them, waits for the links, and executes candela with
+// args. It returns only errors.
 func Become(args []string) error {
 	if err := furnish(); err != nil {
 		return fmt.Errorf("namespace: %w", err)
 	}
-	// The signal belongs to a thread, and the thread that calls exec becomes the process: it must be this one that has it.
+	// The signal is set per thread, and the thread that calls exec becomes the process, so both calls must be on this
+	// thread.
 	runtime.LockOSThread()
 	if os.Getenv(leash) != "" {
 		if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
@@ -60,7 +61,7 @@ func Become(args []string) error {
 	return unix.Exec(self, append([]string{self}, args...), os.Environ())
 }
 
-// furnish mounts /sys anew, since it shows the interfaces of the namespace that it was mounted in, and keeps the
+// furnish remounts /sys, because it shows the interfaces of the namespace in which it was mounted, and keeps the
 // kernel's own IPv6 traffic off the links.
 func furnish() error {
 	if err := unix.Mount("none", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
@@ -78,17 +79,17 @@ func furnish() error {
 	return nil
 }
 
-// starting is a node on its way up.
+// starting is a node being started.
 type starting struct {
 	node    *Node
 	command *exec.Cmd
-	ready   *os.File // what the node says
-	proceed *os.File // what the node waits for
+	ready   *os.File // the node writes here
+	proceed *os.File // the node reads here
 	exited  chan struct{}
-	status  error // how it ended, once exited is closed
+	status  error // exit status, valid once exited is closed
 }
 
-// launcher starts nodes from one thread that stays: the kernel ends them when that thread does.
+// launcher starts nodes from one permanent thread, because the kernel kills them when that thread ends.
 type launcher struct {
 	requests chan func()
 	ended    chan struct{}
@@ -151,7 +152,7 @@ func (l *launcher) launch(cfg *Config, dir string, node *Node, args []string) (_
 		close(s.exited)
 	}()
 	if node.Process, err = identify(s.command.Process.Pid); err != nil {
-		_ = s.command.Process.Kill() // most likely it has ended already
+		_ = s.command.Process.Kill() // it has most likely ended already
 		<-s.exited
 		return nil, errors.Join(fmt.Errorf("%s doesn't start: it ended at once%s", node.Name, node.lastWords()),
 			readyR.Close(), goW.Close())
@@ -180,16 +181,16 @@ func (s *starting) await(ctx context.Context) error {
 	}
 }
 
-// lookEvery is how often a node on its way up is looked after.
+// lookEvery is the interval for checking a starting node.
 const lookEvery = 50 * time.Millisecond
 
-// release lets the node become what it is to be.
+// release lets the node execute its program.
 func (s *starting) release() error {
 	_, err := s.proceed.Write([]byte{1})
 	return errors.Join(err, s.proceed.Close(), s.ready.Close())
 }
 
-// lastWords returns the end of the node's log, on a line of its own.
+// lastWords returns the end of the node's log, on a new line.
 func (n *Node) lastWords() string {
 	text, err := os.ReadFile(n.Log)
 	if err != nil || len(text) == 0 {

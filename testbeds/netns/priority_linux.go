@@ -12,18 +12,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What stands for hardware in this testbed must not wait long for whatever else the machine does: a NIC whose frames
-// lie in a queue for milliseconds looks, from the switch, like one that resends without need. So the processes, and the
-// kernel threads that receive for the switch, have the highest ordinary priority. Real-time priority would be too much:
-// on a small machine such a process can keep the kernel from the very work that it waits for.
+// The processes that replace hardware in this testbed must not wait long for other work on the machine: a NIC whose
+// frames wait in a queue for milliseconds looks, at the switch, like one that retransmits without need. So these
+// processes, and the kernel's receive threads of the switch, get the highest ordinary priority. Real-time priority is
+// too much: on a small machine such a process can block the kernel work that it waits for.
 const niceness = -20
 
-// slice is the share of a CPU that a thread asks for at a time: the shorter, the sooner it gets one after it woke
-// (EEVDF, Linux 6.12; older kernels take no notice).
+// slice is the CPU time that a thread requests at once. A shorter slice gives it a CPU sooner after waking (EEVDF,
+// Linux 6.12; older kernels ignore it).
 const slice = 200 * time.Microsecond
 
-// urgent gives a thread, or a process that has but one, that priority; 0 is the calling one. Threads that it starts
-// inherit it.
+// urgent gives that priority to a thread, or to a process with one thread; 0 is the calling thread. New threads inherit
+// it.
 func urgent(tid int) error {
 	if err := unix.Setpriority(unix.PRIO_PROCESS, tid, niceness); err != nil {
 		return fmt.Errorf("priority %d: %w", niceness, err)
@@ -31,12 +31,12 @@ func urgent(tid int) error {
 	return nil
 }
 
-// urgentSession makes the calling process urgent also among other sessions: a node is the leader of one, and where the
-// kernel groups processes by session (autogroup, sched(7)), a priority counts among those of one session only.
+// urgentSession makes the calling process urgent among other sessions, too. A node leads a session, and where the
+// kernel groups processes by session (autogroup, sched(7)), priorities compare only within one.
 func urgentSession() error {
 	err := os.WriteFile("/proc/self/autogroup", []byte(strconv.Itoa(niceness)), 0)
 	if errors.Is(err, os.ErrNotExist) {
-		err = nil // this kernel has no such groups
+		err = nil // this kernel has no autogroups
 	}
 	if err != nil {
 		return fmt.Errorf("priority of the session: %w", err)
@@ -52,7 +52,7 @@ func urgentSession() error {
 	return nil
 }
 
-// hurry gives the kernel's receive threads of the switch's ports that priority, too.
+// hurry gives the same priority to the kernel's receive threads of the switch's ports.
 func hurry(tag string) error {
 	comms, err := filepath.Glob("/proc/[0-9]*/comm")
 	if err != nil {

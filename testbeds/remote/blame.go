@@ -29,10 +29,10 @@ type Fate struct {
 	Text      string // such as "process 17 was killed (SIGKILL)"
 }
 
-// A Fates returns the fates of all components by name. It is for testbeds whose processes run on this machine.
+// A Fates returns the fates of all components by name, for testbeds whose processes run on this machine.
 type Fates func() map[string]Fate
 
-// Culprit returns an error that names the components whose condition explains a failure best; nil if all are running.
+// Culprit returns an error that names the components whose condition best explains a failure; nil if all run.
 func (f Fates) Culprit(order []string) error {
 	if f == nil {
 		return nil
@@ -55,8 +55,8 @@ func (f Fates) Culprit(order []string) error {
 	return errors.New(strings.Join(list, "; "))
 }
 
-// Blame returns the cause of an error of a step: a component whose process was killed, has ended or is stopped comes
-// before the calls that failed because of it; so does a standstill of this process.
+// Blame returns the cause of a step's error. A component whose process was killed, ended or stopped takes precedence
+// over the calls that failed because of it; so does a standstill of this process.
 func (t *Testbed) Blame(err error) error {
 	if err == nil {
 		return nil
@@ -67,10 +67,10 @@ func (t *Testbed) Blame(err error) error {
 	return cause
 }
 
-// watchGrace is how long the cause of a failed call may take to be known.
+// watchGrace is the time for the cause of a failed call to become visible.
 const watchGrace = 100 * time.Millisecond
 
-// grace gives the watch and the kernel the time to notice what a call has met.
+// grace gives the watch and the kernel time to notice the failure.
 func (t *Testbed) grace() {
 	wait := time.NewTimer(watchGrace)
 	defer wait.Stop()
@@ -80,7 +80,7 @@ func (t *Testbed) grace() {
 	<-wait.C
 }
 
-// cause returns what explains err.
+// cause returns the error that explains err.
 func (t *Testbed) cause(err error) error {
 	if culprit := t.m.Fates.Culprit(t.names()); culprit != nil {
 		t.fail(culprit)
@@ -93,7 +93,7 @@ func (t *Testbed) cause(err error) error {
 		own := fmt.Errorf("orchestrator: this process stood still for %v: it was stopped or got no CPU; the run had lost "+
 			"its hold of the testbed by then",
 			stood.Round(100*time.Millisecond))
-		if t.m.Fates == nil { // nobody sees whether the component is there
+		if t.m.Fates == nil { // the component's state is unknown
 			own = fmt.Errorf("%w (%w)", own, err)
 		}
 		return own
@@ -101,7 +101,7 @@ func (t *Testbed) cause(err error) error {
 	return err
 }
 
-// unanswered reports whether an error may be the consequence of a time in which this process heard nothing.
+// unanswered reports whether err may follow from a time in which this process received nothing.
 func unanswered(err error) bool {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return true
@@ -117,7 +117,7 @@ func unanswered(err error) bool {
 	return false
 }
 
-// names lists the components, in the order in which they are named.
+// names lists the components in the order for errors.
 func (t *Testbed) names() (list []string) {
 	for _, c := range t.agents() {
 		list = append(list, c.Name())

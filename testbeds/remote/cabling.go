@@ -15,7 +15,7 @@ import (
 	"candela.dev/candela/testbeds"
 )
 
-// Received reads how many RoCE frames each port of the switch has received.
+// Received returns the number of RoCE frames received by each port of the switch.
 type Received = func(context.Context) (map[uint16]uint64, error)
 
 // Probes of a cable.
@@ -26,8 +26,8 @@ const (
 	probeEvery    = 2 * time.Millisecond
 )
 
-// CheckCabling finds out at which port of the switch each machine is, by frames that only the switch counts, and
-// returns what differs from the description. No traffic may be under way.
+// CheckCabling finds the switch port of each machine by frames that only the switch counts, and returns the differences
+// from the description. It must not run during traffic.
 func (t *Testbed) CheckCabling(ctx context.Context, received Received) (problems []string, err error) {
 	ctx, cancel := t.during(ctx)
 	defer cancel()
@@ -44,7 +44,7 @@ func (t *Testbed) CheckCabling(ctx context.Context, received Received) (problems
 	return problems, t.unlessFailed(problems)
 }
 
-// unlessFailed returns why a component has failed meanwhile, which explains problems better than a cable does.
+// unlessFailed returns the failure of a component, if any: it explains problems better than a cable.
 func (t *Testbed) unlessFailed(problems []string) error {
 	if len(problems) == 0 || t.alive.Err() == nil {
 		return nil
@@ -52,7 +52,7 @@ func (t *Testbed) unlessFailed(problems []string) error {
 	return t.Blame(context.Cause(t.alive))
 }
 
-// route is the way of a machine's probes: of a host to its peer, of a dumper to nobody.
+// route returns the route of a machine's probes: a host's go to its peer, a dumper's to an unused address.
 func (t *Testbed) route(i int) framelog.Route {
 	hosts := &t.spec.Hosts
 	if i < len(hosts) {
@@ -64,7 +64,7 @@ func (t *Testbed) route(i int) framelog.Route {
 	return framelog.Route{ToMAC: nobody, From: documentation, To: documentation.Next()}
 }
 
-// nobody is an address that no machine has.
+// nobody is an unused address.
 var nobody = packet.MAC{0x02, 0xca, 0xde, 0x1a, 0xff, 0xff}
 
 // probesArrived returns how many probe frames each host has received.
@@ -76,8 +76,8 @@ func (t *Testbed) probesArrived(ctx context.Context) (n [2]uint64, err error) {
 	})
 }
 
-// locate probes the cable of a machine. The first attempt of a machine under load may lose frames; what three attempts
-// show is so.
+// locate probes the cable of a machine. A machine under load may lose frames in the first attempt; the result of three
+// attempts is final.
 func (t *Testbed) locate(ctx context.Context, c *agent.Client, m *Machine, route framelog.Route,
 	received Received) (problem string, err error) {
 	for range probeAttempts {
@@ -99,7 +99,7 @@ func (t *Testbed) locate(ctx context.Context, c *agent.Client, m *Machine, route
 	return problem, nil
 }
 
-// growth waits until a port, or any other, has counted the probes and returns how much each port has.
+// growth waits until any port has counted the probes and returns the increase of each port.
 func growth(ctx context.Context, before map[uint16]uint64, port uint16, received Received) (grown map[uint16]uint64,
 	err error) {
 	for deadline := time.Now().Add(probePatience); ; {
@@ -126,7 +126,7 @@ func growth(ctx context.Context, before map[uint16]uint64, port uint16, received
 	}
 }
 
-// misplaced says where a machine is if that is not where the description says.
+// misplaced describes the actual port of a machine if it differs from the description.
 func (m *Machine) misplaced(grown map[uint16]uint64) string {
 	if grown[m.Port] == probeFrames {
 		return ""
@@ -151,7 +151,7 @@ func (m *Machine) misplaced(grown map[uint16]uint64) string {
 		m.Name, m.Port, probeFrames, m.Interface)
 }
 
-// CheckDelivery finds out whether what hosts send each other arrives, once the switch is programmed.
+// CheckDelivery checks that the hosts' frames reach each other, once the switch is programmed.
 func (t *Testbed) CheckDelivery(ctx context.Context) (problems []string, err error) {
 	ctx, cancel := t.during(ctx)
 	defer cancel()
@@ -185,7 +185,7 @@ func (t *Testbed) CheckDelivery(ctx context.Context) (problems []string, err err
 	return problems, t.unlessFailed(problems)
 }
 
-// awaitProbes waits until each host has received a probe frame more, and reports which have.
+// awaitProbes waits until each host has received another probe frame, and reports which hosts have.
 func (t *Testbed) awaitProbes(ctx context.Context, before [2]uint64) (arrived [2]bool, err error) {
 	for deadline := time.Now().Add(probePatience); ; {
 		now, err := t.probesArrived(ctx)
@@ -204,7 +204,7 @@ func (t *Testbed) awaitProbes(ctx context.Context, before [2]uint64) (arrived [2
 	}
 }
 
-// Cables returns what the hosts have recorded of their frames.
+// Cables returns the hosts' records of their frames.
 func (t *Testbed) Cables(ctx context.Context) ([]testbeds.Cable, error) {
 	ctx, cancel := t.during(ctx)
 	defer cancel()

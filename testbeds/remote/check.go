@@ -12,11 +12,11 @@ import (
 	agentpb "candela.dev/candela/proto/agent/v1"
 )
 
-// clockTolerance is how far a machine's wall clock may be off: logs of a run are compared by it, traces are not.
+// clockTolerance bounds the error of a machine's wall clock, which orders the logs of a run, not its traces.
 const clockTolerance = time.Second
 
-// Check asks every machine what it is, after Prepare, and listens for LLDP neighbours: for as long as patience where
-// the description names one, else for a moment. lines tell what was found, problems what makes it unfit.
+// Check reads every machine's description after Prepare and listens for LLDP neighbours: up to patience where the
+// description names one, else for a moment. It returns its results in lines and reasons against a run in problems.
 func (t *Testbed) Check(ctx context.Context, version string, patience time.Duration) (lines, problems []string,
 	err error) {
 	ctx, cancel := t.during(ctx)
@@ -45,8 +45,7 @@ func (t *Testbed) Check(ctx context.Context, version string, patience time.Durat
 	return printable(append(lines, heard...)), printable(append(problems, strangers...)), t.Blame(err)
 }
 
-// printable makes each text one line that a terminal takes for nothing else: machines and their neighbours choose the
-// words.
+// printable makes each text one safe line for a terminal, because machines and their neighbours choose its words.
 func printable(texts []string) []string {
 	for i, text := range texts {
 		texts[i] = strings.NewReplacer("\n", " ", "\t", " ").Replace(agent.Printable(text))
@@ -54,10 +53,10 @@ func printable(texts []string) []string {
 	return texts
 }
 
-// moment is how long neighbours are listened for that nobody has named. On one machine there are none.
+// moment is the listening time for neighbours that the description does not name. On one machine there are none.
 const moment = time.Second
 
-// neighbours asks every agent who is at the other end of its cable.
+// neighbours asks every agent for the neighbour at the other end of its cable.
 func (t *Testbed) neighbours(ctx context.Context, patience time.Duration) (lines, problems []string, err error) {
 	if t.m.Kind == kindNetns {
 		return nil, nil, nil
@@ -89,14 +88,13 @@ func (t *Testbed) neighbours(ctx context.Context, patience time.Duration) (lines
 	return lines, problems, nil
 }
 
-// kindNetns is the kind of testbed whose cables are made with it.
+// kindNetns is the kind of testbed that makes its own cables.
 const kindNetns = "netns"
 
-// is reports whether n is the neighbour that was named; if none was, every one tells the same.
+// is reports whether n matches want; false if want is nil.
 func (want *Neighbour) is(n lldp.Neighbour) bool { return want != nil && n.Is(want.System, want.Port) }
 
-// met compares those who were heard with the one that was named. A switch that floods LLDP lets hosts hear each other,
-// too.
+// met compares the heard neighbours with the expected one. A switch that floods LLDP lets hosts hear each other, too.
 func (m *Machine) met(heard []lldp.Neighbour, waited time.Duration) (line, problem string) {
 	var names []string
 	for _, n := range heard {
@@ -128,8 +126,8 @@ func (m *Machine) met(heard []lldp.Neighbour, waited time.Duration) (line, probl
 		strings.Join(names, ", "))
 }
 
-// headers is how much longer than the path MTU a frame may be, without the Ethernet header: IPv6, UDP, BTH, RETH,
-// immediate, iCRC.
+// headers is the difference between the longest frame, without the Ethernet header, and the path MTU: IPv6, UDP, BTH,
+// RETH, immediate, iCRC.
 const headers = 40 + 8 + 12 + 16 + 4 + 4
 
 func (t *Testbed) unfit(d *agentpb.DescribeResponse, device, version string, asked,
@@ -160,7 +158,7 @@ func (t *Testbed) unfit(d *agentpb.DescribeResponse, device, version string, ask
 	return problems
 }
 
-// Silent names hosts that got nothing, or less than the other side sent, after a run that should have lost nothing.
+// Silent names hosts that received less than the other side sent, after a run that must not lose frames.
 func (t *Testbed) Silent(ctx context.Context) (problems []string, err error) {
 	list, err := t.Counters(ctx)
 	if err != nil {

@@ -13,10 +13,10 @@ import (
 	"candela.dev/candela/injector/switchd"
 )
 
-// shortcut is a connection to a server of the same process on which writes and reads of the switch are plain calls: a
-// run makes some fifteen of them, and their transport would take as long as its simulation. Everything else, the
-// session among it, goes over gRPC. What client and server exchange are the messages of P4Runtime all the same. They
-// are not copied, which gRPC's own rule allows: nobody changes a message that he has handed over.
+// shortcut is a connection to a server in the same process. Writes and reads of the switch are plain calls, because
+// their transport would take as long as the simulation: a run makes about fifteen. Everything else, including the
+// session, uses gRPC. The messages are those of P4Runtime. They are not copied: by gRPC's rule, a message must not
+// change after it was passed on.
 type shortcut struct {
 	grpc.ClientConnInterface
 	server *switchd.Server
@@ -47,16 +47,15 @@ func (c *shortcut) NewStream(ctx context.Context, desc *grpc.StreamDesc, method 
 	return &reading{ctx: ctx, server: c.server}, nil
 }
 
-// reading is one read of the switch: the client's stream and the server's at once. The request is served while it is
-// sent.
+// reading is one read of the switch, both the client's stream and the server's. SendMsg serves the request.
 type reading struct {
 	ctx       context.Context
 	server    *switchd.Server
 	responses []*p4pb.ReadResponse
-	err       error // of the server; nil: the stream ends as it should
+	err       error // of the server; nil: the stream ends normally
 }
 
-// SendMsg takes the request, on the client's side.
+// SendMsg serves the request for the client.
 func (r *reading) SendMsg(m any) error {
 	req, ok := m.(*p4pb.ReadRequest)
 	if !ok {
@@ -85,10 +84,10 @@ func (r *reading) RecvMsg(m any) error {
 // CloseSend has nothing to do: there is one request.
 func (*reading) CloseSend() error { return nil }
 
-// Header returns none, as nobody sends any.
+// Header returns no metadata.
 func (*reading) Header() (metadata.MD, error) { return metadata.MD{}, nil }
 
-// Trailer returns none, as nobody sends any.
+// Trailer returns no metadata.
 func (*reading) Trailer() metadata.MD { return nil }
 
 // Context returns the caller's.
@@ -105,11 +104,11 @@ func (s served) Send(m *p4pb.ReadResponse) error {
 	return nil
 }
 
-// SetHeader is for metadata, of which there is none.
+// SetHeader ignores metadata.
 func (served) SetHeader(metadata.MD) error { return nil }
 
-// SendHeader is for metadata, of which there is none.
+// SendHeader ignores metadata.
 func (served) SendHeader(metadata.MD) error { return nil }
 
-// SetTrailer is for metadata, of which there is none.
+// SetTrailer ignores metadata.
 func (served) SetTrailer(metadata.MD) {}

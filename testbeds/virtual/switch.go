@@ -6,8 +6,8 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// A capturer takes the mirror copies that arrive behind one port. The frame is valid during the call only; an error
-// means that copies are lost to a failing disk.
+// A capturer takes the mirror copies that arrive at one port's dumper. The frame is valid only during the call. An
+// error means that the disk failed and copies are lost.
 type capturer interface {
 	Capture(at clock.Time, frame []byte) error
 }
@@ -17,16 +17,16 @@ type capturer interface {
 type injectorSwitch struct {
 	frames  pipeline.Frames[*packet.Packet]
 	engine  *engine
-	timer   task // of the packets that events hold back
+	timer   task // of the packets delayed by events
 	pool    *pool
 	latency clock.Duration // from the last bit in to the first bit out of an idle port
-	out     []*link        // by port; nil where a dumper hangs
-	mirrors []*mirrorPort  // by port; nil where a host hangs
+	out     []*link        // by port; nil for dumpers
+	mirrors []*mirrorPort  // by port; nil for hosts
 
 	copied   []byte
 	lastRoCE clock.Time // arrival of the latest RoCE packet: quiescence counts from it
 	fault    error
-	watch    Watcher // nil: nobody watches
+	watch    Watcher // nil: not watched
 }
 
 func newInjectorSwitch(p *pipeline.Pipeline, e *engine, packets *pool, latency clock.Duration) *injectorSwitch {
@@ -36,7 +36,7 @@ func newInjectorSwitch(p *pipeline.Pipeline, e *engine, packets *pool, latency c
 	return s
 }
 
-// receive implements receiver: a frame has fully arrived on an ingress port.
+// receive implements receiver: port has received the whole frame.
 func (s *injectorSwitch) receive(now clock.Time, port uint16, p *packet.Packet) {
 	if s.watch != nil {
 		s.watch(now, SwitchIngress, p)
@@ -49,7 +49,7 @@ func (s *injectorSwitch) receive(now clock.Time, port uint16, p *packet.Packet) 
 	}
 }
 
-// act lets go of what is due.
+// act releases the due packets.
 func (s *injectorSwitch) act(now clock.Time) {
 	s.frames.Release(now)
 	if next := s.frames.Next(); next != clock.Never {
@@ -57,16 +57,16 @@ func (s *injectorSwitch) act(now clock.Time) {
 	}
 }
 
-// switchOutlet is what the switch's forwarder calls.
+// switchOutlet implements the callbacks of the switch's forwarder.
 type switchOutlet struct{ *injectorSwitch }
 
-// Edit lets the packet's event have its way with it.
+// Edit applies the packet's event to it.
 func (switchOutlet) Edit(p *packet.Packet, r *pipeline.Result) *packet.Packet {
 	r.Apply(p)
 	return p
 }
 
-// Keep takes note that a packet stays until it is due.
+// Keep schedules the release of a packet that is held until due.
 func (s switchOutlet) Keep(p *packet.Packet, due clock.Time) *packet.Packet {
 	s.lastRoCE = max(s.lastRoCE, due)
 	s.engine.schedule(&s.timer, min(due, s.frames.Next()))
@@ -80,10 +80,10 @@ func (s switchOutlet) Copy(p *packet.Packet) *packet.Packet {
 	return c
 }
 
-// Drop gives a packet back to the pool.
+// Drop returns a packet to the pool.
 func (s switchOutlet) Drop(p *packet.Packet) { s.pool.put(p) }
 
-// Transmit sends a packet on the link behind a port, if there is one with room.
+// Transmit sends a packet on the link of a port, if there is one with room.
 func (s switchOutlet) Transmit(now clock.Time, port uint16, p *packet.Packet) {
 	if int(port) < len(s.out) && s.out[port] != nil {
 		if left, ok := s.out[port].send(now.Add(s.latency), p); ok {
@@ -96,7 +96,7 @@ func (s switchOutlet) Transmit(now clock.Time, port uint16, p *packet.Packet) {
 	s.pool.put(p)
 }
 
-// Mirror copies p as it arrived to the ports of the clone session.
+// Mirror copies p, as it arrived, to the ports of the clone session.
 func (s switchOutlet) Mirror(now clock.Time, p *packet.Packet, r *pipeline.Result) error {
 	s.copied = p.AppendTo(s.copied[:0])
 	frame, err := r.EncodeMirror(s.copied)
@@ -113,12 +113,12 @@ func (s switchOutlet) Mirror(now clock.Time, p *packet.Packet, r *pipeline.Resul
 	return nil
 }
 
-// mirrorPort is a switch port with a dumper behind it: an output queue of finite depth at the dumper's link rate.
-// Copies arrive in order, so no event is needed for each.
+// mirrorPort is a switch port with a dumper: an output queue of finite depth at the dumper's link rate. Copies arrive
+// in order, so they need no events.
 type mirrorPort struct {
 	rate      clock.BitRate
 	limit     int      // wire bytes that may wait; more are dropped
-	dumper    capturer // nil while no dumper runs: copies get lost
+	dumper    capturer // nil while no dumper runs: copies are lost
 	busyUntil clock.Time
 	dropped   uint64
 }
@@ -133,5 +133,5 @@ func (m *mirrorPort) send(ready clock.Time, frame []byte) error {
 	return m.dumper.Capture(m.busyUntil, frame)
 }
 
-// backlog returns how many bytes a port of the given rate still has to send when it is busy for d.
+// backlog returns the bytes left to send at a port of the given rate that is busy for d.
 func backlog(d clock.Duration, rate clock.BitRate) int { return int(d / rate.Serialise(1)) }

@@ -14,17 +14,17 @@ import (
 	"time"
 )
 
-// process is a guest or a switch: a child of this process, or one that an earlier command left running.
+// process is a guest or a switch: a child of this process, or a process that an earlier command left running.
 type process struct {
 	ID    int    `json:"pid"`
-	Start uint64 `json:"start"` // in ticks since boot: ids are used again
+	Start uint64 `json:"start"` // in ticks since boot; PIDs are reused
 
-	ended   chan struct{} // closed when it has, for the reason in failure
+	ended   chan struct{} // closed when it has ended; failure has the reason
 	failure error
 }
 
-// launch starts a program with its output in the file log. One on a leash ends with this process, however that ends:
-// the kernel kills it when the thread that started it does, so that thread stays.
+// launch starts a program with its output in the file log. With leash, the kernel kills the program when the thread
+// that started it ends, so it ends with this process; that thread is permanent.
 func launch(log string, leash bool, name string, args ...string) (*process, error) {
 	out, err := os.Create(log)
 	if err != nil {
@@ -51,15 +51,15 @@ func launch(log string, leash bool, name string, args ...string) (*process, erro
 	}
 	p.ID = cmd.Process.Pid
 	if p.Start, err = startOf(p.ID); err != nil {
-		p.Start = 0 // it has ended already, which ended will tell
+		p.Start = 0 // it has ended already; ended reports it
 	}
 	return p, nil
 }
 
-// watchEvery is how often a process that is no child is looked at.
+// watchEvery is the interval for polling a process that is not a child.
 const watchEvery = 20 * time.Millisecond
 
-// watches are the goroutines that look at processes that are no children.
+// watches are the goroutines that poll processes that are not children.
 type watches struct {
 	stop chan struct{}
 	all  sync.WaitGroup
@@ -67,13 +67,14 @@ type watches struct {
 
 func newWatches() *watches { return &watches{stop: make(chan struct{})} }
 
-// end ends them all.
+// end ends all watches.
 func (w *watches) end() {
 	close(w.stop)
 	w.all.Wait()
 }
 
-// watch makes ended of a process that is no child. The goroutine ends with the process or with w.
+// watch creates ended and closes it when a process that is not a child ends. The goroutine ends with the process or
+// with w.
 func (p *process) watch(w *watches) {
 	p.ended = make(chan struct{})
 	check := func() bool {
@@ -102,7 +103,7 @@ func (p *process) watch(w *watches) {
 	})
 }
 
-// startOf returns when a process started, in ticks since boot, or an error if it has ended.
+// startOf returns the start time of a process in ticks since boot, or an error if it has ended.
 func startOf(id int) (uint64, error) {
 	start, _, err := statOf(id)
 	return start, err
@@ -114,13 +115,13 @@ func (p *process) stopped() bool {
 	return err == nil && start == p.Start && (state == "T" || state == "t")
 }
 
-// statOf returns when a process started and its state as ps shows it.
+// statOf returns the start time of a process and its state letter as in ps.
 func statOf(id int) (ticks uint64, condition string, err error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", id))
 	if err != nil {
 		return 0, "", err
 	}
-	// The name in parentheses may hold anything; what follows has no parenthesis.
+	// The name in parentheses may contain anything, so search for the last parenthesis.
 	fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
 	const state, start = 0, 19 // fields 3 and 22 of proc(5)
 	if len(fields) <= start {
@@ -143,7 +144,7 @@ func (p *process) dead() bool {
 	}
 }
 
-// kill ends the process and waits until it has.
+// kill ends the process and waits for its end.
 func (p *process) kill() error {
 	if p.dead() {
 		return nil
@@ -163,7 +164,7 @@ func (p *process) kill() error {
 
 const endTime = 20 * time.Second
 
-// residentKiB is how much memory the process has, 0 if it has ended.
+// residentKiB returns the resident memory of the process in KiB, 0 if it has ended.
 func (p *process) residentKiB() int {
 	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.ID), "status"))
 	if err != nil {

@@ -23,9 +23,8 @@ const (
 	acceleratorKVM = "kvm"
 )
 
-// snapshot names the file for the snapshot of a guest that has just booted; empty: none is kept. What it depends on is
-// in its name: image, QEMU and its arguments. Each user has snapshots of their own: one that another user could change
-// is not restored.
+// snapshot returns the snapshot file of a freshly booted guest; empty: none is kept. The name identifies image, QEMU
+// and its arguments. Snapshots are per user: one that another user could change is not restored.
 func (c *Config) snapshot(found *image, accelerator string) string {
 	if c.NoSnapshot || found.Key == "" {
 		return ""
@@ -45,7 +44,7 @@ func (c *Config) snapshot(found *image, accelerator string) string {
 	return filepath.Join(c.Image, fmt.Sprintf("snapshot-%d-%s", os.Getuid(), hex.EncodeToString(h.Sum(nil))[:16]))
 }
 
-// restorable reports whether there is a snapshot of this user's at path.
+// restorable reports whether path is a snapshot of this user.
 func restorable(path string) bool {
 	if path == "" {
 		return false
@@ -58,7 +57,7 @@ func restorable(path string) bool {
 	return !ok || int(owner.Uid) == os.Getuid()
 }
 
-// kvmMark says of an image's directory that KVM of this boot of the machine runs nothing.
+// kvmMark is a file in the image's directory: KVM runs nothing in the current boot of the machine.
 const kvmMark = "kvm-unusable"
 
 func bootID() string {
@@ -69,7 +68,7 @@ func bootID() string {
 	return string(text)
 }
 
-// kvm reports whether the machine's virtualisation is there, and was not found useless.
+// kvm reports whether hardware virtualisation is available and not marked as unusable.
 func (c *Config) kvm() bool {
 	if c.NoKVM {
 		return false
@@ -84,19 +83,19 @@ func (c *Config) kvm() bool {
 	return device.Close() == nil
 }
 
-// forgoKVM remembers that KVM runs nothing here, if it can.
+// forgoKVM records, if it can, that KVM runs nothing here.
 func (c *Config) forgoKVM() {
 	c.NoKVM = true
 	_ = os.WriteFile(filepath.Join(c.Image, kvmMark), []byte(bootID()), 0o644)
 }
 
-// consoleEnding is that of the file beside a snapshot with what the guest had said.
+// consoleEnding is the suffix of the console output that is saved with a snapshot.
 const consoleEnding = ".console"
 
-// saveTime bounds the saving of a snapshot.
+// saveTime bounds saving a snapshot.
 const saveTime = 30 * time.Second
 
-// save writes a snapshot of the guest, which goes on afterwards.
+// save writes a snapshot of the guest, which then continues.
 func (g *guest) save(ctx context.Context, path string) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, saveTime)
 	defer cancel()
@@ -111,11 +110,11 @@ func (g *guest) save(ctx context.Context, path string) (err error) {
 		return err
 	}
 	defer m.close()
-	// Without a limit it would take as long as the memory is large.
+	// The default bandwidth limit would make saving slow.
 	if err := m.do("migrate-set-parameters", map[string]any{"max-bandwidth": int64(16) << 30}, nil); err != nil {
 		return err
 	}
-	// Not stopped before: a machine that was would not run when it is restored. QEMU stops it at the end.
+	// Do not stop the guest first: it would be restored stopped. QEMU stops it at the end.
 	err = m.migrate(ctx, "exec:cat > "+quoted(fresh))
 	if err := errors.Join(err, m.do("cont", nil, nil)); err != nil {
 		return err
@@ -130,7 +129,7 @@ func (g *guest) save(ctx context.Context, path string) (err error) {
 	return os.Rename(fresh, path)
 }
 
-// monitor speaks QMP with a guest's QEMU.
+// monitor is a QMP connection to a guest's QEMU.
 type monitor struct {
 	conn net.Conn
 	in   *bufio.Scanner
@@ -153,7 +152,7 @@ func (m *monitor) close() {
 	_ = m.conn.Close()
 }
 
-// do executes a command and waits for its answer; events and the greeting are passed over.
+// do executes a command and waits for its answer, skipping events and the greeting.
 func (m *monitor) do(command string, arguments, result any) error {
 	request := map[string]any{"execute": command}
 	if arguments != nil {
@@ -189,7 +188,7 @@ func (m *monitor) do(command string, arguments, result any) error {
 	return errors.Join(m.in.Err(), io.ErrUnexpectedEOF)
 }
 
-// migrate writes the machine's state to uri and waits until that is done.
+// migrate writes the machine's state to uri and waits for completion.
 func (m *monitor) migrate(ctx context.Context, uri string) error {
 	if err := m.do("migrate", map[string]any{"uri": uri}, nil); err != nil {
 		return err

@@ -15,7 +15,7 @@ import (
 	"candela.dev/candela/testbeds/procfs"
 )
 
-// state is what a testbed that stays leaves for later commands: state.json of its directory.
+// state is the state.json that a detached testbed leaves for later commands.
 type state struct {
 	Schema   string              `json:"schema"`
 	Name     string              `json:"name"`
@@ -34,7 +34,7 @@ const (
 	lockFile    = "lock"
 )
 
-// stateRoot is where testbeds that stay have their directories. Paths of sockets have little room.
+// stateRoot is the directory of detached testbeds. It must be short, because socket paths are limited.
 func stateRoot() string {
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); dir != "" && len(dir) < 40 {
 		return filepath.Join(dir, "candela-vm")
@@ -44,10 +44,10 @@ func stateRoot() string {
 
 func join(list []string) string { return strings.Join(list, ",") }
 
-// directory makes the directory of the guests.
+// directory creates the directory of the guests.
 func (c *Config) directory() (string, error) {
 	if !c.Detach {
-		return os.MkdirTemp("", "candela-vm") // short: sockets stand there
+		return os.MkdirTemp("", "candela-vm") // short, because it holds sockets
 	}
 	if err := os.MkdirAll(c.StateDir, 0o700); err != nil {
 		return "", err
@@ -64,7 +64,7 @@ func (c *Config) directory() (string, error) {
 	return dir, nil
 }
 
-// save writes the state, also of a testbed that is not yet complete.
+// save writes the state, also of an incomplete testbed.
 func (g *Guests) save() error {
 	s := state{
 		Schema: stateSchema, Name: g.cfg.Name, Image: g.cfg.Image, Memory: g.cfg.Memory, Dumpers: g.cfg.Dumpers, Switch: g.sw,
@@ -86,8 +86,8 @@ func (g *Guests) save() error {
 	return os.Rename(fresh, filepath.Join(g.dir, stateFile))
 }
 
-// checkOwn refuses a directory in which another user could say which processes a testbed has, for those are ended. In
-// /tmp anybody can make it first.
+// checkOwn refuses a directory that another user controls: its state lists the processes to end, and in /tmp anyone can
+// create it first.
 func checkOwn(dir string) error {
 	info, err := os.Lstat(dir)
 	if err != nil {
@@ -106,7 +106,7 @@ func checkOwn(dir string) error {
 	return nil
 }
 
-// load reads the state of a testbed; os.ErrNotExist says that there is none.
+// load reads the state of a testbed; it returns os.ErrNotExist if there is none.
 func load(dir string) (*state, error) {
 	for _, d := range []string{filepath.Dir(dir), dir} {
 		if err := checkOwn(d); err != nil {
@@ -129,11 +129,11 @@ func load(dir string) (*state, error) {
 	return &s, nil
 }
 
-// ErrDown says that no testbed of that name is up.
+// ErrDown reports that no testbed of that name is up.
 var ErrDown = errors.New("the testbed is not up")
 
-// Attach takes hold of a testbed that [Up] left with Config.Detach; ErrDown if there is none. It stays when the Guests
-// are closed. One process has it at a time.
+// Attach attaches to a testbed that [Up] left with Config.Detach, or returns ErrDown. The testbed stays when the Guests
+// are closed. One process can be attached at a time.
 func Attach(ctx context.Context, cfg Config) (_ *Guests, err error) {
 	cfg.setState()
 	g := &Guests{attached: true, dir: filepath.Join(cfg.StateDir, cfg.Name), watched: newWatches()}
@@ -182,7 +182,7 @@ func Attach(ctx context.Context, cfg Config) (_ *Guests, err error) {
 	return g, group.Wait()
 }
 
-// adopt makes the processes of a state ours to watch.
+// adopt watches the processes of a state.
 func (g *Guests) adopt(s *state) {
 	if s.Switch != nil {
 		g.sw = s.Switch
@@ -207,7 +207,7 @@ func (g *Guests) take() (err error) {
 	return nil
 }
 
-// Down ends a testbed that stays, whatever is left of it. That there is none is no error.
+// Down ends a detached testbed, or its remains. A missing testbed is not an error.
 func Down(cfg Config) error {
 	cfg.setState()
 	dir := filepath.Join(cfg.StateDir, cfg.Name)
@@ -231,7 +231,7 @@ func Down(cfg Config) error {
 	return nil
 }
 
-// salvage ends a testbed whose state can't be read: the processes that serve on its sockets.
+// salvage ends a testbed whose state can't be read, by the processes that serve its sockets.
 func salvage(dir string) error {
 	info, err := os.Lstat(dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -261,7 +261,7 @@ func salvage(dir string) error {
 	return os.RemoveAll(dir)
 }
 
-// State says in a few words whether a testbed is up.
+// State describes briefly whether a testbed is up.
 func State(cfg Config) string {
 	cfg.setState()
 	s, err := load(filepath.Join(cfg.StateDir, cfg.Name))

@@ -10,17 +10,17 @@ import (
 	"candela.dev/candela/sai"
 )
 
-// Support is the answer to "can the switch do this?".
+// Support is a switch's support of a feature.
 type Support string
 
-// Answers. Unknown means that the switch does not say, as older releases do.
+// Values of Support. Unknown means that the switch does not report it, as in older releases.
 const (
 	Yes     Support = "yes"
 	No      Support = "no"
 	Unknown Support = "unknown"
 )
 
-// Capabilities is what STATE_DB says of trimming.
+// Capabilities are the trimming capabilities in STATE_DB.
 type Capabilities struct {
 	Trimming   Support                   `json:"trimming"`
 	DSCPModes  map[sai.DSCPMode]Support  `json:"-"`
@@ -34,7 +34,7 @@ const (
 	fieldQueueMode = "SWITCH|PACKET_TRIMMING_QUEUE_RESOLUTION_MODE"
 )
 
-// Capabilities reads what the switch says that it can do.
+// Capabilities reads the switch's capabilities.
 func (s *Switch) Capabilities(ctx context.Context) (Capabilities, error) {
 	key := s.databases.State.key("SWITCH_CAPABILITY", "switch")
 	fields, err := s.state.HGetAll(ctx, key).Result()
@@ -61,7 +61,7 @@ func (s *Switch) Capabilities(ctx context.Context) (Capabilities, error) {
 	return c, nil
 }
 
-// listed looks a mode up in a comma-separated list; an empty list and N/A say nothing.
+// listed looks up a mode in a comma-separated list; an empty list or N/A is Unknown.
 func listed(list, mode string) Support {
 	if list == "" || list == "N/A" {
 		return Unknown
@@ -74,10 +74,10 @@ func listed(list, mode string) Support {
 	return No
 }
 
-// ErrUnsupported says that the switch denies being able to do what was asked.
+// ErrUnsupported reports that the switch declares a requested feature unsupported.
 var ErrUnsupported = errors.New("the switch does not support it")
 
-// Check refuses settings that the switch says it can't do. What it doesn't say passes.
+// Check refuses settings that the switch declares unsupported. Unknown support passes.
 func (c Capabilities) Check(t sai.Trimming) error {
 	if c.Trimming == No {
 		return fmt.Errorf("packet trimming (%s is false): %w", fieldCapable, ErrUnsupported)

@@ -16,7 +16,7 @@ import (
 	"candela.dev/candela/sai"
 )
 
-// Maps of COUNTERS_DB from names to object ids, under which the counters lie.
+// Maps of COUNTERS_DB from names to the object ids of counters.
 const (
 	portNames   = "COUNTERS_PORT_NAME_MAP"   // Ethernet0 → oid:0x…
 	queueNames  = "COUNTERS_QUEUE_NAME_MAP"  // Ethernet0:3 → oid:0x…
@@ -24,8 +24,8 @@ const (
 	ruleNames   = "ACL_COUNTER_RULE_MAP"     // TABLE:RULE → oid:0x…
 )
 
-// Counters reads the counters of the named ports, of all if none is named, of the switch and of every ACL rule. They
-// are as old as the switch's last poll: see Settled.
+// Counters reads the counters of the named ports (default: all), the switch and every ACL rule. They are as old as the
+// switch's last poll: see Settled.
 func (s *Switch) Counters(ctx context.Context, ports ...string) (sai.Snapshot, error) {
 	r := countersReader{ctx: ctx, db: s.counters, separator: s.databases.Counters.Separator}
 	oids := r.hash(portNames)
@@ -92,7 +92,7 @@ func (r *countersReader) object(oid string) object {
 	return object{r, key, r.hash(key)}
 }
 
-// count returns a counter; one that is absent or N/A is unavailable.
+// count returns a counter; an absent one or N/A is unavailable.
 func (o object) count(name string) sai.Count {
 	text, ok := o.fields[name]
 	if !ok || text == "N/A" {
@@ -155,11 +155,11 @@ func comparePorts(a, b string) int {
 	return na - nb
 }
 
-// Default of SONiC's flex counters, where FLEX_COUNTER_TABLE does not say.
+// defaultPoll is the default of SONiC's flex counters, used if FLEX_COUNTER_TABLE has no interval.
 const defaultPoll = 10 * time.Second
 
-// PollInterval returns how often the switch refreshes the slowest of the counters of ports, queues, the switch and
-// ACLs. A group that is off is an error: its counters would stand still.
+// PollInterval returns the longest refresh interval of the counters of ports, queues, the switch and ACLs. A disabled
+// group is an error: its counters would not change.
 func (s *Switch) PollInterval(ctx context.Context) (time.Duration, error) {
 	var slowest time.Duration
 	var errs []error
@@ -181,8 +181,8 @@ func (s *Switch) PollInterval(ctx context.Context) (time.Duration, error) {
 	return slowest, errors.Join(errs...)
 }
 
-// Settled reads the counters until two readings agree, the second of which begins a poll and a half after the end of
-// the first, and returns the last. When ctx ends first, the error says what still moved.
+// Settled reads the counters until two consecutive readings agree, and returns the last. A reading begins 1.5 poll
+// intervals after the end of the previous one. If ctx ends first, the error names what still changed.
 func (s *Switch) Settled(ctx context.Context, ports ...string) (sai.Snapshot, error) {
 	interval, err := s.PollInterval(ctx)
 	if err != nil {
@@ -191,7 +191,7 @@ func (s *Switch) Settled(ctx context.Context, ports ...string) (sai.Snapshot, er
 	moved := "nothing yet: not one reading"
 	restless := func(err error) error {
 		cut := ctx.Err()
-		// The connection has the context's deadline, and may notice it a moment before the context does.
+		// The connection has the context's deadline and may report it shortly before the context does.
 		if at, ok := ctx.Deadline(); ok && errors.Is(err, os.ErrDeadlineExceeded) && time.Until(at) < interval/2 {
 			cut = context.DeadlineExceeded
 		}
@@ -206,7 +206,7 @@ func (s *Switch) Settled(ctx context.Context, ports ...string) (sai.Snapshot, er
 	}
 	moved = "nothing yet: one reading only"
 	for {
-		// Not a ticker: after a slow reading its next tick would come at once.
+		// Not a ticker: after a slow reading its next tick would come immediately.
 		select {
 		case <-ctx.Done():
 			return last, restless(ctx.Err())

@@ -13,13 +13,13 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Database is where one of SONiC's databases lies in the Redis server, and what joins a table's name to a key.
+// Database is the number of a SONiC database in the Redis server, and the separator of table name and key.
 type Database struct {
 	ID        int
 	Separator string
 }
 
-// Databases are the three that trimming needs.
+// Databases are the three databases needed for trimming.
 type Databases struct {
 	Config   Database
 	State    Database
@@ -31,7 +31,8 @@ func DefaultDatabases() Databases {
 	return Databases{Config: Database{4, "|"}, State: Database{6, "|"}, Counters: Database{2, ":"}}
 }
 
-// ParseDatabases reads SONiC's /var/run/redis/sonic-db/database_config.json, where a platform may say otherwise.
+// ParseDatabases reads SONiC's /var/run/redis/sonic-db/database_config.json, where a platform may override the
+// defaults.
 func ParseDatabases(document []byte) (Databases, error) {
 	var file struct {
 		Databases map[string]struct {
@@ -63,15 +64,15 @@ func ParseDatabases(document []byte) (Databases, error) {
 	return d, errors.Join(errs...)
 }
 
-// Options say how to reach a switch's databases.
+// Options describe the access to a switch's databases.
 type Options struct {
-	// Address is unix:PATH of the server's socket, or HOST:PORT where HOST is a loopback address. Default: SONiC's socket.
+	// Address is unix:PATH of the server's socket, or HOST:PORT with a loopback HOST. Default: SONiC's socket.
 	Address   string
 	Databases Databases     // zero: DefaultDatabases
-	Timeout   time.Duration // of each exchange with the server; zero: 5 s
+	Timeout   time.Duration // of each exchange with the server; 0: 5 s
 }
 
-// DefaultAddress is where the server listens on the switch itself.
+// DefaultAddress is the server's address on the switch itself.
 const DefaultAddress = "unix:/var/run/redis/redis.sock"
 
 const defaultTimeout = 5 * time.Second
@@ -83,7 +84,7 @@ type Switch struct {
 	config, state, counters *redis.Client
 }
 
-// Open connects to the databases and checks that they are a SONiC switch's whose configuration is loaded. The caller
+// Open connects to the databases and checks that they belong to a SONiC switch with a loaded configuration. The caller
 // closes the Switch.
 func Open(ctx context.Context, o Options) (*Switch, error) {
 	network, address, err := parseAddress(o.Address)
@@ -112,7 +113,7 @@ func Open(ctx context.Context, o Options) (*Switch, error) {
 	return s, nil
 }
 
-// Close ends the connections. What Apply changed stays: Restore puts it back.
+// Close ends the connections. It does not undo Apply; Restore does.
 func (s *Switch) Close() error {
 	return errors.Join(s.config.Close(), s.state.Close(), s.counters.Close())
 }
@@ -141,8 +142,7 @@ func parseAddress(text string) (network, address string, err error) {
 	return "tcp", text, nil
 }
 
-// checkInitialised tells a switch from any other Redis server, and a switch that has loaded its configuration from one
-// that is still booting.
+// checkInitialised distinguishes a switch from another Redis server, and a configured switch from one that is booting.
 func (s *Switch) checkInitialised(ctx context.Context) error {
 	got, err := s.config.Get(ctx, "CONFIG_DB_INITIALIZED").Result()
 	switch {
@@ -160,7 +160,7 @@ func (s *Switch) checkInitialised(ctx context.Context) error {
 	return nil
 }
 
-// key joins a table's name and the parts of a row's key.
+// key joins a table's name and a row's key.
 func (d Database) key(table string, parts ...string) string {
 	return strings.Join(append([]string{table}, parts...), d.Separator)
 }

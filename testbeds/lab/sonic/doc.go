@@ -1,10 +1,10 @@
-// Package sonic drives packet trimming on a real SONiC switch: it writes the attributes of package sai into CONFIG_DB,
-// reads what the switch can do from STATE_DB and what it counted from COUNTERS_DB, and puts back what it changed. These
-// are hashes in a Redis server on the switch (tables and numbers as in SONiC's database_config.json).
+// Package sonic controls packet trimming on a real SONiC switch. It writes the attributes of package sai to CONFIG_DB,
+// reads capabilities from STATE_DB and counters from COUNTERS_DB, and restores what it changed. These databases are
+// hashes in a Redis server on the switch (tables and numbers as in SONiC's database_config.json).
 //
-// The server has neither encryption nor passwords, so only its Unix socket and loopback addresses are accepted; a
-// switch elsewhere is reached through an SSH tunnel to one of them.
+// The server has neither encryption nor passwords, so only its Unix socket and loopback addresses are accepted; use an
+// SSH tunnel for a switch elsewhere.
 //
-// A write into CONFIG_DB is a request: the switch's own processes notice it and program the ASIC later, and report
-// refusals in the system log alone. Capabilities are therefore checked before anything is written.
+// A write to CONFIG_DB is only a request: the switch's processes program the ASIC later and report refusals only in the
+// system log. Capabilities are therefore checked before any write.
 package sonic

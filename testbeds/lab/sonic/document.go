@@ -24,8 +24,7 @@ type Row struct {
 
 func (r Row) name(d Database) string { return r.Table + d.Separator + r.Key }
 
-// tables are those that a document may write, in the order in which rows must be written: what is referred to comes
-// first.
+// tables are the tables that a document may write, in writing order: referenced rows first.
 var tables = []struct {
 	name   string
 	fields map[string]field
@@ -58,10 +57,10 @@ var tables = []struct {
 	}},
 }
 
-// lists are the fields that JSON writes as a list and CONFIG_DB as one string, under the name with an @.
+// lists are the fields that JSON writes as a list; CONFIG_DB has one string, with an @ after the name.
 var lists = []string{"MATCHES", "ACTIONS", "BIND_POINTS", "PORTS"}
 
-// A field checks a value and says what is allowed.
+// A field checks a value and describes the allowed values.
 type field struct {
 	allowed string
 	ok      func(string) bool
@@ -91,9 +90,8 @@ func prefix(family int) field {
 		}}
 }
 
-// ParseDocument reads settings in the form of SONiC's config_db.json, of which it takes the tables that trimming needs:
-// every table, field and value that it does not know is an error, all of them at once. Rows come in the order in which
-// they can be written.
+// ParseDocument reads the tables for trimming from a document in the form of SONiC's config_db.json. Every unknown
+// table, field or value is an error; all errors are returned together. Rows are returned in writing order.
 func ParseDocument(document []byte) ([]Row, error) {
 	var content map[string]map[string]map[string]json.RawMessage
 	dec := json.NewDecoder(bytes.NewReader(document))
@@ -182,7 +180,7 @@ func parseRow(table, key string, known map[string]field, content map[string]json
 	return row, errors.Join(errs...)
 }
 
-// text reads a string, a number or a list of strings, which CONFIG_DB joins by commas.
+// text reads a string, a number or a list of strings, which CONFIG_DB joins with commas.
 func text(raw json.RawMessage) (string, error) {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {
@@ -199,7 +197,7 @@ func text(raw json.RawMessage) (string, error) {
 	return "", fmt.Errorf("%s is neither a string nor a list of strings", raw)
 }
 
-// checkDocument finds what rows say of each other that can't hold.
+// checkDocument checks consistency between rows.
 func checkDocument(rows []Row) error {
 	var errs []error
 	for _, r := range rows {
@@ -213,7 +211,7 @@ func checkDocument(rows []Row) error {
 	return errors.Join(errs...)
 }
 
-// Rows returns s as rows of CONFIG_DB. ports are those that ACL rules are bound to.
+// Rows returns s as rows of CONFIG_DB. ACL rules are bound to ports.
 func Rows(s sai.Settings, ports []string) []Row {
 	rows := []Row{trimmingRow(s.Trimming)}
 	for _, p := range s.Profiles {
@@ -262,7 +260,7 @@ func profileRow(p sai.Profile) Row {
 	return Row{"BUFFER_PROFILE", p.Name, fields}
 }
 
-// The table of our ACL rules, and its type: the predefined types do not offer the action.
+// aclTable is the table of our ACL rules; its type is our own, because the predefined types lack the action.
 const (
 	aclTable = "CANDELA_TRIM"
 	aclType  = "CANDELA_TRIMMING"

@@ -10,8 +10,8 @@ import (
 // pauseFrame is the size of a PFC frame without FCS (IEEE 802.1Q clause 36, minimum Ethernet frame).
 const pauseFrame = 60
 
-// pauseState is priority flow control for the packets that came in through one port: what each class holds of the
-// buffer, and whether the sender was told to stop.
+// pauseState is priority flow control for the packets received by one port: the buffer bytes held by each class, and
+// the paused classes.
 type pauseState struct {
 	held   [8]int
 	paused uint8
@@ -22,13 +22,13 @@ func (sw *Switch) lossless(p *Packet) bool {
 	return p.Class < 8 && sw.losslessClasses&(1<<p.Class) != 0
 }
 
-// headroom reports whether a packet of a lossless class has room: its port may hold XOff and the headroom behind it.
+// headroom reports whether a packet of a lossless class has room: its port may hold XOff plus the headroom.
 func (sw *Switch) headroom(p *Packet, size int) bool {
 	held := sw.ports[p.Ingress].pause.held[p.Class]
 	return held+size <= sw.config.PFC.XOff+sw.config.PFC.Headroom
 }
 
-// account books p, which was queued, against the port that it came in by, and pauses the sender there if it holds too
+// account charges the queued packet p to the port that received it, and pauses the sender there if the port holds too
 // much.
 func (sw *Switch) account(now clock.Time, p *Packet) {
 	if !sw.lossless(p) {
@@ -45,7 +45,7 @@ func (sw *Switch) account(now clock.Time, p *Packet) {
 	}
 }
 
-// release books p, which left its queue, out again, and lets the sender go on if enough has drained.
+// release undoes account for p, which left its queue, and resumes the sender if enough has drained.
 func (sw *Switch) release(now clock.Time, p *Packet) {
 	if !sw.lossless(p) {
 		return
@@ -59,8 +59,8 @@ func (sw *Switch) release(now clock.Time, p *Packet) {
 	}
 }
 
-// signal sends the peer a PFC frame with the classes that must not send, ahead of everything but the frame on the wire.
-// Quanta are not modelled: a class stays paused until a frame says otherwise, as if every pause were refreshed in time.
+// signal sends the peer a PFC frame with the paused classes, before everything but the frame on the wire. Quanta are
+// not modelled: a class stays paused until another frame, as if every pause were refreshed in time.
 func (pt *Port) signal(now clock.Time) {
 	if pt.sw.stopped {
 		return
@@ -78,7 +78,7 @@ func (pt *Port) signal(now clock.Time) {
 
 // handlePause obeys a PFC frame of the peer.
 func (pt *Port) handlePause(now clock.Time, p *Packet) {
-	if from := pt.net.ports[pt.peer].sw; from == nil || !from.stopped { // a link that is down pauses nobody
+	if from := pt.net.ports[pt.peer].sw; from == nil || !from.stopped { // a link that is down cannot pause
 		pt.paused = uint8(p.Meta)
 	}
 	pt.counters.PausesReceived++
@@ -87,10 +87,10 @@ func (pt *Port) handlePause(now clock.Time, p *Packet) {
 	pt.resume(now)
 }
 
-// Paused returns the classes, a bit each, that the peer's flow control keeps the port from sending.
+// Paused returns the set of classes, one bit each, that the peer has paused.
 func (pt *Port) Paused() uint8 { return pt.paused }
 
-// resume sends if the wire is free, or sees to it that the port will once it is.
+// resume sends if the wire is idle, or schedules sending for when it is.
 func (pt *Port) resume(now clock.Time) {
 	if pt.idle(now) {
 		pt.ready(now)
@@ -99,7 +99,7 @@ func (pt *Port) resume(now clock.Time) {
 	pt.wait(&pt.part().engine)
 }
 
-// nextControl takes the PFC frame that is to be sent next.
+// nextControl removes and returns the next PFC frame to send.
 func (pt *Port) nextControl() *Packet {
 	p := pt.control.pop()
 	pt.urgent = pt.control.first != nil
@@ -110,7 +110,7 @@ func (pt *Port) nextControl() *Packet {
 // 512 bit times.
 func (p *Packet) appendPause(b []byte) []byte {
 	start := len(b)
-	b = append(b, 0x01, 0x80, 0xc2, 0, 0, 1) // the address of MAC control (IEEE 802.3 annex 31B)
+	b = append(b, 0x01, 0x80, 0xc2, 0, 0, 1) // multicast address of MAC control (IEEE 802.3 annex 31B)
 	b = append(b, 0x02, 0xca, 0xde, 0xff, 0xff, 0xff)
 	b = binary.BigEndian.AppendUint16(b, 0x8808)
 	b = binary.BigEndian.AppendUint16(b, 0x0101)

@@ -4,18 +4,18 @@ import "candela.dev/candela/generator/wire"
 
 import "slices"
 
-// home is where a host is attached.
+// home is the attachment of a host.
 type home struct {
 	sw   int32
 	port uint16
 }
 
-// routes is a switch's forwarding table: for each switch with hosts a group of ports on shortest paths. There are far
-// fewer such switches than hosts, and all tables together should fit into a cache.
+// routes is a switch's forwarding table: for each switch with hosts, a group of ports on shortest paths. It is keyed by
+// switch, not host, so that the tables of all switches fit into a cache.
 type routes struct {
 	group  []uint16 // by number of a switch
 	groups []group
-	salt   uint64 // of the hash: switches must not choose alike, or only some paths are used
+	salt   uint64 // of the hash: differs per switch, because equal choices would leave paths unused
 	random bool   // Topology.Balance is SprayRandom
 	own    [1]uint16
 }
@@ -75,8 +75,8 @@ func (r *routes) all(sw *Switch, p *Packet) []uint16 {
 	return r.groups[r.group[to.sw]].ports
 }
 
-// likely returns the number in the network of the port that choose will return for p, unless something else draws
-// before, or −1.
+// likely returns the network-wide number of the port that choose will return for p, unless another draw comes first, or
+// −1.
 func (r *routes) likely(sw *Switch, p *Packet) int32 {
 	if int(p.Dst) >= len(sw.net.homes) {
 		return -1
@@ -95,8 +95,9 @@ func (r *routes) likely(sw *Switch, p *Packet) int32 {
 	return -1
 }
 
-// digit returns which of n ports p's path tag names at this switch: the tag counts in base n, its lowest digit for the
-// first switch. Tags 0 to k²/4−1 are the paths between pods of a fat tree, 0 to spines−1 those between leaves.
+// digit returns the index, below n, of the port that p's path tag selects at this switch. The tag is a number in base
+// n; its lowest digit belongs to the first switch. Tags 0 to k²/4−1 are the paths between pods of a fat tree, 0 to
+// spines−1 those between leaves.
 func digit(p *Packet, n int) int {
 	tag := int(p.Entropy)
 	for range p.Hops - 1 {
@@ -105,14 +106,14 @@ func digit(p *Packet, n int) int {
 	return tag % n
 }
 
-// hash mixes what ECMP looks at: addresses, flow and entropy (which stand for ports and protocol).
+// hash mixes the input of ECMP: addresses, flow and entropy (which represent ports and protocol).
 func hash(p *Packet, salt uint64) uint64 {
 	h := wire.Mix(salt ^ uint64(p.Src)<<32 ^ uint64(p.Dst))
 	return wire.Mix(h^uint64(p.Flow)<<16^uint64(p.Entropy)) >> 32
 }
 
-// route computes all tables: for every switch that has hosts, a breadth-first search gives each switch its distance,
-// and the ports that lead closer are the group.
+// route computes all tables. For every switch with hosts, a breadth-first search gives the distance of each switch; the
+// ports that lead closer form the group.
 func (n *Network) route() {
 	n.homes = make([]home, len(n.hosts))
 	populated := make([]bool, len(n.switches))
@@ -133,7 +134,7 @@ func (n *Network) route() {
 	}
 }
 
-// routeTo enters the routes towards a switch into the tables of the others.
+// routeTo adds the routes towards a switch to the tables of the others.
 func (n *Network) routeTo(to int) {
 	distance := n.distances(to)
 	for i, sw := range n.switches {
@@ -165,7 +166,7 @@ func (r *routes) intern(ports []uint16) uint16 {
 	return uint16(len(r.groups) - 1)
 }
 
-// distances returns each switch's distance from one of them in links.
+// distances returns each switch's distance from the given switch in links.
 func (n *Network) distances(from int) []int {
 	distance := make([]int, len(n.switches))
 	for i := range distance {

@@ -2,14 +2,15 @@ package fabric
 
 import "math/bits"
 
-// A Scheduler chooses the queue that a port serves next. What it chose is sent: it may book it. One serves all ports of
-// a switch alike and keeps what it has to remember in them.
+// A Scheduler chooses the queue that a port serves next. The choice is always sent, so Next may book it. One Scheduler
+// serves all ports of a switch and keeps its state in them.
 type Scheduler interface {
-	// Next returns the index of a queue of pt whose bit is set in ready. At least one is; such queues have a head.
+	// Next returns the index of a queue of pt whose bit is set in ready. At least one bit is set, and its queue is not
+	// empty.
 	Next(pt *Port, ready uint64) int
 }
 
-// scheduler makes the scheduler that a valid s describes.
+// scheduler returns the scheduler described by s, which is valid.
 func (s *SchedulerSpec) scheduler(queues int) Scheduler {
 	switch s.Kind {
 	case WRR, DWRR:
@@ -21,12 +22,12 @@ func (s *SchedulerSpec) scheduler(queues int) Scheduler {
 	}
 }
 
-// strict serves the queue with the highest index first, as IEEE 802.1Q numbers traffic classes.
+// strict serves the queue with the highest index first, in the order of IEEE 802.1Q traffic classes.
 type strict struct{}
 
 func (strict) Next(_ *Port, ready uint64) int { return bits.Len64(ready) - 1 }
 
-// fifo serves packets in the order of their arrival at the switch, whatever their queue; the lower queue wins a tie.
+// fifo serves packets of all queues in the order of their arrival at the switch; the lower queue wins a tie.
 type fifo struct{}
 
 func (fifo) Next(pt *Port, ready uint64) int {
@@ -40,18 +41,18 @@ func (fifo) Next(pt *Port, ready uint64) int {
 	return best
 }
 
-// weighted is deficit round robin (Shreedhar and Varghese, 1995) in bytes, or weighted round robin in packets, behind
-// strict priority for the queues without a weight.
+// weighted is deficit round robin (Shreedhar and Varghese, 1995) in bytes, or weighted round robin in packets. Queues
+// without a weight have strict priority over it.
 //
-// A queue gets its grant, weight × unit, of credit when its turn comes and is served while its head costs no more than
+// A queue gets a grant of weight × unit of credit when its turn comes, and is served while its head costs no more than
 // its credit. Left-over credit is kept while the queue has packets and lost when it empties, so that shares are exact
 // to a packet.
 //
-// What each port has to remember is its queues' credit and whose turn it is.
+// A port holds the credit of its queues and the current turn.
 type weighted struct {
 	grants []int
 	strict uint64 // queues without a weight
-	bytes  bool   // credit is counted in, rather than packets
+	bytes  bool   // credit is in bytes instead of packets
 }
 
 func newWeighted(s *SchedulerSpec, queues int) *weighted {
@@ -83,7 +84,7 @@ func (w *weighted) Next(pt *Port, ready uint64) int {
 		return w.alone(pt, bits.TrailingZeros64(ready))
 	}
 	for {
-		later := ready &^ (1<<pt.turn - 1) // behind the queue that had its turn
+		later := ready &^ (1<<pt.turn - 1) // after the queue that had its turn
 		for _, part := range [2]uint64{later, ready &^ later} {
 			for ; part != 0; part &= part - 1 {
 				i := bits.TrailingZeros64(part)
@@ -98,7 +99,7 @@ func (w *weighted) Next(pt *Port, ready uint64) int {
 	}
 }
 
-// alone serves queue i, the only one with packets: it gets as many rounds as its head needs, at least one.
+// alone serves queue i, the only one with packets. It grants as many rounds as its head needs, at least one.
 func (w *weighted) alone(pt *Port, i int) int {
 	q, grant := &pt.queues[i], w.grants[i]
 	q.credit += grant
@@ -108,7 +109,7 @@ func (w *weighted) alone(pt *Port, i int) int {
 	return w.book(pt, i)
 }
 
-// cost returns what serving the head of a queue takes.
+// cost returns the credit needed to serve the head of a queue.
 func (w *weighted) cost(q *Queue) int {
 	if w.bytes {
 		return int(q.first.Size)
@@ -118,7 +119,7 @@ func (w *weighted) cost(q *Queue) int {
 
 func (w *weighted) affords(q *Queue) bool { return q.credit >= w.cost(q) }
 
-// book serves queue i, whose turn it stays.
+// book serves queue i, which keeps the turn.
 func (w *weighted) book(pt *Port, i int) int {
 	pt.turn = uint8(i + 1)
 	q := &pt.queues[i]
@@ -129,7 +130,7 @@ func (w *weighted) book(pt *Port, i int) int {
 	return i
 }
 
-// skip grants at once the rounds in which no queue can afford its head, so that small quanta cost no time.
+// skip grants at once all rounds in which no queue can afford its head, so that small quanta do not cost run time.
 func (w *weighted) skip(queues []Queue, ready uint64) {
 	rounds := 0
 	for rest := ready; rest != 0; rest &= rest - 1 {

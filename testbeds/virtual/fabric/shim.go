@@ -7,9 +7,9 @@ import (
 	"candela.dev/candela/clock"
 )
 
-// A Shim stands between a host's stack and its NIC. It sees every packet of both directions, may change it, and says
-// what becomes of it: Forward hands it on, Drop ends it, and with Consume the shim keeps it until it hands it on
-// (Host.Transmit, Host.Deliver) or ends it (Host.Discard). It belongs to one host.
+// A Shim is a layer between a host's stack and its NIC. It sees every packet in both directions and may change it.
+// Forward passes the packet on and Drop discards it. With Consume the shim keeps the packet until it passes it on
+// (Host.Transmit, Host.Deliver) or discards it (Host.Discard). A Shim belongs to one host.
 type Shim interface {
 	// Outbound takes a packet that the stack sends.
 	Outbound(now clock.Time, h *Host, p *Packet) Action
@@ -17,9 +17,9 @@ type Shim interface {
 	Inbound(now clock.Time, h *Host, p *Packet) Action
 }
 
-// TimedShim is a Shim that asked for timers (Host.Wake).
+// TimedShim is a Shim that uses timers (Host.Wake).
 type TimedShim interface {
-	// HandleTimer serves the timer that was asked for with token.
+	// HandleTimer serves the timer that was requested with token.
 	HandleTimer(now clock.Time, h *Host, token uint64)
 }
 
@@ -30,7 +30,7 @@ func (h *Host) SetShim(s Shim) {
 	e.rand = rand.New(rand.NewPCG(h.net.spec.Seed, seedOf(fmt.Sprintf("shim %d", h.id))))
 }
 
-// Shim returns what stands between the host's stack and its NIC, or nil.
+// Shim returns the host's shim, or nil.
 func (h *Host) Shim() Shim {
 	if h.egress == nil {
 		return nil
@@ -38,22 +38,22 @@ func (h *Host) Shim() Shim {
 	return h.egress.shim
 }
 
-// Rand returns the random numbers of the host's shim, a function of seed and host.
+// Rand returns the random numbers of the host's shim, which depend only on seed and host.
 func (h *Host) Rand() *rand.Rand { return h.egress.rand }
 
-// Transmit hands the NIC a packet that the shim kept or made.
+// Transmit passes a packet that the shim kept or made to the NIC.
 func (h *Host) Transmit(now clock.Time, p *Packet) {
 	h.egress.queue(now, p)
 	h.egress.work(now)
 }
 
-// Deliver hands the stack a packet that the shim kept or made.
+// Deliver passes a packet that the shim kept or made to the stack.
 func (h *Host) Deliver(now clock.Time, p *Packet) {
 	h.egress.settle(p)
 	h.hand(now, p)
 }
 
-// Discard ends a packet that the shim kept or made.
+// Discard drops a packet that the shim kept or made.
 func (h *Host) Discard(now clock.Time, p *Packet) {
 	h.egress.drop(now, p)
 	h.part.dropped[p.Kind()]++
@@ -68,7 +68,7 @@ func (h *Host) Make(now clock.Time, header Header) *Packet {
 	return h.part.make(now, header, h.ids.next())
 }
 
-// Wake has the shim's HandleTimer called with token at an instant.
+// Wake schedules a call of the shim's HandleTimer with token.
 func (h *Host) Wake(at clock.Time, token uint64) {
 	e := h.egress
 	var w *shimWake
@@ -97,7 +97,7 @@ func (w *shimWake) act(now clock.Time) {
 	e.host.Kick(now)
 }
 
-// hand has the stack take p.
+// hand passes p to the stack.
 func (h *Host) hand(now clock.Time, p *Packet) {
 	h.net.deliver(now, h, p)
 	if h.stack != nil {
@@ -106,7 +106,7 @@ func (h *Host) hand(now clock.Time, p *Packet) {
 	h.part.pool.put(p)
 }
 
-// arriveAtShim takes p, which has come in whole, to the shim.
+// arriveAtShim passes p, received whole, to the shim.
 func (h *Host) arriveAtShim(now clock.Time, p *Packet) {
 	h.show(now, Arrived, p)
 	switch h.egress.shim.Inbound(now, h, p) {

@@ -7,9 +7,9 @@ import (
 	"candela.dev/candela/clock"
 )
 
-// cable is a link of the plan: between two switches, or a switch and a host.
+// cable is a link of the plan, between two switches or a switch and a host.
 type cable struct {
-	a, b int // switches, b a HostID if host
+	a, b int // switches; b is a HostID if host is set
 	host bool
 }
 
@@ -68,7 +68,7 @@ func planFatTree(k int) plan {
 	return p
 }
 
-// maxPorts is what the port numbers of packets and verdicts tell apart.
+// maxPorts is the range of port numbers in packets and verdicts.
 const maxPorts = 1 << 16
 
 // build makes hosts, switches, links and routes.
@@ -104,7 +104,7 @@ func (n *Network) build() error {
 	return nil
 }
 
-// configure returns what each switch of the plan is like, and sets its number of front ports.
+// configure returns the specification of each switch of the plan, and sets degrees.
 func (n *Network) configure(p *plan) ([]SwitchSpec, error) {
 	p.degrees = make([]int, len(p.names))
 	for _, c := range p.cables {
@@ -137,8 +137,8 @@ func (n *Network) configure(p *plan) ([]SwitchSpec, error) {
 	return configs, nil
 }
 
-// makeNodes makes switches and hosts. Their ports and queues lie side by side, each beginning with a cache line, as
-// they would not if each switch had its own.
+// makeNodes makes switches and hosts. All ports, and all queues, are allocated in one slice each, so that every element
+// starts a cache line.
 func (n *Network) makeNodes(p *plan, configs []SwitchSpec) {
 	hosts := n.spec.Topology.Hosts
 	ports, queues := hosts, 0
@@ -166,7 +166,7 @@ func (n *Network) makeNodes(p *plan, configs []SwitchSpec) {
 	n.machines, n.foreseers = all, make([]foreseer, hosts)
 }
 
-// exits says where each port of switches and its queues are.
+// exits returns the switch ports with their first and last queues.
 func (n *Network) exits() []exit {
 	exits := make([]exit, len(n.ports)-len(n.hosts))
 	for i := range exits {
@@ -184,8 +184,9 @@ func (t *TopologySpec) linkOf(h HostID) LinkSpec {
 	return t.Link
 }
 
-// scales returns a span within which nearly all events lie, twice the slowest serialisation and propagation, and how
-// long the shortest frame takes on the fastest link, within which an event of a port hardly leads to another.
+// scales returns two durations. reach covers nearly all events: twice the slowest serialisation and propagation. least
+// is the serialisation of the shortest frame on the fastest link; within it, an event of a port hardly leads to
+// another.
 func (n *Network) scales() (reach, least clock.Duration) {
 	const frame, minFrame = 1500, 64
 	least = clock.Second
@@ -197,7 +198,7 @@ func (n *Network) scales() (reach, least clock.Duration) {
 	return reach, least
 }
 
-// pipelines returns how many pipelines a switch with so many front ports has.
+// pipelines returns the number of pipelines of a switch with that many front ports.
 func (s *SwitchSpec) pipelines(ports int) int {
 	if s.PortsPerPipeline == 0 {
 		return 1
@@ -205,7 +206,7 @@ func (s *SwitchSpec) pipelines(ports int) int {
 	return (ports + s.PortsPerPipeline - 1) / s.PortsPerPipeline
 }
 
-// recirculations returns how many recirculation ports it has.
+// recirculations returns its number of recirculation ports.
 func (s *SwitchSpec) recirculations(ports int) int {
 	if s.Recirculation.Rate == 0 {
 		return 0
@@ -213,7 +214,7 @@ func (s *SwitchSpec) recirculations(ports int) int {
 	return s.pipelines(ports)
 }
 
-// ports returns how many ports it has with those.
+// ports returns its number of ports, including recirculation ports.
 func (s *SwitchSpec) ports(front int) int { return front + s.recirculations(front) }
 
 func (n *Network) newSwitch(id int, name string, front, first int, config *SwitchSpec) *Switch {
@@ -242,7 +243,7 @@ func (n *Network) newSwitch(id int, name string, front, first int, config *Switc
 	return sw
 }
 
-// setQueues gives the switch's ports their queues, from free ones, and returns the rest.
+// setQueues takes the queues of the switch's ports from free and returns the rest.
 func (sw *Switch) setQueues(free []Queue) (rest []Queue) {
 	front, inner := sw.config.Queues, sw.config.Recirculation.Queues
 	sw.scheduler = sw.config.Scheduler.scheduler(len(front))

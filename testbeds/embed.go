@@ -2,27 +2,27 @@ package testbeds
 
 import _ "embed" // for Virtual
 
-// Virtual is the description of the testbed that tests use which name none.
+// Virtual describes the testbed of tests that name none.
 //
 //go:embed virtual.yml
 var Virtual []byte
 
-// Netns is the description of the testbed that stands in network namespaces of one Linux machine.
+// Netns describes the testbed in network namespaces of one Linux machine.
 //
 //go:embed netns.yml
 var Netns []byte
 
-// NetnsAFPacket is that with the other software datapath, which has every event.
+// NetnsAFPacket is Netns with the other software datapath, which supports every event.
 //
 //go:embed netns-afpacket.yml
 var NetnsAFPacket []byte
 
-// BMv2 is the description of the testbed in network namespaces whose injector is bmv2.
+// BMv2 describes the testbed in network namespaces with bmv2 as the injector.
 //
 //go:embed bmv2.yml
 var BMv2 []byte
 
-// VM is the description of the testbed of virtual machines with Linux's soft-RoCE.
+// VM describes the testbed of virtual machines with Linux's soft-RoCE.
 //
 //go:embed vm.yml
 var VM []byte

@@ -8,16 +8,15 @@ import (
 	"candela.dev/candela/clock"
 )
 
-// NewProperty returns a property with the value printed.
+// NewProperty returns a property with the formatted value.
 func NewProperty(name string, value any) Property {
 	return Property{Name: name, Value: fmt.Sprint(value)}
 }
 
-// Gbps prints a rate.
+// Gbps formats a rate.
 func Gbps(r clock.BitRate) string { return fmt.Sprintf("%g Gb/s", float64(r)/float64(clock.Gbps)) }
 
-// Properties describe a host whose NIC is a model: models have no firmware to read back, so their parameters take its
-// place.
+// Properties describe a host with a NIC model. Its parameters replace the firmware settings of a real NIC.
 func (h *Host) Properties(mtu int, profile any) []Property {
 	list := []Property{
 		NewProperty("nic", "model "+h.Profile),
@@ -37,8 +36,8 @@ func (h *Host) Properties(mtu int, profile any) []Property {
 	return append(list, parameters("profile.", profile)...)
 }
 
-// parameters lists the exported scalar and list fields of a model's parameter struct, so that a new parameter can't be
-// forgotten here.
+// parameters lists the exported scalar and list fields of a model's parameter struct, so that new parameters are
+// included.
 func parameters(prefix string, model any) []Property {
 	v := reflect.ValueOf(model)
 	var list []Property

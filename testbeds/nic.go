@@ -18,11 +18,11 @@ func ComponentSeed(seed uint64, component string) uint64 {
 	return h.Sum64() ^ seed
 }
 
-// HostMAC is the address of host i unless the test names one: locally administered, and not that of any vendor.
+// HostMAC is the default address of host i: locally administered, so not a vendor's.
 func HostMAC(i int) packet.MAC { return packet.MAC{0x02, 0xca, 0xde, 0x1a, 0x00, byte(i + 1)} }
 
-// NICConfig returns the model that a host asks for, from a catalogue. The host's MAC is set. The same seed draws the
-// same numbers on every testbed.
+// NICConfig returns the NIC model of a host from a catalogue. The host's MAC must be set. A seed gives the same random
+// numbers on every testbed.
 func (h *Host) NICConfig(models func(name string) (rdma.Profile, error), seed uint64) (rdma.Config, error) {
 	profile, err := models(h.Profile)
 	if err != nil {
@@ -46,7 +46,7 @@ func (h *Host) NICConfig(models func(name string) (rdma.Profile, error), seed ui
 	}, nil
 }
 
-// QPConfig returns one side's queue pair of the connection, which completions call index.
+// QPConfig returns one side's queue pair of the connection; index is its completion context.
 func (c *Connection) QPConfig(index, side int) rdma.QPConfig {
 	cfg := rdma.QPConfig{
 		Context: index, LocalIP: c.IPs[side], MTU: c.MTU, RetryCount: c.RetryCount, RNRRetry: c.RNRRetry,

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// topologies are the networks of switch tests that come with the tool.
+// topologies are the built-in networks for switch tests.
 //
 //go:embed switches/*.yml
 var topologies embed.FS
 
-// Topology returns a built-in description of a network for switch tests.
+// Topology returns the built-in description of a network for switch tests.
 func Topology(name string) (data []byte, ok bool) {
 	if name != path.Base(name) {
 		return nil, false
@@ -24,7 +24,7 @@ func Topology(name string) (data []byte, ok bool) {
 func TopologyNames() []string {
 	entries, err := topologies.ReadDir("switches")
 	if err != nil {
-		return nil // embedded: it is there
+		return nil // embedded: always present
 	}
 	var names []string
 	for _, e := range entries {

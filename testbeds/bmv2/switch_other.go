@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// ErrUnsupported says that this operating system has no interfaces for the switch.
+// ErrUnsupported reports that this operating system lacks interfaces for the switch.
 var ErrUnsupported = errors.New("bmv2 as an injector needs Linux")
 
 // Switch is a running simple_switch_grpc.

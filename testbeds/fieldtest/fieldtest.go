@@ -1,5 +1,5 @@
-// Package fieldtest walks the fields of structs, for tests which show that a value keeps every field on its way through
-// a conversion. A field that is added later is walked, too, and a type that the walk does not know is an error.
+// Package fieldtest walks the fields of structs, for tests that a conversion keeps every field. It includes fields
+// added later; a type unknown to the walk is an error.
 package fieldtest
 
 import (
@@ -10,20 +10,20 @@ import (
 	"testing"
 )
 
-// Leaf is a field, or an element, that holds a plain value.
+// Leaf is a field or element with a plain value.
 type Leaf struct {
 	Path  string // such as Connections[0].Traffic[1].MTU
 	Value reflect.Value
 }
 
-// Leaves lists the leaves of the struct that v points to. Pointers and slices must be set: what they hold would not be
-// found. Fields that are not exported are no leaves; a test that needs them walks from within their package.
+// Leaves lists the leaves of the struct that v points to. Pointers and slices must be set; otherwise their contents
+// would be missed. Unexported fields are skipped; a test that needs them must walk in their package.
 func Leaves(t testing.TB, v any) []Leaf {
 	t.Helper()
 	return Walk(t, "", reflect.ValueOf(v).Elem())
 }
 
-// Walk lists the leaves of v, whose path begins with path, without those of fields that skip names.
+// Walk lists the leaves of v, without the fields in skip. Their paths begin with path.
 func Walk(t testing.TB, path string, v reflect.Value, skip ...string) []Leaf {
 	t.Helper()
 	w := walker{t: t, skip: skip}
@@ -37,7 +37,7 @@ type walker struct {
 	list []Leaf
 }
 
-// plain are structs and arrays that are one value.
+// plain are struct and array types that are one value.
 var plain = []reflect.Type{reflect.TypeFor[netip.Addr](), reflect.TypeFor[netip.Prefix]()}
 
 func (w *walker) walk(path string, v reflect.Value) {
@@ -90,8 +90,8 @@ func join(path string, f reflect.StructField) string {
 	return path + "." + f.Name
 }
 
-// Change gives a leaf another value, which is not the zero value: the number after, the other truth, the next address.
-// For a word it takes the first of words that is another.
+// Change sets a leaf to a different non-zero value: the next number, the other truth value, the next address. For a
+// string it takes the first different element of words.
 func Change(t testing.TB, l Leaf, words ...string) {
 	t.Helper()
 	v := l.Value

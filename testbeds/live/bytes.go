@@ -13,16 +13,16 @@ import (
 
 const ethernetLen = 14
 
-// Judges see packets at the taps of the network, devices see bytes. What follows holds one against the other: a run
-// whose bytes are not what its taps show says nothing about the switch.
+// Judges see packets at the taps of the network, devices see bytes. This file compares the two: if they differ, a run
+// is no evidence about the switch.
 
-// tagLen is what the payload of a raw packet begins with: flow and number.
+// tagLen is the length of flow and number, which begin the payload of a raw packet.
 const tagLen = 8
 
-// maxMismatches is how many of them a report lists.
+// maxMismatches is the number of mismatches in a report.
 const maxMismatches = 5
 
-// mismatches are bytes that are not what the taps show.
+// mismatches are frames whose bytes differ from the taps.
 type mismatches struct {
 	list  []string
 	total int
@@ -38,7 +38,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func sumOf(frame []byte) uint32 { return crc32.Checksum(frame, castagnoli) }
 
-// sums are checksums of frames in their order.
+// sums are checksums of frames in order.
 type sums struct{ list []uint32 }
 
 func (s *sums) push(sum uint32) { s.list = append(s.list, sum) }
@@ -52,7 +52,7 @@ func (s *sums) pop() (sum uint32, ok bool) {
 	return sum, true
 }
 
-// unpadded returns a frame without what Ethernet appends to short ones.
+// unpadded returns a frame without Ethernet padding.
 func unpadded(frame []byte) []byte {
 	if len(frame) >= ethernetLen+packet.IPv4Len && binary.BigEndian.Uint16(frame[12:]) == packet.EtherTypeIPv4 {
 		if end := ethernetLen + int(binary.BigEndian.Uint16(frame[ethernetLen+2:])); end < len(frame) &&
@@ -63,14 +63,14 @@ func unpadded(frame []byte) []byte {
 	return frame
 }
 
-// difference says how a frame is not the packet that a tap shows; empty: it is. It reads bytes at the offsets of the
-// standards, not by the code that writes frames.
+// difference describes how a frame differs from the packet at a tap; empty: it does not. It reads bytes at the offsets
+// of the standards, not by the code that writes frames.
 func difference(codecs *wire.Codecs, frame []byte, h *fabric.Header) string {
 	switch {
 	case len(frame) != int(h.Size):
 		return fmt.Sprintf("%d bytes, the tap shows %d", len(frame), h.Size)
 	case len(frame) < codecs.MinFrame(h):
-		return "" // cut within its headers: nothing says how
+		return "" // trimmed within its headers: not specified further
 	}
 	network, transport := frame[ethernetLen:], frame[ethernetLen+packet.IPv4Len:]
 	length := int(h.Size) - ethernetLen
@@ -106,7 +106,7 @@ func differenceOfIPv4(b []byte, h *fabric.Header, class uint8, length int) strin
 	return ""
 }
 
-// headerSum adds up an IPv4 header: all ones if its checksum is right (RFC 791).
+// headerSum adds up an IPv4 header: all ones if its checksum is correct (RFC 791).
 func headerSum(b []byte) (sum uint32) {
 	for i := 0; i < packet.IPv4Len; i += 2 {
 		sum += uint32(binary.BigEndian.Uint16(b[i:]))
@@ -130,7 +130,7 @@ func differenceOfIPv6(b []byte, h *fabric.Header, class uint8, length int) strin
 	return ""
 }
 
-// differenceOfTransport compares what tells packets of a flow apart.
+// differenceOfTransport compares the fields that distinguish packets of a flow.
 func differenceOfTransport(b []byte, h *fabric.Header) string {
 	switch h.Protocol {
 	case fabric.TCP:
@@ -152,7 +152,7 @@ func differenceOfTransport(b []byte, h *fabric.Header) string {
 		if flow, n := binary.BigEndian.Uint32(tag), binary.BigEndian.Uint32(tag[4:]); flow != h.Flow || n != h.Number {
 			return fmt.Sprintf("packet %d of flow %d, the tap shows %d of %d", n, flow, h.Number, h.Flow)
 		}
-	default: // it has no numbers of its own
+	default: // no numbers of its own
 	}
 	return ""
 }

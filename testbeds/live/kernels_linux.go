@@ -9,17 +9,17 @@ import (
 	"candela.dev/candela/generator/sockets"
 )
 
-// kernels are the TCP connections between the kernels of hosts.
+// kernels are the TCP connections between the hosts' kernels.
 type kernels struct {
 	s       *Switch
-	waiting []Connection // by start; none if the hosts are other machines, which start them
-	left    int          // that have not finished
+	waiting []Connection // by start; empty if the hosts are other machines, which start them
+	left    int          // connections not finished
 	endless bool
 	done    chan sockets.Ended
 	group   *sockets.Group // nil: hosts are other machines
 }
 
-// look is how often the kernel's connections are asked whether they have finished: no frame tells.
+// look is the interval for polling whether the kernel's connections have finished, because frames do not show it.
 const look = 5 * time.Millisecond
 
 func openKernels(s *Switch) (*kernels, error) {
@@ -32,7 +32,7 @@ func openKernels(s *Switch) (*kernels, error) {
 		return k, nil
 	}
 	k.waiting = s.cfg.Connections
-	k.done = make(chan sockets.Ended, 2*len(s.cfg.Connections)) // there is room for all
+	k.done = make(chan sockets.Ended, 2*len(s.cfg.Connections)) // room for all
 	k.group = sockets.New(func(e sockets.Ended) { k.done <- e })
 	for _, c := range k.waiting {
 		if err := k.group.Receive(c.Transfer(), s.hosts[c.Dst].inside.do); err != nil {
@@ -42,7 +42,7 @@ func openKernels(s *Switch) (*kernels, error) {
 	return k, nil
 }
 
-// serve starts what is due and hears of what has finished.
+// serve starts due connections and records finished ones.
 func (k *kernels) serve(now clock.Time) error {
 	for len(k.waiting) > 0 && k.waiting[0].Start <= now {
 		c := k.waiting[0]
@@ -77,7 +77,7 @@ func (k *kernels) next(now clock.Time) clock.Time {
 // over reports whether every connection has finished.
 func (k *kernels) over() bool { return k.left == 0 && !k.endless }
 
-// stop ends every goroutine, and what hosts of other machines do.
+// stop ends every goroutine, and the traffic of hosts on other machines.
 func (k *kernels) stop() (counts []HostCounts, err error) {
 	if r := k.s.cfg.Remote; r != nil {
 		counts, err = r.Over()

@@ -8,7 +8,7 @@ import (
 	"candela.dev/candela/clock"
 )
 
-// Switch is a live switch with its hosts; not here.
+// Switch is not supported on this system.
 type Switch struct{}
 
 // Open returns ErrUnsupported.

@@ -15,15 +15,15 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// namespace is a network namespace without a name: a thread that lives in it, and the sockets that were opened there.
-// The kernel removes it, with its interfaces, when both are gone, however this process ends.
+// namespace is an unnamed network namespace: a thread in it, and the sockets opened there. The kernel removes it, with
+// its interfaces, when both are gone, however this process ends.
 type namespace struct {
 	work  chan func()
 	ended chan struct{}
 	ns    netns.NsHandle
 }
 
-// newNamespace makes one. After close nothing may be done in it.
+// newNamespace creates a namespace. After close it must not be used.
 func newNamespace() (*namespace, error) {
 	n := &namespace{work: make(chan func()), ended: make(chan struct{})}
 	began := make(chan error, 1)
@@ -31,7 +31,7 @@ func newNamespace() (*namespace, error) {
 	return n, <-began
 }
 
-// live serves work in a thread of its own, which ends with it.
+// live serves work on its own thread, which ends with it.
 func (n *namespace) live(began chan<- error) {
 	defer close(n.ended)
 	runtime.LockOSThread() // never unlocked: the runtime ends the thread
@@ -60,7 +60,7 @@ func (n *namespace) close() error {
 	return n.ns.Close()
 }
 
-// hostInterface is what a host's interface is called in its namespace.
+// hostInterface is the name of a host's interface in its namespace.
 const hostInterface = "eth0"
 
 func portInterface(h int) string { return fmt.Sprintf("port%d", h) }
@@ -77,7 +77,7 @@ func cable(sw, host *namespace, h, mtu int) error {
 	})
 }
 
-// raise turns off what would add frames or change them, and sets an interface of the calling thread's namespace up.
+// raise turns off everything that adds or changes frames, and sets up an interface of the calling thread's namespace.
 func raise(name string, v6 bool) error {
 	if !v6 {
 		// The file is missing where the kernel has no IPv6.
@@ -109,8 +109,8 @@ func statistics(name string, s *netlink.LinkStatistics) error {
 	return err
 }
 
-// address gives the calling thread's namespace the addresses of host h, and the addresses of all others: nobody has to
-// ask for them.
+// address gives the calling thread's namespace the addresses of host h, and the neighbour entries of all others, so
+// that no address resolution is needed.
 func address(h, hosts int, v6 bool) error {
 	l, err := netlink.LinkByName(hostInterface)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// MaxFlow is how many flows of TCP the ports of frames tell apart.
+// MaxFlow is the number of TCP flows that ports of frames can distinguish.
 const MaxFlow = wire.PortMask
 
 // parser turns frames into packets.
@@ -18,11 +18,11 @@ type parser struct {
 	hosts   int
 	kernels int    // connections
 	first   uint32 // sequence number of our TCP
-	serial  uint32 // of packets that are told apart by their order alone
+	serial  uint32 // of packets without a number, which are distinguished by order
 }
 
-// parse fills h from a frame and reports whether it is of the test. damaged: the transport checksum tells that the
-// frame was cut, where a receiver looks at it.
+// parse fills h from a frame and reports whether it belongs to the test. damaged: the transport checksum shows that the
+// frame was trimmed.
 func (x *parser) parse(frame []byte, h *fabric.Header) (damaged, ok bool) {
 	var d wire.Datagram
 	if !d.Parse(frame) {
@@ -42,7 +42,7 @@ func (x *parser) parse(frame []byte, h *fabric.Header) (damaged, ok bool) {
 	return false, false
 }
 
-// parseTCP reads a segment: ours, or the kernel's if a port names a connection.
+// parseTCP parses a segment: ours, or the kernel's if a port names a connection.
 func (x *parser) parseTCP(d *wire.Datagram, h *fabric.Header) (damaged, ok bool) {
 	const least = 20
 	b := d.Body

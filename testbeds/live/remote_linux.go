@@ -10,7 +10,7 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// openRemote opens the port of a host that is another machine.
+// openRemote opens the port of a host on another machine.
 func (s *Switch) openRemote(h int) (err error) {
 	r := s.cfg.Remote
 	if h >= len(r.Ports) {
@@ -32,7 +32,7 @@ func (s *Switch) openRemote(h int) (err error) {
 	return nil
 }
 
-// uplink is an interface of this machine that is a port of the switch while a run lasts.
+// uplink is an interface of this machine used as a switch port during a run.
 type uplink struct {
 	name     string
 	offloads *link.Offloads
@@ -63,7 +63,7 @@ func (w *uplink) close() error {
 	return w.offloads.Restore()
 }
 
-// remoteLosses says what was lost between a port and a host of another machine, by the counts of both.
+// remoteLosses reports losses between a port and a host on another machine, from the counters of both.
 func (p *port) remoteLosses(counts *HostCounts, lose func(string, ...any)) error {
 	var now netlink.LinkStatistics
 	if err := statistics(p.uplink.name, &now); err != nil {
@@ -85,7 +85,7 @@ func (p *port) remoteLosses(counts *HostCounts, lose func(string, ...any)) error
 	return nil
 }
 
-// address gives a frame to a host of another machine the Ethernet addresses of those machines.
+// address sets the Ethernet addresses of a frame to a host on another machine.
 func (p *port) address(frame []byte, in *fabric.Packet) []byte {
 	ports := p.s.cfg.Remote.Ports
 	if len(frame) >= ethernetLen && int(in.Src) < len(ports) && int(in.Dst) < len(ports) {
@@ -95,7 +95,7 @@ func (p *port) address(frame []byte, in *fabric.Packet) []byte {
 	return frame
 }
 
-// closeRemote gives the interfaces back.
+// closeRemote restores the interfaces.
 func (s *Switch) closeRemote() error {
 	var failed []error
 	for _, p := range s.ports {

@@ -7,12 +7,12 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// watch holds bytes against the taps of the switch.
+// watch compares bytes with the taps of the switch.
 type watch struct {
 	*mismatches
 	s       *Switch
-	taken   []sums            // by port: of frames that went from its ring onto the link
-	leaving [][]fabric.Header // by port: of packets that a tap has seen leave
+	taken   []sums            // by port: of frames sent from its ring onto the link
+	leaving [][]fabric.Header // by port: of packets that a tap saw leave
 }
 
 // see is a tap.
@@ -29,7 +29,7 @@ func (w *watch) see(at fabric.Point, _ clock.Time, p *fabric.Packet) {
 			w.add("port %d: a packet comes in at the tap that is none of the frames of the ring, in their order", at.Port)
 		default:
 			h := p.Header
-			h.TTL++ // it has come in, and the hop is counted
+			h.TTL++ // undo the hop that the switch counts on arrival
 			if wrong := difference(w.s.net.Codecs(), frame, &h); wrong != "" {
 				w.add("port %d, in: a frame of the ring has %s", at.Port, wrong)
 			}
@@ -40,8 +40,8 @@ func (w *watch) see(at fabric.Point, _ clock.Time, p *fabric.Packet) {
 	}
 }
 
-// written holds a frame that is about to be written against what the tap has seen leave, and its payload against the
-// frame that came in.
+// written compares a frame to be written with the packet that the tap saw leave, and its payload with the frame that
+// arrived.
 func (w *watch) written(port int, frame []byte, p *fabric.Packet) {
 	line := w.leaving[port]
 	if len(line) == 0 {

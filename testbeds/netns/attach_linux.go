@@ -22,7 +22,7 @@ const deviceID = 1
 // Testbed connects to the testbed for one run.
 func (s *State) Testbed(spec testbeds.Spec) (*remote.Testbed, error) {
 	if culprit := s.culprit(); culprit != nil && s.Owner != nil {
-		return nil, fmt.Errorf("testbed %s: %w", s.Name, culprit) // its logs go with this process
+		return nil, fmt.Errorf("testbed %s: %w", s.Name, culprit) // its logs are removed with this process
 	}
 	if dead := s.Dead(); len(dead) > 0 {
 		return nil, fmt.Errorf("testbed %s: %s has ended; see the logs in %s, then: candela testbed down %s", s.Name,

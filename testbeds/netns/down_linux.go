@@ -9,8 +9,8 @@ import (
 	"candela.dev/candela/testbeds/procfs"
 )
 
-// Down ends a testbed, whatever is left of it; of one whose state can't be read, the processes that serve on its
-// sockets. That there is none is no error. A directory that no testbed has made is left alone.
+// Down ends a testbed or its remains. If its state can't be read, it ends the processes that serve on its sockets. A
+// missing testbed is not an error. A directory that was not made by a testbed is left alone.
 func Down(stateDir, name string) error {
 	if stateDir == "" {
 		stateDir = StateDir
@@ -28,7 +28,7 @@ func Down(stateDir, name string) error {
 	return nil
 }
 
-// Made reports whether a testbed of that name is up, or has left something.
+// Made reports whether a testbed of that name is up or left a directory.
 func Made(stateDir, name string) bool {
 	if stateDir == "" {
 		stateDir = StateDir
@@ -43,7 +43,7 @@ func Made(stateDir, name string) bool {
 	return err == nil || errors.Is(err, os.ErrPermission)
 }
 
-// salvage ends a testbed whose state can't be read, for the reason in cause.
+// salvage ends a testbed whose state can't be read because of cause.
 func salvage(dir string, cause error) error {
 	if _, err := os.Lstat(dir); errors.Is(err, os.ErrNotExist) {
 		return nil
@@ -70,8 +70,8 @@ func salvage(dir string, cause error) error {
 	return os.RemoveAll(dir)
 }
 
-// damaged is the error of a state that can't be read. It says how to get rid of the testbed, if one has made the
-// directory.
+// damaged returns the error for an unreadable state. If a testbed made the directory, the error explains how to remove
+// it.
 func damaged(dir string, err error) error {
 	err = fmt.Errorf("%s is damaged: %w", filepath.Join(dir, stateFile), err)
 	if _, unknown := readMaker(dir); unknown == nil {
@@ -80,7 +80,7 @@ func damaged(dir string, err error) error {
 	return err
 }
 
-// inTheWay says why a testbed can't have its directory.
+// inTheWay explains why a testbed can't have its directory.
 func inTheWay(stateDir, name string) error {
 	dir := filepath.Join(stateDir, name)
 	_, err := Load(stateDir, name)

@@ -13,7 +13,7 @@ import (
 // Bed exists on Linux only.
 type Bed struct{ State State }
 
-// starting is a node on its way up.
+// starting is a node being started.
 type starting struct{}
 
 // Up returns ErrUnsupported.
@@ -25,22 +25,22 @@ func (*Bed) Close() error { return nil }
 // Become returns ErrUnsupported.
 func Become([]string) error { return ErrUnsupported }
 
-// Load finds nothing.
+// Load returns os.ErrNotExist.
 func Load(string, string) (*State, error) { return nil, os.ErrNotExist }
 
-// List finds nothing.
+// List returns nothing.
 func List(string) ([]*State, error) { return nil, nil }
 
-// Down has nothing to do.
+// Down does nothing.
 func Down(string, string) error { return nil }
 
-// Made is false.
+// Made returns false.
 func Made(string, string) bool { return false }
 
-// Dead names nothing.
+// Dead returns nothing.
 func (*State) Dead() []string { return nil }
 
-// Alive is false.
+// Alive returns false.
 func (Process) Alive() bool { return false }
 
 // Testbed returns ErrUnsupported.

@@ -17,7 +17,7 @@ func identify(pid int) (Process, error) {
 	return p, err
 }
 
-// stateOf returns the state of a process as ps shows it: T is stopped.
+// stateOf returns the state of a process as in ps; T is stopped.
 func stateOf(p Process) (byte, error) {
 	now, state, err := readStat(p.PID)
 	if err == nil && now != p {
@@ -26,13 +26,14 @@ func stateOf(p Process) (byte, error) {
 	return state, err
 }
 
-// readStat returns identity and state of a process; one that has ended is os.ErrNotExist, also before its parent knows.
+// readStat returns identity and state of a process. It returns os.ErrNotExist for an ended process, even if not reaped
+// yet.
 func readStat(pid int) (p Process, state byte, err error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return p, 0, err
 	}
-	// The name in parentheses may hold anything; what follows has no parenthesis.
+	// The name in parentheses may contain anything, so search for the last parenthesis.
 	_, rest, ok := strings.Cut(string(text[strings.LastIndexByte(string(text), ')'):]), ") ")
 	fields := strings.Fields(rest)
 	const stateField, start = 0, 19 // fields 3 and 22 of proc(5)
@@ -52,7 +53,7 @@ func (p Process) Alive() bool {
 	return err == nil && now == p
 }
 
-// kill ends the process if it still runs, and waits until it has.
+// kill ends the process if it still runs, and waits for its end.
 func (p Process) kill(patience time.Duration) error {
 	if !p.Alive() {
 		return nil

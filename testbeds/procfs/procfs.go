@@ -1,4 +1,4 @@
-// Package procfs finds processes of testbeds by what /proc says of them.
+// Package procfs finds processes of testbeds in /proc.
 package procfs
 
 import (
@@ -10,11 +10,10 @@ import (
 	"strings"
 )
 
-// listeners are the options of programs of testbeds that take the address of a socket to serve on: candela's and
-// QEMU's.
+// listeners are the options of candela and QEMU that take the address of a socket to serve on.
 var listeners = []string{"--listen", "-qmp"}
 
-// Serving lists the processes that serve on unix sockets in dir, as their command lines say.
+// Serving lists the processes that serve on unix sockets in dir, according to their command lines.
 func Serving(dir string) (pids []int, _ error) {
 	names, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {

@@ -6,13 +6,14 @@ import (
 	"time"
 )
 
-// standstill measures how long this process stood still: a deadline that passed meanwhile is nobody else's fault.
+// standstill measures how long this process stood still, since a deadline that passes meanwhile is not another
+// component's fault.
 type standstill struct{ ns atomic.Int64 }
 
 const (
 	standstillEvery = 100 * time.Millisecond
-	// standstillLimit is how long this process may stand still before it can be the cause of a missed answer: less than
-	// the shortest deadline, that of the switch's sign of life.
+	// standstillLimit is the standstill from which this process can be the cause of a missed answer. It is less than the
+	// shortest deadline, that of the switch's liveness check.
 	standstillLimit = 2 * time.Second
 )
 
@@ -34,10 +35,10 @@ func (s *standstill) watch(ctx context.Context) {
 }
 
 func (s *standstill) note(d time.Duration) {
-	if d.Nanoseconds() > s.ns.Load() { // one goroutine notes
+	if d.Nanoseconds() > s.ns.Load() { // only one goroutine calls note
 		s.ns.Store(d.Nanoseconds())
 	}
 }
 
-// longest is the longest standstill so far.
+// longest returns the longest standstill so far.
 func (s *standstill) longest() time.Duration { return time.Duration(s.ns.Load()) }

@@ -5,7 +5,7 @@ import (
 	"candela.dev/candela/generator"
 )
 
-// application wakes the workload up when it has something to post of its own accord, such as a receive after a delay.
+// application wakes the workload when it has work due, such as a receive after a delay.
 type application struct {
 	testbed *Testbed
 	task    task

@@ -18,20 +18,20 @@ import (
 	"candela.dev/candela/testbeds"
 )
 
-// chassis is what of the switch can outlive a testbed: its pipeline, the P4Runtime server in front of it, and a
-// connection to that.
+// chassis is the part of the switch that can outlive a testbed: its pipeline, its P4Runtime server, and a connection to
+// that server.
 type chassis struct {
 	ports    int
 	pipeline *pipeline.Pipeline
 	server   *switchd.Server
 	conn     *grpc.ClientConn
-	direct   *shortcut // past the transport of conn
+	direct   *shortcut // without the transport of conn
 	stop     context.CancelFunc
 	serving  sync.WaitGroup
 	served   error
 }
 
-// ports returns how many ports the switch of a testbed has.
+// ports returns the number of ports of a testbed's switch.
 func ports(spec *testbeds.Spec) int { return len(spec.Hosts) + len(spec.Dumpers) }
 
 // newChassis builds a switch and serves P4Runtime on an in-process listener.
@@ -69,13 +69,13 @@ func (c *chassis) close() error {
 	return errors.Join(err, c.served)
 }
 
-// A Rack builds one testbed after the other around the same switch, which spares each the making of a server, a
-// connection and a session. The switch is reset in between, so that a testbed behaves to the byte as one that [New]
-// makes. A testbed must be closed before the next is built. Writes and reads of the switch are plain calls there, see
-// [shortcut]. A Rack is used by one goroutine; the caller closes it. The zero value is ready.
+// A Rack builds one testbed after the other around the same switch, which saves a server, a connection and a session
+// for each. The switch is reset in between, so that a testbed behaves, to the byte, like one made by [New]. A testbed
+// must be closed before the next is built. Writes and reads of the switch are plain calls, see [shortcut]. A Rack must
+// be used by one goroutine; the caller closes it. The zero value is ready.
 type Rack struct{ chassis *chassis }
 
-// Build builds the testbed that spec asks for.
+// Build builds the testbed for spec.
 func (r *Rack) Build(spec testbeds.Spec) (*Testbed, error) {
 	switch n := ports(&spec); {
 	case r.chassis != nil && r.chassis.ports == n:

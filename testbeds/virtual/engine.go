@@ -2,14 +2,13 @@ package virtual
 
 import "candela.dev/candela/clock"
 
-// An actor does something at instants that it chose itself: a link delivers, a host transmits or serves a timer.
+// An actor acts at instants that it schedules: a link delivers, a host transmits or serves a timer.
 type actor interface {
 	// act is called at the scheduled instant; the actor schedules its next one through its task.
 	act(now clock.Time)
 }
 
-// task is the one pending wake-up of an actor. Components are few (hosts and links, not packets), so the heap stays
-// tiny however much is in flight.
+// task is the only pending wake-up of an actor. Actors are hosts and links, not packets, so the heap stays small.
 type task struct {
 	actor actor
 	at    clock.Time
@@ -24,7 +23,7 @@ type engine struct {
 	heap  []*task
 }
 
-// schedule sets t's wake-up to at, replacing an earlier one. Instants in the past are served now.
+// schedule sets t's wake-up to at, replacing an earlier one. A past instant means now.
 func (e *engine) schedule(t *task, at clock.Time) {
 	at = max(at, e.now)
 	if t.place != 0 && t.at == at {

@@ -8,20 +8,19 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// host is a machine with one NIC: it feeds the NIC what the wire brings, puts on the wire what the NIC has ready, and
-// hands completions to the application.
+// host is a machine with one NIC. It passes frames between the wire and the NIC, and completions to the application.
 type host struct {
 	name    string
 	nic     *rdma.NIC
 	engine  *engine
 	pool    *pool
 	up      *link      // towards the switch
-	wire    clock.Time // when the port is free again
+	wire    clock.Time // when the port becomes idle
 	task    task
 	settled func(now clock.Time) // called whenever the NIC may have completions
 	fault   error                // a bug of ours that stops the simulation
-	watch   Watcher              // nil: nobody watches
-	place   Place                // at which it does
+	watch   Watcher              // nil: not watched
+	place   Place                // for watch
 }
 
 func newHost(name string, nic *rdma.NIC, e *engine, p *pool) *host {
@@ -41,7 +40,7 @@ func (h *host) receive(now clock.Time, _ uint16, p *packet.Packet) {
 	h.kick(now)
 }
 
-// act serves timers and transmits while the wire is free.
+// act serves timers and transmits while the wire is idle.
 func (h *host) act(now clock.Time) {
 	if h.nic.NextTimer() <= now {
 		h.nic.HandleTimer(now)
@@ -65,8 +64,7 @@ func (h *host) act(now clock.Time) {
 	h.kick(now)
 }
 
-// kick schedules the next time that the host has something to do: now at the earliest, and no transmission before the
-// wire is free.
+// kick schedules the host's next action, now at the earliest, and no transmission before the wire is idle.
 func (h *host) kick(now clock.Time) {
 	next := h.nic.NextTimer()
 	switch {

@@ -5,17 +5,17 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// wireOverhead is what a frame occupies on the wire beyond the bytes of a capture: FCS, preamble with delimiter, and
-// the inter-packet gap (IEEE 802.3 clause 4.2).
+// wireOverhead is the length of a frame on the wire beyond its captured bytes: FCS, preamble with delimiter, and
+// inter-packet gap (IEEE 802.3 clause 4.2).
 const wireOverhead = 4 + 8 + 12
 
-// A receiver takes frames that have fully arrived. It owns p from then on.
+// A receiver takes frames that have fully arrived. It then owns p.
 type receiver interface {
 	receive(now clock.Time, port uint16, p *packet.Packet)
 }
 
-// link is one direction of a cable with the FIFO in front of it: frames leave one after the other at the rate and
-// arrive after the propagation delay.
+// link is one direction of a cable, with a FIFO before it. Frames leave in order at the rate and arrive after the
+// propagation delay.
 type link struct {
 	engine *engine
 	rate   clock.BitRate
@@ -23,9 +23,9 @@ type link struct {
 	to     receiver
 	port   uint16 // at the receiver
 
-	// limit is the FIFO's capacity in wire bytes; 0: the sender paces itself and nothing can be lost.
+	// limit is the FIFO's capacity in wire bytes; 0: unlimited, because the sender paces itself.
 	limit   int
-	dropped uint64 // frames that found the FIFO full
+	dropped uint64 // frames dropped at the full FIFO
 
 	busyUntil clock.Time
 	flight    fifo
@@ -39,8 +39,8 @@ func newLink(e *engine, rate clock.BitRate, delay clock.Duration, to receiver, p
 	return l
 }
 
-// send queues p, which is ready at the instant ready, and returns when its last bit has left; ok is false if the FIFO
-// had no room, and the caller keeps p.
+// send queues p, available from ready on, and returns when its last bit leaves. If the FIFO is full, ok is false and
+// the caller keeps p.
 func (l *link) send(ready clock.Time, p *packet.Packet) (left clock.Time, ok bool) {
 	size := p.Len() + wireOverhead
 	if l.limit > 0 && l.busyUntil > ready && backlog(l.busyUntil.Sub(ready), l.rate)+size > l.limit {
@@ -65,7 +65,7 @@ func (l *link) act(now clock.Time) {
 	l.to.receive(now, l.port, f.p)
 }
 
-// inFlight is a frame on the wire and when its last bit arrives.
+// inFlight is a frame on the wire and the arrival time of its last bit.
 type inFlight struct {
 	at clock.Time
 	p  *packet.Packet

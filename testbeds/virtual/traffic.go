@@ -9,12 +9,12 @@ import (
 	"candela.dev/candela/testbeds"
 )
 
-// cancelEvery is how many events pass between two looks at the context: about a millisecond.
+// cancelEvery is the number of events between two checks of the context: about a millisecond.
 const cancelEvery = 1 << 13
 
 // Run starts the traffic and returns when it is over: when every message is complete and the wire was quiet for the
-// time that the specification asks for, when nothing can happen any more, or at the deadline. Messages that never
-// completed are in the report; they are for the analysis to judge, not an error.
+// specified time, when no event is left, or at the deadline. The report includes messages that never completed; they
+// are not an error but input to the analysis.
 func (t *Testbed) Run(ctx context.Context) (generator.Report, error) {
 	w, err := t.newWorkload()
 	if err != nil {
@@ -84,7 +84,7 @@ func (t *Testbed) fault() error {
 	return t.application.fault
 }
 
-// settle hands completions of host i to the application, which may post more work on either host.
+// settle passes completions of host i to the application, which may post more work on either host.
 func (t *Testbed) settle(now clock.Time, i int) {
 	var c generator.Completion
 	any := false
@@ -106,10 +106,10 @@ func (t *Testbed) kickHosts(now clock.Time) {
 	}
 }
 
-// Now returns the simulated instant that the testbed has reached.
+// Now returns the current simulated time.
 func (t *Testbed) Now() clock.Time { return t.engine.now }
 
-// Hops returns how many links packets have crossed so far, mirror copies aside.
+// Hops returns the number of link traversals of packets so far, without mirror copies.
 func (t *Testbed) Hops() uint64 {
 	n := uint64(0)
 	for _, h := range t.hosts {

@@ -6,13 +6,13 @@ import (
 	"candela.dev/candela/testbeds"
 )
 
-// Place is where frames can be watched.
+// Place is a place where frames can be watched.
 type Place uint8
 
-// Places. The switch is watched between its ports and the injector pipeline, whose events therefore show between the
-// two.
+// Places. The switch is watched between its ports and the injector pipeline, so the pipeline's events show between
+// SwitchIngress and SwitchEgress.
 const (
-	RequesterPort Place = iota // at the port of the requester's host: what it sends, and what reaches it
+	RequesterPort Place = iota // at the port of the requester's host: frames sent and received
 	ResponderPort
 	SwitchIngress // frames as they reach the switch
 	SwitchEgress  // frames as they have left it
@@ -20,10 +20,10 @@ const (
 	Places
 )
 
-// A Watcher is shown each frame at each place that it passes. It must not keep or change p.
+// A Watcher is called for each frame at each place that it passes. It must not keep or change p.
 type Watcher func(at clock.Time, place Place, p *packet.Packet)
 
-// Watch has w shown all frames from now on. It is called before a run.
+// Watch calls w for all frames from now on. Call it before a run.
 func (t *Testbed) Watch(w Watcher) {
 	t.sw.watch = w
 	t.hosts[testbeds.Requester].watch, t.hosts[testbeds.Requester].place = w, RequesterPort

@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// attributes keep a terminal's signals from a process. One that is on a leash dies with the thread that starts it; any
-// other has a session of its own, and stays.
+// attributes shields a process from a terminal's signals by a session of its own. With leash, the process is killed
+// when the thread that starts it ends; without, it stays.
 func attributes(cmd *exec.Cmd, leash bool) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if leash {

@@ -21,7 +21,7 @@ import (
 	"candela.dev/candela/testbeds"
 )
 
-// fault keeps the first thing that goes wrong in the background.
+// fault keeps the first error of the background goroutines.
 type fault struct {
 	lock  sync.Mutex
 	first error
@@ -41,7 +41,7 @@ func (f *fault) failed() error {
 	return f.first
 }
 
-// inside is a fabric in this process.
+// inside is a fabric that runs in this process.
 type inside struct {
 	fault
 	spec     *testbeds.Spec
@@ -90,10 +90,10 @@ func openInside(g *Guests, spec *testbeds.Spec) (_ fabric, err error) {
 	return t, err
 }
 
-// capture hands a mirror copy to a dumper; the switch's goroutine calls it inside the lock.
+// capture passes a mirror copy to a dumper; the switch's goroutine calls it with the lock held.
 func (t *inside) capture(i int, frame []byte) {
 	if d := t.dumpers[i]; d != nil {
-		t.note(d.Capture(0, frame)) // without capacity limits, the instant means nothing
+		t.note(d.Capture(0, frame)) // without capacity limits, the time does not matter
 	}
 }
 
@@ -126,7 +126,7 @@ func (t *inside) stop(context.Context) (dump testbeds.Dump, err error) {
 	return dump, err
 }
 
-// addReport adds what a dumper has to say.
+// addReport adds a dumper's report.
 func addReport(dump *testbeds.Dump, h *dumper.Host) {
 	r := h.Report()
 	for _, s := range r.Shards {
@@ -136,7 +136,7 @@ func addReport(dump *testbeds.Dump, h *dumper.Host) {
 		Name: r.Name, Received: uint64(r.Received), Written: uint64(r.Written), Dropped: uint64(r.Lost + r.Other)})
 }
 
-// closeDumpers is called where captures are excluded.
+// closeDumpers must be called while captures are excluded.
 func closeDumpers(dumpers []*dumper.Host) error {
 	var failed []error
 	for i, d := range dumpers {

@@ -12,13 +12,13 @@ import (
 	"candela.dev/candela/testbeds"
 )
 
-// guestMTU carries the largest path MTU with every header.
+// guestMTU fits the largest path MTU with all headers.
 const guestMTU = 4500
 
-// vendor names the counters of soft-RoCE.
+// vendor is the name of soft-RoCE's counters.
 const vendor = "rxe"
 
-// machine is a guest as a side of one test.
+// machine is a guest as one side of a test.
 type machine struct {
 	*guest
 	guests *Guests
@@ -94,7 +94,7 @@ func (m *machine) component() testbeds.Component {
 	}}
 }
 
-// configuration is what the guest's interface needs for the test.
+// configuration returns the interface settings of the guest for the test.
 func (m *machine) configuration() verbs.ConfigureRequest {
 	own, peer := &m.spec.Hosts[m.side], &m.spec.Hosts[1-m.side]
 	r := verbs.ConfigureRequest{MAC: *own.MAC, MTU: guestMTU}
@@ -111,7 +111,7 @@ func (m *machine) configuration() verbs.ConfigureRequest {
 	return r
 }
 
-// opening is what the guest's queue pairs shall be and do.
+// opening returns the description of the guest's queue pairs.
 func (m *machine) opening(device string) verbs.OpenRequest {
 	h := &m.spec.Hosts[m.side]
 	r := verbs.OpenRequest{

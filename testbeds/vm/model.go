@@ -13,10 +13,10 @@ import (
 	"candela.dev/candela/testbeds"
 )
 
-// dataErrors is the counter of a model for payloads that differ from what the peer's memory should hold.
+// dataErrors is a model's counter of payloads that differ from the expected contents of the peer's memory.
 const dataErrors = "data_errors"
 
-// model is a NIC model as a side of one test: it stands in this process, at a socket like a guest's.
+// model is a NIC model as one side of a test, in this process, at a socket like a guest's.
 type model struct {
 	guests *Guests
 	spec   *testbeds.Spec
@@ -71,7 +71,7 @@ func (m *model) start(context.Context) error { return m.host.Start() }
 
 func (m *model) done(context.Context) (bool, error) {
 	ended, cancel := context.WithCancel(context.Background())
-	cancel() // ask, don't wait
+	cancel() // poll without waiting
 	err := m.host.Wait(ended)
 	if errors.Is(err, context.Canceled) {
 		return false, nil
@@ -79,7 +79,7 @@ func (m *model) done(context.Context) (bool, error) {
 	return err == nil, err
 }
 
-// wrong returns how many payloads were not what they should be.
+// wrong returns the number of incorrect payloads.
 func (m *model) wrong() (uint64, error) {
 	list, err := m.host.Counters()
 	for _, c := range list {
@@ -90,7 +90,7 @@ func (m *model) wrong() (uint64, error) {
 	return 0, err
 }
 
-// report has what the model compared on arrival, which is every payload; it does not tell connections apart.
+// report returns the model's comparison of every payload on arrival; it is not per connection.
 func (m *model) report(context.Context) (*verbs.ReportResponse, error) {
 	report, err := m.host.Report()
 	if err != nil {
@@ -114,8 +114,8 @@ func (m *model) report(context.Context) (*verbs.ReportResponse, error) {
 	return r, nil
 }
 
-// compared counts the model's READs of a connection. What the peer sends is counted by what the peer knows to have
-// succeeded.
+// compared counts the model's READs of a connection. Data sent by the peer is counted by the peer's successful
+// requests.
 func (m *model) compared(connection int, r *generator.Report) (n int) {
 	s := streamOf(r, connection+1, generator.Side(m.side))
 	if s == nil {

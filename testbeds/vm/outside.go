@@ -21,7 +21,7 @@ import (
 	"candela.dev/candela/testbeds"
 )
 
-// outside is the fabric of a testbed that stays: the switch is a process of its own, the dumpers are here, at the other
+// outside is the fabric of a detached testbed: the switch is a separate process; the dumpers are here, at the other
 // ends of its mirror ports.
 type outside struct {
 	fault
@@ -30,20 +30,20 @@ type outside struct {
 	conn     *grpc.ClientConn
 	sockets  []*net.UnixConn
 	readers  sync.WaitGroup
-	watching chan struct{} // closed when the switch needn't be watched any more
+	watching chan struct{} // closed when the watch of the switch ends
 	baseline map[uint32]uint64
 	before   answers
 
 	lock    sync.Mutex // guards what follows
 	dumpers []*dumper.Host
-	last    time.Time // when the latest mirror copy came
+	last    time.Time // time of the latest mirror copy
 	fences  []chan struct{}
 }
 
-// fence is a datagram that is no frame: when a dumper reads it, it has everything that was there before.
+// fence is a datagram that is not a frame: a dumper that reads it has read everything before it.
 const fence = "fence"
 
-// callTimeout bounds what is asked of the switch beside P4Runtime.
+// callTimeout bounds calls to the switch other than P4Runtime.
 const callTimeout = 10 * time.Second
 
 func openOutside(g *Guests, spec *testbeds.Spec) (_ fabric, err error) {
@@ -98,7 +98,7 @@ func (t *outside) read(i int, socket *net.UnixConn) {
 		t.lock.Lock()
 		t.last = time.Now()
 		if d := t.dumpers[i]; d != nil {
-			t.note(d.Capture(0, buffer[:n])) // without capacity limits, the instant means nothing
+			t.note(d.Capture(0, buffer[:n])) // without capacity limits, the time does not matter
 		}
 		t.lock.Unlock()
 	}
@@ -106,14 +106,14 @@ func (t *outside) read(i int, socket *net.UnixConn) {
 
 func (t *outside) access() testbeds.Access { return testbeds.Access{Conn: t.conn} }
 
-// answers are what the switch says of itself.
+// answers are the switch's report about itself.
 type answers struct {
 	queued int // frames
 	delays qemu.Delays
 	holds  [2]qemu.Holds
 }
 
-// describe asks the switch how it is.
+// describe reads the switch's report.
 func (t *outside) describe(ctx context.Context) (a answers, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -139,7 +139,7 @@ func (t *outside) describe(ctx context.Context) (a answers, err error) {
 	return a, nil
 }
 
-// blame prefers to say that the switch is gone.
+// blame replaces err by the end of the switch, if it has ended.
 func (t *outside) blame(err error) error {
 	select {
 	case <-t.guests.sw.ended:
@@ -208,8 +208,8 @@ func (t *outside) stop(ctx context.Context) (dump testbeds.Dump, err error) {
 	return dump, t.closeDumpers()
 }
 
-// drain returns when the dumpers have everything that left the switch: first nothing waits there, then each dumper has
-// read up to a fence.
+// drain returns when the dumpers have everything that left the switch: first the switch's queues are empty, then each
+// dumper has read up to a fence.
 func (t *outside) drain(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -7,9 +7,9 @@ import (
 	"candela.dev/candela/generator/verbs"
 )
 
-// verified says of every connection and side whether what arrived there is what was sent. A side compares what it can
-// alone: SENDs that it got, READs that it made. What WRITEs and atomics left in its memory counts if the peer knows
-// that they were done.
+// verified reports for every connection and side whether the received data is the data sent. Each side compares its
+// received SENDs and its own READs. The results of WRITEs and atomics in its memory count if the peer knows that they
+// succeeded.
 func (t *Testbed) verified(r *generator.Report) (list []generator.DataReport) {
 	for i := range t.spec.Connections {
 		for side := range t.sides {
@@ -35,7 +35,7 @@ func streamOf(r *generator.Report, connection int, side generator.Side) *generat
 	return nil
 }
 
-// addWritten adds what the requests of the other side's stream did to the memory here.
+// addWritten adds the effects of the other side's requests on this side's memory.
 func (t *Testbed) addWritten(out *generator.DataReport, d *verbs.Data, s *generator.StreamReport,
 	traffic *generator.Traffic) {
 	if s == nil {
@@ -50,7 +50,7 @@ func (t *Testbed) addWritten(out *generator.DataReport, d *verbs.Data, s *genera
 		case generator.Write, generator.WriteImm:
 			writes++
 		case generator.Send, generator.SendImm, generator.SendInvalidate:
-			if d.Imaginary { // compared on arrival, as WRITEs are there
+			if d.Imaginary { // compared on arrival, like its WRITEs
 				out.Messages++
 			}
 		case generator.Read, generator.CompareSwap, generator.FetchAdd, generator.VerbNone:
@@ -58,7 +58,7 @@ func (t *Testbed) addWritten(out *generator.DataReport, d *verbs.Data, s *genera
 	}
 	if writes > 0 {
 		out.Messages += writes
-		if d.Written != "" { // never of a model
+		if d.Written != "" { // never from a model
 			out.Wrong++
 			out.First = first(out.First, "memory that WRITEs have filled: "+d.Written)
 		}

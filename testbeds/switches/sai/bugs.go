@@ -11,7 +11,7 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// bugs are the mistakes that the model makes on request.
+// bugs are the seeded bugs of the model.
 type bugs struct {
 	wrongSize, wrongDSCP, wrongPortMap, wrongQueue   bool
 	checksumStale, lengthStale, swapsPorts, returns  bool
@@ -28,7 +28,7 @@ type bugs struct {
 	when condition // nil: always
 }
 
-// bugList couples names with switches.
+// list maps the bugs' names to their switches.
 func (b *bugs) list() []struct {
 	parameter.Bug
 	on *bool
@@ -145,7 +145,7 @@ func parseBugs(names []string) (bugs, error) {
 	return b, nil
 }
 
-// size returns how many bytes of p a copy keeps.
+// size returns the number of bytes of p that a copy keeps.
 func (m *Mechanism) size(p *fabric.Packet) int {
 	size := m.settings.Trimming.Size
 	if m.bug.wrongSize {
@@ -174,7 +174,7 @@ func (m *Mechanism) copyQueue(v fabric.Verdict) int {
 	return int(m.queue[v.Port])
 }
 
-// damage spoils a copy's headers.
+// damage corrupts a copy's headers.
 func (m *Mechanism) damage(c *fabric.Packet) {
 	if m.bug.checksumStale {
 		c.Flags |= fabric.HeaderSumStale
@@ -196,7 +196,7 @@ func (m *Mechanism) damage(c *fabric.Packet) {
 	}
 }
 
-// heldCopy is a copy that a bug keeps back.
+// heldCopy is a copy that a bug delays.
 type heldCopy struct {
 	packet      *fabric.Packet
 	port, queue int
@@ -204,7 +204,7 @@ type heldCopy struct {
 
 func (b *bugs) holdsCopies() bool { return b.behindData || b.reorders || b.duplicates }
 
-// hold keeps a copy back, or doubles it.
+// hold delays a copy, or duplicates it.
 func (m *Mechanism) hold(now clock.Time, c *fabric.Packet, port, queue int) {
 	if m.bug.duplicates {
 		if m.copies%8 == 0 {
@@ -227,7 +227,7 @@ func (m *Mechanism) hold(now clock.Time, c *fabric.Packet, port, queue int) {
 	m.sw.Wake(now.Add(5*clock.Microsecond), 0)
 }
 
-// HandleTimer implements fabric.Timed: what waited goes on.
+// HandleTimer implements fabric.Timed: it sends delayed packets.
 func (m *Mechanism) HandleTimer(now clock.Time, _ *fabric.Switch, token uint64) {
 	if token > 0 {
 		m.pass(now, token)
@@ -254,7 +254,7 @@ func (m *Mechanism) release(now clock.Time) {
 	}
 }
 
-// The queue whose trim counters count.
+// counter returns the counters of the queue that a trimmed packet counts for.
 func (m *Mechanism) counter(port, queue int) *counted {
 	if m.bug.countsOnTrimQueue {
 		queue = int(m.queue[port])
@@ -277,7 +277,7 @@ func (m *Mechanism) countSent(port int, c *fabric.Packet) {
 	q.txTrim++
 }
 
-// countDropped counts an original that was not admitted, trimmed or not.
+// countDropped counts an original that was refused, trimmed or not.
 func (m *Mechanism) countDropped(v fabric.Verdict, p *fabric.Packet) {
 	if m.bug.missesDrops && m.trims(&m.places[v.Port][v.Queue], p) {
 		return
@@ -287,8 +287,8 @@ func (m *Mechanism) countDropped(v fabric.Verdict, p *fabric.Packet) {
 	q.droppedBytes += uint64(p.Size)
 }
 
-// countLost counts a copy that the trim queue did not admit: there as a drop, and at the original's queue as a lost
-// copy.
+// countLost counts a copy that the trim queue refused: as a drop of that queue, and as a lost copy of the original's
+// queue.
 func (m *Mechanism) countLost(v fabric.Verdict, c *fabric.Packet) {
 	q := &m.counters[v.Port][v.Queue]
 	q.dropped++
@@ -298,14 +298,14 @@ func (m *Mechanism) countLost(v fabric.Verdict, c *fabric.Packet) {
 	}
 }
 
-// noteSent remembers of copies that were sent what bugs count wrongly.
+// noteSent records data of sent copies for bugs that count them wrongly.
 func (m *Mechanism) noteSent(port, queue int, c *fabric.Packet) {
 	at := &m.counters[port][queue]
 	at.copyBytes += uint64(c.Size)
 	at.copyExcess += uint64(max(0, c.Original-c.Size))
 }
 
-// restart zeroes the trim counters.
+// restart clears the trim counters.
 func (m *Mechanism) restart() {
 	for i := range m.counters {
 		for q := range m.counters[i] {
@@ -315,7 +315,7 @@ func (m *Mechanism) restart() {
 	}
 }
 
-// miscountOctets makes octets that don't fit the packets.
+// miscountOctets makes octets inconsistent with packets.
 func (m *Mechanism) miscountOctets(s *sai.Snapshot) {
 	for i := range s.Ports {
 		p := &s.Ports[i]
@@ -339,7 +339,7 @@ func (m *Mechanism) miscountOctets(s *sai.Snapshot) {
 	}
 }
 
-// swapQueues has queues 1 and 2 count for each other.
+// swapQueues exchanges the counters of queues 1 and 2.
 func (m *Mechanism) swapQueues(s *sai.Snapshot) {
 	for i := range s.Ports {
 		if q := s.Ports[i].Queues; m.bug.swapsQueues {
@@ -350,7 +350,7 @@ func (m *Mechanism) swapQueues(s *sai.Snapshot) {
 	}
 }
 
-// miscountSnapshot makes sums that do not add up.
+// miscountSnapshot makes sums inconsistent.
 func (m *Mechanism) miscountSnapshot(s *sai.Snapshot) {
 	m.bug = m.seeded
 	m.miscountOctets(s)

@@ -7,17 +7,17 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// meeting is a packet that may meet a bug.
+// meeting is a packet that a bug may affect.
 type meeting struct {
 	now         clock.Time
 	p           *fabric.Packet
-	port, queue int // that it is meant for
+	port, queue int // destination
 }
 
-// condition limits bugs to some packets: a switch that does right by most of them is harder to convict.
+// condition limits bugs to some packets: a switch that is mostly correct is harder to catch.
 type condition func(*Mechanism, meeting) bool
 
-// conditions are those that a bug's name may end in, behind an @.
+// conditions are the suffixes after an @ in a bug's name.
 func conditions() map[string]condition {
 	return map[string]condition{
 		"ipv4":     func(_ *Mechanism, at meeting) bool { return !at.p.IPv6 },
@@ -36,7 +36,7 @@ func conditions() map[string]condition {
 		"queue-2":  func(_ *Mechanism, at meeting) bool { return at.queue == 2 },
 		"uplink":   func(m *Mechanism, at meeting) bool { _, host := m.sw.Port(at.port).HostAt(); return !host },
 		"downlink": func(m *Mechanism, at meeting) bool { _, host := m.sw.Port(at.port).HostAt(); return host },
-		// what is done to one in eight is done to it
+		// satisfies bugs that affect one copy in eight, too
 		"1-in-100": func(m *Mechanism, _ meeting) bool { return m.copies%104 == 103 },
 		"1-in-1000": func(m *Mechanism, _ meeting) bool {
 			return m.copies%1000 == 999
@@ -44,7 +44,7 @@ func conditions() map[string]condition {
 	}
 }
 
-// arm decides which bugs a packet meets.
+// arm selects the bugs that affect a packet.
 func (m *Mechanism) arm(now clock.Time, p *fabric.Packet, port, queue int) {
 	if m.seeded.when == nil {
 		return
@@ -55,7 +55,7 @@ func (m *Mechanism) arm(now clock.Time, p *fabric.Packet, port, queue int) {
 	}
 }
 
-// refusesWithRoom reports whether a bug has a packet trimmed that would be admitted.
+// refusesWithRoom reports whether a bug trims a packet that would be admitted.
 func (m *Mechanism) refusesWithRoom(p *fabric.Packet, v fabric.Verdict) bool {
 	m.admitted++
 	return m.bug.trimsWithRoom && m.admitted%16 == 0 && m.trims(&m.places[v.Port][v.Queue], p)

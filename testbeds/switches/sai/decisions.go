@@ -15,7 +15,7 @@ const (
 	decisionLost
 )
 
-// decisions declares what the switch records: the profile that it went by and the state of the pool.
+// decisions declares the recorded decisions, with the queue's profile and the state of the pool.
 func decisions() []trace.DecisionKind {
 	values := []trace.DecisionValue{
 		{Name: "limit", Unit: "bytes", Doc: "Static threshold of the queue's profile; 0: none."},
@@ -33,7 +33,7 @@ func decisions() []trace.DecisionKind {
 	}
 }
 
-// decide records what becomes of p where v says.
+// decide records the decision on p at v.
 func (m *Mechanism) decide(now clock.Time, p *fabric.Packet, v fabric.Verdict, kind uint8) {
 	if !m.sw.Decides() {
 		return

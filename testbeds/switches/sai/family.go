@@ -41,7 +41,7 @@ func Family() switches.Family {
 	}
 }
 
-// device returns what the judge has to know of a switch.
+// device returns a switch's description for the judge.
 func device(v parameter.Values, ports int) (any, error) {
 	settings, err := Settings(v, ports)
 	return sai.Device{
@@ -50,7 +50,7 @@ func device(v parameter.Values, ports int) (any, error) {
 	}, err
 }
 
-// count adds the counters under the names that SAI gives them; those that the switch doesn't keep are left out.
+// count adds the counters under their SAI names; missing counters are left out.
 func count(sw *fabric.Switch, add func(string, int64)) error {
 	data, err := json.Marshal(sw.Mechanism().(*Mechanism).Snapshot())
 	if err != nil {
@@ -64,7 +64,7 @@ func count(sw *fabric.Switch, add func(string, int64)) error {
 	return nil
 }
 
-// flatten adds the numbers of a document; of lists the singular of the name and the index make a name.
+// flatten adds the numbers of a document. For list elements, the name is the singular of the list's name and the index.
 func flatten(prefix string, v any, add func(string, int64)) {
 	switch v := v.(type) {
 	case float64:

@@ -1,9 +1,9 @@
-// Package sai is a shared-buffer switch that trims as the Switch Abstraction Interface proposes: a packet that the
-// buffer does not admit to a queue whose profile says so is dropped, and a copy of its first bytes leaves by the trim
-// queue instead.
+// Package sai is a shared-buffer switch with the packet trimming proposed by the Switch Abstraction Interface. A packet
+// that the buffer does not admit to a queue with a trimming profile is dropped, and a copy of its first bytes leaves by
+// the trim queue.
 //
-// The vocabulary (attributes, settings, counters) is package candela/sai's; this package gives it a behaviour, and on
-// request one with a mistake in it.
+// Package candela/sai has the vocabulary (attributes, settings, counters). This package implements the behaviour and,
+// on request, seeded bugs.
 package sai
 
 import (
@@ -110,7 +110,7 @@ func bufferParameters() parameter.Table {
 // PortName names a front port as SONiC would.
 func PortName(i int) string { return fmt.Sprintf("Ethernet%d", i) }
 
-// Settings reads the parameters of a switch with so many front ports.
+// Settings reads the parameters of a switch with that many front ports.
 func Settings(v parameter.Values, ports int) (sai.Settings, error) {
 	s := sai.Settings{
 		Trimming: sai.Trimming{
@@ -118,7 +118,7 @@ func Settings(v parameter.Values, ports int) (sai.Settings, error) {
 		},
 		DSCPTC: map[int]int{}, TCQueue: map[int]int{},
 	}
-	if i := v.Table().Find("pfc-classes"); i >= 0 { // a setting that all switches have
+	if i := v.Table().Find("pfc-classes"); i >= 0 { // a setting common to all switches
 		s.PFC = len(v.Integers("pfc-classes")) > 0
 	}
 	if v.Word("dscp-mode") == "from-tc" {
@@ -160,7 +160,7 @@ func readQoS(s *sai.Settings, v parameter.Values) {
 	}
 }
 
-// chosen returns what a list of numbers names, all if it names none.
+// chosen returns the numbers of a list, or all numbers below all if it is empty.
 func chosen(list []int64, all int) []int {
 	var numbers []int
 	for _, n := range list {
@@ -218,7 +218,7 @@ func readMaps(s *sai.Settings, v parameter.Values, ports int) {
 		}
 		delete(maps, port)
 	}
-	for port := range maps { // ports that the switch lacks: Validate says so
+	for port := range maps { // Validate reports ports that the switch lacks
 		s.PortMaps = append(s.PortMaps, sai.PortMap{Port: PortName(port), Map: ""})
 	}
 }
@@ -255,8 +255,8 @@ func readRules(s *sai.Settings, v parameter.Values) error {
 	return nil
 }
 
-// SwitchSpec returns the fabric's description of the switch that v asks for: buffer, queues and scheduler. Thresholds
-// are the mechanism's business, because they can be changed while traffic runs.
+// SwitchSpec returns the fabric's description of the switch for v: buffer, queues and scheduler. The mechanism has the
+// thresholds, because they can change during traffic.
 func SwitchSpec(v parameter.Values) (fabric.SwitchSpec, error) {
 	spec := fabric.SwitchSpec{Queues: make([]fabric.QueueSpec, lastQueue+1),
 		Buffer: fabric.BufferSpec{Bytes: v.Int("buffer-bytes")}}

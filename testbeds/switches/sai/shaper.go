@@ -5,8 +5,8 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// shaper holds a queue to a rate of its own (SCHEDULER pir in SONiC): how tests make one sender congest a port. Packets
-// wait here and pass into the port's queue one at a time; they count as packets of that queue for its thresholds.
+// shaper limits a queue to a rate (SCHEDULER pir in SONiC); tests use it to congest a port with one sender. Packets
+// wait here and pass to the port's queue one at a time. They count towards that queue's thresholds.
 type shaper struct {
 	rate  clock.BitRate // 0: none
 	next  clock.Time    // when the next packet may pass
@@ -14,7 +14,7 @@ type shaper struct {
 	wait  []*fabric.Packet
 }
 
-// enqueue lets an admitted packet into its queue, or has it wait for the queue's shaper.
+// enqueue passes an admitted packet to its queue, or holds it in the queue's shaper.
 func (m *Mechanism) enqueue(now clock.Time, p *fabric.Packet, v fabric.Verdict) fabric.Verdict {
 	s := &m.shapers[v.Port][v.Queue]
 	if s.rate == 0 && len(s.wait) == 0 {
@@ -33,7 +33,7 @@ func (m *Mechanism) enqueue(now clock.Time, p *fabric.Packet, v fabric.Verdict) 
 	return v.Consumed()
 }
 
-// Stop implements fabric.Stopper: what waits in shapers, or is kept by a bug, is lost with the switch.
+// Stop implements fabric.Stopper: packets in shapers or held by a bug are lost with the switch.
 func (m *Mechanism) Stop(now clock.Time, sw *fabric.Switch) {
 	lose := func(p *fabric.Packet, port, queue int) {
 		sw.Discard(now, p, fabric.Verdict{}.To(sw.Port(port), queue).Drop(fabric.ReasonStopped))
@@ -50,10 +50,10 @@ func (m *Mechanism) Stop(now clock.Time, sw *fabric.Switch) {
 	}
 }
 
-// token names a shaper's timer; 0 is that of the bugs.
+// token identifies a shaper's timer; 0 is the timer of the bugs.
 func token(v fabric.Verdict) uint64 { return 1 + uint64(v.Port)*(lastQueue+1) + uint64(v.Queue) }
 
-// pass serves the timer of a shaper: the packet that waited longest goes on, all of them if the shaper was taken away.
+// pass serves the timer of a shaper: it passes on the oldest packet, or all of them if the shaper was removed.
 func (m *Mechanism) pass(now clock.Time, token uint64) {
 	port, queue := int(token-1)/(lastQueue+1), int(token-1)%(lastQueue+1)
 	s := &m.shapers[port][queue]

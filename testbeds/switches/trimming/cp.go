@@ -5,8 +5,8 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// CutPayload is CP: above a watermark the payload is cut, and the header waits in the same queue as data (Cheng et al.,
-// NSDI 2014). What lies between watermark and the queue's end is for headers; when that is full too they are lost.
+// CutPayload is CP: above a watermark packets are trimmed, and the header waits in the same queue as data (Cheng et
+// al., NSDI 2014). The rest of the queue is for headers; when it is full, headers are lost.
 type CutPayload struct {
 	cutter
 	watermark int // bytes

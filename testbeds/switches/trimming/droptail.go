@@ -5,7 +5,7 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// DropTail is the baseline: a packet that finds its queue full is lost.
+// DropTail is the baseline: a packet is dropped if its queue is full.
 type DropTail struct{ cutter }
 
 // Ingress implements fabric.Mechanism: one queue for everything.

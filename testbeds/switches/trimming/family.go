@@ -30,7 +30,7 @@ func Family() switches.Family {
 	return f
 }
 
-// count adds what the switch trimmed, by port and in all; the tail-drop baseline counts nothing.
+// count adds the numbers of trimmed packets, per port and in total; the tail-drop baseline has none.
 func count(sw *fabric.Switch, add func(string, int64)) error {
 	m, ok := sw.Mechanism().(interface{ Trims(port int) Trims })
 	if !ok {

@@ -5,24 +5,24 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// jitter lets packets enter the ingress pipeline up to most later than they arrive, by chance, in the order of their
-// arrival at each port. Hosts that send back to back for ever, and clocks that never drift, keep packets in step: the
-// same sender then loses every time that several meet at a full queue. Nothing real does that.
+// jitter delays packets before the ingress pipeline by a random time up to most, keeping the order of each port.
+// Without it, hosts that send back to back on clocks without drift stay synchronised, and the same sender loses
+// whenever several meet at a full queue. Real hosts do not do that.
 type jitter struct {
 	most  clock.Duration
 	ports []jitteredPort
 }
 
-// jitteredPort is the packets of a port that wait for their entry, and the last entry so far.
+// jitteredPort is the delayed packets of a port and the latest entry time.
 type jitteredPort struct {
 	waiting []*fabric.Packet
 	last    clock.Time
 }
 
-// jitterToken marks timers that are entries; the rest of the token is the port.
+// jitterToken marks timers of jitter; the rest of the token is the port.
 const jitterToken = uint64(1) << 63
 
-// hold has a packet wait for its entry.
+// hold delays a packet.
 func (j *jitter) hold(now clock.Time, sw *fabric.Switch, p *fabric.Packet, in *fabric.Port) {
 	port := &j.ports[in.Index()]
 	port.last = max(port.last, now.Add(clock.Duration(sw.Rand().Int64N(int64(j.most)+1))))
@@ -30,7 +30,7 @@ func (j *jitter) hold(now clock.Time, sw *fabric.Switch, p *fabric.Packet, in *f
 	sw.Wake(port.last, jitterToken|uint64(in.Index()))
 }
 
-// stop discards what waits for its entry.
+// stop discards the delayed packets.
 func (j *jitter) stop(now clock.Time, sw *fabric.Switch) {
 	for i := range j.ports {
 		for _, p := range j.ports[i].waiting {
@@ -39,7 +39,7 @@ func (j *jitter) stop(now clock.Time, sw *fabric.Switch) {
 	}
 }
 
-// enter returns the packet of a port whose time has come.
+// enter returns the packet of a port that is due.
 func (j *jitter) enter(port int) *fabric.Packet {
 	w := &j.ports[port]
 	p := w.waiting[0]

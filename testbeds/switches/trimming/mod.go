@@ -5,11 +5,11 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// MirrorOnDrop is MoD, as on Trident 4 and Spectrum 2: the traffic manager mirrors the header of a packet that finds
-// its queue full to the recirculation port of its pipeline; when it comes back it takes the queue of headers.
+// MirrorOnDrop is MoD, as on Trident 4 and Spectrum 2. When a packet finds its queue full, the traffic manager mirrors
+// its header to the recirculation port of its pipeline; the header then enters the header queue.
 type MirrorOnDrop struct {
 	cutter
-	toSender bool // headers go back to the source (SFC) instead of forward
+	toSender bool // headers return to the source (SFC)
 }
 
 // Ingress implements fabric.Mechanism.
@@ -27,7 +27,7 @@ func (m *MirrorOnDrop) Ingress(_ clock.Time, sw *fabric.Switch, p *fabric.Packet
 	return v
 }
 
-// returned sends a header that has come back from the recirculation port on.
+// returned forwards a header that comes from the recirculation port.
 func (m *MirrorOnDrop) returned(sw *fabric.Switch, p *fabric.Packet, v fabric.Verdict) fabric.Verdict {
 	if !m.toSender {
 		return v.To(outlet(sw, p), headerQueue)

@@ -16,13 +16,13 @@ type Model struct {
 	New func(v parameter.Values, bugs []string) fabric.Mechanism
 }
 
-// Models lists the trimming switches of section 1 of the specification but for SAI's, whose package has its own.
+// Models lists the trimming switches of section 1 of the specification, except SAI's, which is in package sai.
 func Models() []Model {
 	return []Model{dropTail(), cutPayload(), ideal(), sourceFlowControl(), mirrorOnDrop(), deflectOnDrop(), tofino(),
 		tofino2()}
 }
 
-// The limits of parameters: what the simulator's arithmetic holds, and more than any switch has.
+// Upper limits of parameters: within the simulator's arithmetic, and beyond any real switch.
 const (
 	maxQueueBytes = 1 << 30
 	maxTime       = 1_000_000 // in the parameter's unit
@@ -248,7 +248,7 @@ func wireCounts(def string) parameter.Parameter {
 			"packets do."}
 }
 
-// meters are the parameters of a switch whose ingress pipelines meter.
+// meters are the parameters of metering ingress pipelines.
 func meters() parameter.Table {
 	return parameter.Table{
 		{Name: "meter-burst-bytes", Kind: parameter.Integer, Unit: "bytes", Default: "15000", Min: 64, Max: MaxBurst,
@@ -260,7 +260,7 @@ func meters() parameter.Table {
 	}
 }
 
-// twoQueues are the parameters of a port with queues for data and headers.
+// twoQueues are the parameters of a port with a data queue and a header queue.
 func twoQueues(data, headers string) parameter.Table {
 	return parameter.Table{
 		queueBytes(data, "Room of a port's data queue; 15000 are ten packets of 1500 bytes."),
@@ -316,7 +316,7 @@ func configureRecirculation(v parameter.Values, s *fabric.SwitchSpec) {
 	}
 }
 
-// The mechanisms are what fabric asks for.
+// Compile-time checks of the fabric's interfaces.
 var (
 	_ fabric.Mechanism = (*Ideal)(nil)
 	_ fabric.Starter   = (*Tofino)(nil)

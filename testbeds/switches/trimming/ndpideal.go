@@ -5,13 +5,13 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// Ideal is the switch that NDP asks for (Handley et al., SIGCOMM 2017): an output-queued switch whose data queue, when
-// full, has a packet cut, the arriving or the last one, and whose headers have a queue of their own. When that is full
-// too, a header goes back to its sender.
+// Ideal is the switch of NDP (Handley et al., SIGCOMM 2017): an output-queued switch that trims when the data queue is
+// full, either the arriving or the last packet. Headers have their own queue. When it is full too, a header returns to
+// its sender.
 type Ideal struct {
 	cutter
 	room     int     // bytes of the data queue
-	lastOne  float64 // probability that the last packet in the queue is cut rather than the arriving one
+	lastOne  float64 // probability of trimming the last packet in the queue instead of the arriving one
 	toSender bool
 }
 
@@ -33,10 +33,10 @@ func (s *Ideal) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, _ *
 	return s.full(now, sw, p, v)
 }
 
-// full makes room in the data queue for p, or cuts p.
+// full makes room in the data queue for p, or trims p.
 func (s *Ideal) full(now clock.Time, sw *fabric.Switch, p *fabric.Packet, v fabric.Verdict) fabric.Verdict {
 	if !s.cuttable(p) {
-		return v // another protocol's small packet: the queue itself decides
+		return v // another protocol's small packet: the queue's limits decide
 	}
 	if last := s.victim(sw, p, v); last != nil {
 		port := sw.Port(int(v.Port))
@@ -49,20 +49,20 @@ func (s *Ideal) full(now clock.Time, sw *fabric.Switch, p *fabric.Packet, v fabr
 	return v.To(sw.Port(int(v.Port)), headerQueue)
 }
 
-// victim returns the last waiting packet if chance wants it cut instead of p.
+// victim returns the last waiting packet if the draw selects it for trimming instead of p.
 func (s *Ideal) victim(sw *fabric.Switch, p *fabric.Packet, v fabric.Verdict) *fabric.Packet {
 	if s.lastOne == 0 || sw.Rand().Float64() >= s.lastOne {
 		return nil
 	}
 	last := sw.Port(int(v.Port)).Queue(dataQueue).Tail()
-	// Cutting a smaller packet would not make room.
+	// Trimming a smaller packet would not make room.
 	if last == nil || last.Size < p.Size || !s.cuttable(last) {
 		return nil
 	}
 	return last
 }
 
-// header cuts p, which has waited in the data queue, and queues it as a header.
+// header trims p, which was in the data queue, and queues it as a header.
 func (s *Ideal) header(now clock.Time, sw *fabric.Switch, p *fabric.Packet, v fabric.Verdict) {
 	s.cut(p)
 	s.trims[v.Port].Overflow++
@@ -77,7 +77,8 @@ func (s *Ideal) Overflow(now clock.Time, sw *fabric.Switch, p *fabric.Packet, v 
 	return s.sendBack(sw, p, v)
 }
 
-// sendBack returns a header that found its queue full. Control packets and headers on their way back are lost.
+// sendBack returns a header to its sender because the header queue is full. Control packets and returned headers are
+// lost.
 func (s *Ideal) sendBack(sw *fabric.Switch, p *fabric.Packet, v fabric.Verdict) fabric.Verdict {
 	if !s.toSender || p.Flags&fabric.Trimmed == 0 || p.Flags&fabric.Returned != 0 {
 		return s.lose(v, int(v.Port))

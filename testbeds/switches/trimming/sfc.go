@@ -5,8 +5,8 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// SourceFlowControl is SFC: above a threshold the header goes straight back to the source, addresses reversed; nothing
-// is cut on the way forward (Lee et al., IETF 112).
+// SourceFlowControl is SFC: above a threshold the header returns to the source, with addresses reversed. Packets are
+// not trimmed towards the destination (Lee et al., IETF 112).
 type SourceFlowControl struct {
 	cutter
 	threshold int // bytes

@@ -5,19 +5,19 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// Tofino2 lets its ingress pipelines see how long the queues of egress ports are, but early: a packet is judged some
-// stages before it can be queued, so in each pipeline as many packets as there are stages left are on their way unseen.
-// What they add beyond the queue is deflected as in DeflectOnDrop.
+// Tofino2's ingress pipelines see the length of egress queues, but too early: a packet is judged some stages before it
+// is queued. In each pipeline, as many packets as there are remaining stages are therefore unseen. Packets that
+// overflow the queue are deflected as in DeflectOnDrop.
 type Tofino2 struct {
 	cutter
-	threshold int            // bytes of the queue above which ingress cuts
-	cycle     clock.Duration // of a pipeline: it takes one packet in each
-	stages    int            // left after the one that reads the queue's length
-	next      []clock.Time   // per pipeline: when it can take a packet
+	threshold int            // bytes of the queue above which ingress trims
+	cycle     clock.Duration // of a pipeline: one packet per cycle
+	stages    int            // remaining after the stage that reads the queue's length
+	next      []clock.Time   // per pipeline: when it can take the next packet
 	recent    [][]unseen     // per front port
 }
 
-// unseen is a packet that was judged and is not yet part of the queue that others see.
+// unseen is a packet that was judged but is not yet counted in the visible queue length.
 type unseen struct {
 	queued    clock.Time
 	bytes     int

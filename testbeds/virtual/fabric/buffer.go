@@ -6,8 +6,8 @@ type buffer struct {
 	used int // bytes of packets in shared queues
 }
 
-// admit reports whether p may be queued: the queue's own limits, and with a shared buffer the dynamic threshold
-// (Choudhury and Hahne, 1998): a queue may hold alpha times what is free.
+// admit reports whether p may be queued by the queue's own limits and, with a shared buffer, by the dynamic threshold
+// (Choudhury and Hahne, 1998): a queue may hold alpha times the free bytes.
 func (sw *Switch) admit(port *Port, queue int, p *Packet) bool {
 	q := &port.queues[queue]
 	size := int(p.Size)

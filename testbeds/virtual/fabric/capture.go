@@ -7,7 +7,7 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// Capture writes what a tap sees to a pcap file, as real frames.
+// Capture writes the packets of a tap to a pcap file, as real frames.
 type Capture struct {
 	w    *trace.PcapWriter
 	want func(Point, *Packet) bool
@@ -16,8 +16,8 @@ type Capture struct {
 	err  error
 }
 
-// NewCapture returns a capture of n to dst of the points and packets that want accepts; nil: all but drops. name
-// names the file in errors. Pass its See to Network.SetTap, and Close it at the end.
+// NewCapture returns a capture of n to dst, of the points and packets that want accepts; nil: all except drops. name
+// names the file in errors. Pass See to Network.SetTap, and call Close at the end.
 func NewCapture(n *Network, dst io.Writer, name string, want func(Point, *Packet) bool) *Capture {
 	if want == nil {
 		want = func(at Point, _ *Packet) bool { return at.Stage != Dropped }

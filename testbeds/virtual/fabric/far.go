@@ -2,7 +2,7 @@ package fabric
 
 import "candela.dev/candela/clock"
 
-// farEvent is an entry of the heap of events that lie beyond the calendar.
+// farEvent is an entry of the heap of events beyond the calendar.
 type farEvent struct {
 	at    clock.Time
 	order uint64
@@ -19,7 +19,7 @@ func (f *farEvent) before(g *farEvent) bool {
 	return f.order < g.order
 }
 
-// after reports whether f happens after w of the calendar, which is due at an instant.
+// after reports whether f comes after event w of the calendar, which is due at at.
 func (f *farEvent) after(at clock.Time, w what) bool {
 	return f.at > at || f.at == at && f.what.rank() > w.rank()
 }
@@ -42,7 +42,7 @@ func (e *engine) remove(i int) {
 	e.down(e.up(i))
 }
 
-// up moves entry i towards the root and returns its place.
+// up moves entry i towards the root and returns its position.
 func (e *engine) up(i int) int {
 	f := e.far[i]
 	for i > 0 {
@@ -78,7 +78,7 @@ func (e *engine) down(i int) {
 	e.put(i, f)
 }
 
-// put enters f at i; a task is told, since it may be cancelled.
+// put stores f at i and updates the place of a task, which may be cancelled.
 func (e *engine) put(i int, f farEvent) {
 	e.far[i] = f
 	if f.what.kind() == wakeUp {

@@ -2,22 +2,22 @@ package fabric
 
 import "candela.dev/candela/generator/wire"
 
-// keptFrame is the frame that a packet was made of. It is the packet's for as long as that has the ID: numbers of
-// packets are used again.
+// keptFrame is the original frame of a packet. It is valid only while the packet has the ID, because packet numbers are
+// reused.
 type keptFrame struct {
 	id    uint64
 	bytes []byte
 }
 
-// KeepFrames has the network keep frames that packets are made of (SetFrame), as a live switch needs: what no header
-// describes passes unchanged.
+// KeepFrames makes the network keep the original frames of packets (SetFrame), as a live switch needs: bytes that no
+// header describes then pass unchanged.
 func (n *Network) KeepFrames() {
 	if n.frames == nil {
 		n.frames = make([]keptFrame, 0, slab)
 	}
 }
 
-// SetFrame says which frame p, which a stack is filling in (Stack.Poll), is made of. The bytes are copied.
+// SetFrame sets the original frame of p, which a stack is filling in (Stack.Poll). The bytes are copied.
 func (n *Network) SetFrame(p *Packet, frame []byte) {
 	for len(n.frames) <= int(p.number) {
 		n.frames = append(n.frames, keptFrame{})
@@ -26,7 +26,7 @@ func (n *Network) SetFrame(p *Packet, frame []byte) {
 	k.id, k.bytes = p.ID, append(k.bytes[:0], frame...)
 }
 
-// copyFrame has c, a copy of p, made of the same frame.
+// copyFrame gives c, a copy of p, the same original frame.
 func (n *Network) copyFrame(c, p *Packet) {
 	if n.frames == nil {
 		return
@@ -36,11 +36,10 @@ func (n *Network) copyFrame(c, p *Packet) {
 	}
 }
 
-// Frame returns the frame that p was made of, nil if there is none. It is valid while p exists and is not to be
-// changed.
+// Frame returns the original frame of p; nil: none. It is valid while p exists and must not be changed.
 func (n *Network) Frame(p *Packet) []byte { return n.frame(p) }
 
-// frame returns the frame that p was made of, nil if there is none.
+// frame returns the original frame of p; nil: none.
 func (n *Network) frame(p *Packet) []byte {
 	if int(p.number) >= len(n.frames) || n.frames[p.number].id != p.ID {
 		return nil
@@ -48,15 +47,15 @@ func (n *Network) frame(p *Packet) []byte {
 	return n.frames[p.number].bytes
 }
 
-// SetCodecs says how the packets of transports become frames. A protocol without a codec is carried as UDP datagrams of
-// zeros.
+// SetCodecs sets the codecs that turn packets of transports into frames. A protocol without a codec is carried as UDP
+// datagrams of zeros.
 func (n *Network) SetCodecs(c *wire.Codecs) { n.codecs = c }
 
-// Codecs returns what SetCodecs set.
+// Codecs returns the codecs set by SetCodecs.
 func (n *Network) Codecs() *wire.Codecs { return n.codecs }
 
-// AppendFrame appends p as a frame: the one that it was made of with what switches changed, or, if none is kept, a new
-// one.
+// AppendFrame appends p as a frame: its original frame with the changes made by switches or, if none is kept, a new
+// frame.
 func (n *Network) AppendFrame(b []byte, p *Packet) []byte {
 	if p.Protocol == PFC {
 		return p.appendPause(b)

@@ -11,21 +11,21 @@ import (
 	"candela.dev/candela/prefetch"
 )
 
-// NDPConfig sets up NDP hosts. Zero fields take the defaults that their comments name.
+// NDPConfig configures NDP hosts. Zero fields take the defaults named in their comments.
 type NDPConfig struct {
-	// HeaderSize is what of each frame is headers, and the size of ACK, NACK and PULL; default 64 (84 over IPv6), which is
-	// exact.
+	// HeaderSize is the length of a frame's headers, and the size of ACK, NACK and PULL; default 64 (84 over IPv6), the
+	// exact length.
 	HeaderSize int
 	IPv6       bool
-	// Class and DSCP of data, and of everything else.
+	// Class and DSCP of data, and of all other packets.
 	DataClass, ControlClass uint8
 	DataDSCP, ControlDSCP   uint8
 	InitialWindow           int // packets; default 30
 	// PacketSize is a full data packet's frame in bytes, headers included; default 1500. csg-htsim's "1500" is 1564 here.
 	PacketSize int
-	// PullRate is the share of the host's link rate that PULLs ask for; default 1. csg-htsim takes 0.99.
+	// PullRate is the share of the host's link rate that PULLs request; default 1. csg-htsim uses 0.99.
 	PullRate float64
-	// RTO is when an unanswered packet is taken for lost; default 1 ms, negative: never.
+	// RTO is the time after which an unanswered packet counts as lost; default 1 ms, negative: never.
 	RTO   clock.Duration
 	Paths int // to spray over; default 1
 	Bugs  ndp.Bugs
@@ -60,7 +60,7 @@ type NDPHost struct {
 	cfg  NDPConfig
 }
 
-// AttachNDP gives host id NDP. sink may be nil.
+// AttachNDP attaches NDP to host id. sink may be nil.
 func (n *Network) AttachNDP(id HostID, cfg NDPConfig, sink ndp.Sink) (*NDPHost, error) {
 	cfg.complete()
 	if err := cfg.validate(); err != nil {
@@ -80,12 +80,12 @@ func (n *Network) AttachNDP(id HostID, cfg NDPConfig, sink ndp.Sink) (*NDPHost, 
 	return s, nil
 }
 
-// Core returns the transport, for flows and counters. A caller that adds flows while the simulation runs calls
-// Host.Kick after it.
+// Core returns the transport, for flows and counters. A caller that adds flows during the simulation must then call
+// Host.Kick.
 func (s *NDPHost) Core() *ndp.Host { return s.core }
 
-// PullGap returns the time between two PULLs of a host on a link of rate r: that of a full packet at the configured
-// share.
+// PullGap returns the time between two PULLs of a host on a link of rate r: the serialisation of a full packet at the
+// configured share of r.
 func (c NDPConfig) PullGap(r clock.BitRate) clock.Duration {
 	c.complete()
 	return clock.Duration(math.Round(float64(r.Serialise(c.PacketSize)) / c.PullRate))

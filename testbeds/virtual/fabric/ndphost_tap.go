@@ -5,9 +5,9 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// NDPTaps returns a Tap that hands every NDP packet that passes a switch, or with sw < 0 the NICs of the hosts, to
-// observe, which may use its argument during the call only. At NICs "before" is what hosts send and "after" what
-// reaches them. Observations have the packets' IDs.
+// NDPTaps returns a Tap that passes every NDP packet at switch sw to observe or, with sw < 0, every NDP packet at the
+// hosts' NICs. The argument of observe is valid only during the call. At NICs, "before" is sent by hosts and "after" is
+// received by them. Observations have the packets' IDs.
 func NDPTaps(sw int, headerSize int, observe func(*trace.Tap)) Tap {
 	var t trace.Tap
 	return func(at Point, now clock.Time, p *Packet) {

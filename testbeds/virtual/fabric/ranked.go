@@ -2,21 +2,21 @@ package fabric
 
 import "slices"
 
-// rankIndex finds the place of a packet in a queue by rank: the ranks that wait, lowest first, each with the last
-// packet that has it. A heap would find only the first packet; mechanisms also evict the last one and walk the queue.
+// rankIndex finds a packet's position in a queue by rank. It lists the waiting ranks, lowest first, each with its last
+// packet. A heap would find only the first packet; mechanisms also evict the last one and walk the queue.
 type rankIndex struct {
 	ranks []uint64
 	lasts []*Packet
-	head  int // entries before it are gone
+	head  int // earlier entries are unused
 }
 
-// find returns the place of a rank among those that wait, and whether it is there.
+// find returns the position of a rank, and whether it is present.
 func (x *rankIndex) find(rank uint64) (int, bool) {
 	i, found := slices.BinarySearch(x.ranks[x.head:], rank)
 	return x.head + i, found
 }
 
-// insert books p and returns the packet that it follows, nil: it is the first.
+// insert adds p and returns its predecessor; nil: p is the first.
 func (x *rankIndex) insert(p *Packet) (before *Packet) {
 	i, found := x.find(p.Rank)
 	if found {
@@ -35,7 +35,7 @@ func (x *rankIndex) insert(p *Packet) (before *Packet) {
 	return before
 }
 
-// remove books p out; before is the packet in front of it, or nil.
+// remove removes p; before is its predecessor, or nil.
 func (x *rankIndex) remove(p, before *Packet) {
 	i, found := x.find(p.Rank)
 	if !found || x.lasts[i] != p {

@@ -2,14 +2,14 @@ package fabric
 
 import "candela.dev/candela/clock"
 
-// Stopper is a Mechanism that keeps packets: when its switch is stopped it discards them, for ReasonStopped.
+// Stopper is a Mechanism that keeps packets; when its switch is stopped, Stop discards them for ReasonStopped.
 type Stopper interface {
 	Stop(now clock.Time, sw *Switch)
 }
 
-// Stop takes a switch out of service: what waits in it, and all that arrives, is lost for ReasonStopped, and its
-// mechanism is gone with its registers and timers. A frame that is on the wire goes on. Neighbours do not route around
-// it, and what it had paused goes on. What its counters here count goes on.
+// Stop takes a switch out of service. Its waiting packets and all arrivals are dropped for ReasonStopped; its mechanism
+// is removed, with registers and timers. A frame on the wire still arrives. Neighbours do not route around the switch,
+// and ports that it had paused resume. Its counters continue.
 func (sw *Switch) Stop(now clock.Time) {
 	if sw.stopped {
 		return
@@ -45,8 +45,8 @@ func (sw *Switch) Stop(now clock.Time) {
 	}
 }
 
-// Start puts a stopped switch into service again, with a new mechanism; nil: tail drop. Neighbours learn that nothing
-// is paused.
+// Start returns a stopped switch to service with a new mechanism; nil: tail drop. It tells neighbours that no class is
+// paused.
 func (sw *Switch) Start(now clock.Time, m Mechanism) {
 	if !sw.stopped {
 		return
@@ -65,7 +65,7 @@ func (sw *Switch) Start(now clock.Time, m Mechanism) {
 // Stopped reports whether the switch is out of service.
 func (sw *Switch) Stopped() bool { return sw.stopped }
 
-// outOfService is the mechanism of a stopped switch: that nothing passes costs running ones nothing.
+// outOfService is the mechanism of a stopped switch. It avoids a check per packet in running switches.
 type outOfService struct{ TailDrop }
 
 // Ingress implements Mechanism.
@@ -73,7 +73,7 @@ func (outOfService) Ingress(_ clock.Time, _ *Switch, _ *Packet, _ *Port, v Verdi
 	return v.Drop(ReasonStopped)
 }
 
-// lose drops what was inside a switch when it was stopped and comes back from recirculation.
+// lose drops a packet that was recirculating when its switch was stopped.
 func (sw *Switch) lose(now clock.Time, in *Port, p *Packet) {
 	sw.tap(now, Ingress, in.Index(), 0, p)
 	sw.discard(now, p, Verdict{Port: uint16(in.index)}.Drop(ReasonStopped))

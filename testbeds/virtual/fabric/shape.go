@@ -8,22 +8,23 @@ import (
 	"candela.dev/candela/generator/parameter"
 )
 
-// Shape is a kind of topology: what tests declare about it, and how it is built. Its name is a TopologyKind.
+// Shape is a kind of topology: its parameters in tests, and its construction. Its name is a TopologyKind.
 type Shape struct {
 	parameter.Model
-	Describe func(v parameter.Values, t *TopologySpec) // sets what is particular to the shape, and Hosts
+	Describe func(v parameter.Values, t *TopologySpec) // sets Hosts and the fields particular to the shape
 	Switches func(t *TopologySpec) int
-	// Check says what is wrong with parameters that are within their bounds: the parameter, what, and why; or nothing.
+	// Check validates a combination of parameters that are each within bounds. On error it returns parameter, problem and
+	// reason.
 	Check func(v parameter.Values) (key, what, why string)
 
 	validate func(t *TopologySpec, c *check)
 	plan     func(t *TopologySpec) plan
 }
 
-// Shapes lists every kind of topology, the default first. A new one is one line here.
+// Shapes lists every kind of topology, the default first.
 func Shapes() []Shape { return []Shape{singleSwitch(), dumbbell(), leafSpine(), fatTree()} }
 
-// ShapeOf returns a shape by its kind, nil if there is none.
+// ShapeOf returns the shape of a kind, or nil.
 func ShapeOf(kind TopologyKind) *Shape {
 	all := Shapes()
 	if i := slices.IndexFunc(all, func(s Shape) bool { return s.Name == string(kind) }); i >= 0 {
@@ -32,7 +33,7 @@ func ShapeOf(kind TopologyKind) *Shape {
 	return nil
 }
 
-// shapeNames lists the shapes as a sentence does.
+// shapeNames lists the shapes for a sentence.
 func shapeNames() string {
 	var names []string
 	for _, s := range Shapes() {

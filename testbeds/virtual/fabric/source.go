@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 )
 
-// source is a PCG that is one number ahead of what was drawn from it, so that the next draw is known before it is made.
+// source is a PCG that is one number ahead of its draws, so that the next draw can be predicted.
 type source struct {
 	pcg  rand.PCG
 	next uint64
@@ -23,7 +23,7 @@ func (s *source) Uint64() uint64 {
 	return v
 }
 
-// below draws a number below n as rand.Rand.IntN does from this source.
+// below draws a number below n exactly as rand.Rand.IntN does with this source.
 func (s *source) below(n uint64) uint64 {
 	if n&(n-1) == 0 {
 		return s.Uint64() & (n - 1)
@@ -37,7 +37,7 @@ func (s *source) below(n uint64) uint64 {
 	return high
 }
 
-// peek returns what below will, but for the rare draw that it repeats.
+// peek returns the next result of below, except for the rare draws that below rejects.
 func (s *source) peek(n uint64) uint64 {
 	if n&(n-1) == 0 {
 		return s.next & (n - 1)

@@ -2,15 +2,15 @@ package fabric
 
 import "sync/atomic"
 
-// States is state of a family beside every packet: headers have no room for more. A packet begins with the zero value,
-// and so does a copy, whose maker copies what it needs; what was noted of a packet that has ended is gone. The state of
-// a packet is found by the packet's place in memory, which is recycled: nothing is allocated per packet once the
-// network has filled up. Switches of different partitions may share it.
+// States is a family's state for every packet, because headers have no room for it. The state of a new packet is the
+// zero value. So is that of a copy; its maker copies what it needs. A packet's state is lost when the packet ends.
+// States are indexed by the packet's recycled memory, so that nothing is allocated per packet once the network has
+// filled up. Switches of different partitions may share one States.
 type States[T any] struct {
 	tables [maxSlabs / tableSlabs]atomic.Pointer[table[T]]
 }
 
-// tableSlabs is how many slabs of packets a table has.
+// tableSlabs is the number of packet slabs per table.
 const tableSlabs = 512
 
 type table[T any] struct {
@@ -18,14 +18,14 @@ type table[T any] struct {
 }
 
 type stateOf[T any] struct {
-	packet uint64 // ID; the state of another is of a packet that has ended
+	packet uint64 // ID; with another ID, the state belongs to a packet that has ended
 	value  T
 }
 
 // NewStates returns states for the packets of one network.
 func NewStates[T any]() *States[T] { return new(States[T]) }
 
-// Of returns the state of a packet. It may be kept as long as the packet may.
+// Of returns the state of a packet. It may be kept as long as the packet may be kept.
 func (s *States[T]) Of(p *Packet) *T {
 	i := p.number / slab
 	of := made(&made(&s.tables[i/tableSlabs]).slabs[i%tableSlabs])
@@ -36,7 +36,7 @@ func (s *States[T]) Of(p *Packet) *T {
 	return &state.value
 }
 
-// made returns what p points to, which the first to ask makes.
+// made returns the value that p points to, and creates it on first use.
 func made[T any](p *atomic.Pointer[T]) *T {
 	if at := p.Load(); at != nil {
 		return at

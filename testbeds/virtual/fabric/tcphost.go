@@ -9,7 +9,8 @@ import (
 	"candela.dev/candela/generator/wire"
 )
 
-// TCPConfig sets up TCP hosts. Zero fields take the defaults that their comments name, Linux's where it has one.
+// TCPConfig configures TCP hosts. Zero fields take the defaults named in their comments, which are Linux's where it has
+// one.
 type TCPConfig struct {
 	PacketSize    int            // a full segment's frame in bytes, headers included; default 1500
 	InitialWindow int            // segments; default 10
@@ -39,7 +40,7 @@ type TCPHost struct {
 	out    tcp.Packet
 }
 
-// AttachTCP gives host id TCP. sink may be nil.
+// AttachTCP attaches TCP to host id. sink may be nil.
 func (n *Network) AttachTCP(id HostID, cfg TCPConfig, sink tcp.Sink) (*TCPHost, error) {
 	cfg.complete()
 	s := &TCPHost{cfg: cfg, header: wire.HeaderLen(cfg.IPv6) + tcp.HeaderLen}
@@ -60,12 +61,11 @@ func (n *Network) AttachTCP(id HostID, cfg TCPConfig, sink tcp.Sink) (*TCPHost, 
 	return s, nil
 }
 
-// Core returns the transport, for writes and counters. A caller that writes while the simulation runs, but for the
-// sink, calls Host.Kick after it.
+// Core returns the transport, for writes and counters. A caller that writes during the simulation, except the sink,
+// must then call Host.Kick.
 func (s *TCPHost) Core() *tcp.Host { return s.core }
 
-// Receive implements Stack. The flow is the number of the connection. A header that came back tells TCP as little as
-// one that arrived.
+// Receive implements Stack. The flow is the number of the connection. TCP ignores returned headers.
 func (s *TCPHost) Receive(now clock.Time, p *Packet) {
 	if p.Protocol != TCP || p.Flags&Returned != 0 {
 		return
@@ -90,7 +90,7 @@ func (s *TCPHost) Poll(now clock.Time, p *Packet) bool {
 	return true
 }
 
-// numberOf shortens the core's number of a packet: the highest bit says that it has no payload.
+// numberOf shortens the core's packet number to 32 bits; the highest bit marks a packet without payload.
 func numberOf(n uint64) uint32 { return uint32(n>>63<<31) | uint32(n)&^(1<<31) }
 
 // NextTimer implements Stack.

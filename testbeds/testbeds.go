@@ -90,7 +90,7 @@ type Dumper struct {
 	Buffer     int // bytes that may wait for one core
 }
 
-// Access says how to reach and use the injector.
+// Access is the access to the injector.
 type Access struct {
 	Conn     grpc.ClientConnInterface
 	DeviceID uint64

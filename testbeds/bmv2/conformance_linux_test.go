@@ -27,7 +27,7 @@ import (
 
 const deviceID = 1
 
-// controlled is a datapath behind P4Runtime: what the suite does to it, a controller does.
+// controlled is a datapath controlled by P4Runtime.
 type controlled struct {
 	t    testing.TB
 	conn grpc.ClientConnInterface
@@ -36,7 +36,7 @@ type controlled struct {
 	copies []*p4pb.Entity // of the replication engine
 }
 
-// controller makes a primary controller of the switch behind conn.
+// controller makes a primary controller of the switch at conn.
 func controller(t testing.TB, conn grpc.ClientConnInterface) *controlled {
 	t.Helper()
 	c := &controlled{t: t, rpc: p4pb.NewP4RuntimeClient(conn)}
@@ -58,8 +58,7 @@ func controller(t testing.TB, conn grpc.ClientConnInterface) *controlled {
 
 func election() *p4pb.Uint128 { return &p4pb.Uint128{Low: 1} }
 
-// Reset pushes the pipeline, which empties everything but bmv2's replication engine: that would go on with the old
-// copies beside the new ones.
+// Reset pushes the pipeline. This clears everything except bmv2's replication engine, so old copies are deleted first.
 func (c *controlled) Reset() {
 	c.t.Helper()
 	for _, e := range c.copies {
@@ -76,7 +75,7 @@ func (c *controlled) Reset() {
 	}
 }
 
-// write writes one update; one that inserts what is there modifies it.
+// write writes one update; an insert of an existing entity becomes a modification.
 func (c *controlled) write(op p4pb.Update_Type, e *p4pb.Entity) error {
 	_, err := c.rpc.Write(c.t.Context(), &p4pb.WriteRequest{DeviceId: deviceID, ElectionId: election(),
 		Updates: []*p4pb.Update{{Type: op, Entity: e}}})
@@ -117,7 +116,7 @@ func (c *controlled) SetDefault(table uint32, a p4.Action) error {
 func replicas(ports []uint16) (list []*p4pb.Replica) {
 	for i, port := range ports {
 		list = append(list, &p4pb.Replica{
-			//nolint:staticcheck // the field that bmv2 takes port 0 in
+			//nolint:staticcheck // bmv2 accepts port 0 only in this field
 			PortKind: &p4pb.Replica_EgressPort{EgressPort: uint32(port)},
 			Instance: uint32(i + 1)})
 	}
@@ -140,7 +139,7 @@ func (c *controlled) SetMulticastGroup(id uint32, ports []uint16) error {
 		MulticastGroupEntry: &p4pb.MulticastGroupEntry{MulticastGroupId: id, Replicas: replicas(ports)}}})
 }
 
-// read returns the first entity of a read, nil if there is none.
+// read returns the first entity of a read; nil: none.
 func (c *controlled) read(e *p4pb.Entity) *p4pb.Entity {
 	c.t.Helper()
 	stream, err := c.rpc.Read(c.t.Context(), &p4pb.ReadRequest{DeviceId: deviceID, Entities: []*p4pb.Entity{e}})
@@ -179,7 +178,7 @@ func (c *controlled) Counter(id uint32, index int) (packets, bytes uint64) {
 func (c *controlled) SetHits(uint32, p4.Key, uint64)         { c.t.Fatal("the suite sets no hits") }
 func (c *controlled) SetCounter(uint32, int, uint64, uint64) { c.t.Fatal("the suite sets no counters") }
 
-// openSwitch makes bmv2 a switch in the current namespace, with its proxy on a socket, and what hangs on its ports.
+// openSwitch starts bmv2 with its proxy in the current namespace, and attaches to its ports.
 func openSwitch(t testing.TB) (*controlled, *datapathtest.Wire) {
 	t.Helper()
 	if _, err := bmv2.Find(); err != nil {
@@ -217,10 +216,11 @@ func openSwitch(t testing.TB) (*controlled, *datapathtest.Wire) {
 	return c, w
 }
 
-// randomSequences are a sample of some seconds.
+// randomSequences is a sample that takes some seconds.
 const randomSequences = 20
 
-// offered reports whether the contract has all actions of a sequence where they stand; the pipeline takes others, too.
+// offered reports whether the contract offers all actions of a sequence in their tables; the Go pipeline accepts
+// others, too.
 func offered(s datapathtest.Sequence) bool {
 	for _, step := range s.Steps {
 		for _, e := range step.Entries {
@@ -247,8 +247,8 @@ func TestBMv2DecidesAsThePipelineDoes(t *testing.T) {
 	})
 }
 
-// bmv2 keeps what multiplies packets when another pipeline is pushed: what our client left there would come beside the
-// new copies.
+// bmv2 keeps its replication engine when another pipeline is pushed; copies left by our client would add to the new
+// ones.
 func TestAPushOfAnotherPipelineLeavesNoCopiesOfTheOneBefore(t *testing.T) {
 	linktest.Namespace(t, func() {
 		c, w := openSwitch(t)
@@ -272,14 +272,14 @@ func TestAPushOfAnotherPipelineLeavesNoCopiesOfTheOneBefore(t *testing.T) {
 				Mirrors: []injector.Mirror{{Port: 2, Weight: 1}, {Port: 3, Weight: 1}}}
 			if i == info {
 				session.Close()
-				break // pushed; what was set up before must be gone
+				break // pushed; the earlier setup must be gone
 			}
 			if _, err := session.Program(t.Context(), setup, nil, nil); err != nil {
 				t.Fatal(err)
 			}
 			session.Close()
 		}
-		// until we are the primary controller again
+		// wait until we are the primary controller again
 		for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 			group := &p4pb.MulticastGroupEntry{MulticastGroupId: 77}
 			err := c.write(p4pb.Update_DELETE,

@@ -86,7 +86,6 @@ func (l *losses) count(ctx context.Context) (received, done uint64, err error) {
 	return received, done, nil
 }
 
-// sum adds up the counters of all ports and tables.
 func sum(entities []*p4pb.Entity) (received, done uint64) {
 	for _, e := range entities {
 		switch {

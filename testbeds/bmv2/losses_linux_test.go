@@ -13,13 +13,13 @@ import (
 	"candela.dev/candela/injector/p4"
 )
 
-// counted is a bmv2 that answers a read with what its counters say, or that it has no pipeline.
+// counted is a fake bmv2 that answers reads with its counters, or with the error that it has no pipeline.
 type counted struct {
 	grpc.ClientConnInterface
 	grpc.ClientStream
 	received, sent, dropped int64
 	bare, answered          bool
-	flowing                 int64 // packets that come and go between two readings
+	flowing                 int64 // packets that enter and leave between two readings
 }
 
 func (c *counted) NewStream(context.Context, *grpc.StreamDesc, string, ...grpc.CallOption) (grpc.ClientStream, error) {
@@ -85,7 +85,7 @@ func TestLossesOfARunAreCountedWhateverWasBefore(t *testing.T) {
 	}
 }
 
-// A switch is asked during a run whether it lives, when some packets are inside of it.
+// Liveness checks read the losses during a run, when packets are inside the switch.
 func TestPacketsOnTheirWayAreNotLost(t *testing.T) {
 	sw := &counted{received: 10, sent: 10}
 	l := losses{conn: sw, ports: 1, interfaces: []string{"a"}}

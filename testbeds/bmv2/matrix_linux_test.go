@@ -21,22 +21,22 @@ import (
 
 var update = flag.Bool("update", false, "write the matrix of docs/guide/p4.md from a run")
 
-// page has the matrix, between two lines.
+// page contains the matrix, between two lines.
 const (
 	page  = "../../docs/guide/p4.md"
 	begin = "<!-- matrix: go test ./testbeds/bmv2 -run Matrix -update -->\n"
 	end   = "<!-- end of the matrix -->\n"
 )
 
-// What a cell says.
+// Results in a cell.
 const (
-	same   = "same"    // as the pipeline in Go: frames and counters
-	notRun = "not run" // the target is not on the machine that the matrix was made on
+	same   = "same"    // as the Go pipeline: frames and counters
+	notRun = "not run" // the machine that made the matrix lacks the target
 )
 
 type do func(func(switchd.Datapath) error) error
 
-// target is what a column is about.
+// target is the target of a column.
 type target struct {
 	name string
 	open func(*testing.T) (*datapathtest.Wire, do)
@@ -148,7 +148,7 @@ func TestTheMatrixOfTheDocumentIsWhatARunGives(t *testing.T) {
 	}
 }
 
-// column returns what a column of the document says.
+// column returns the cells of a column of the document.
 func column(table, name string) map[string]string {
 	results := map[string]string{}
 	at := -1
@@ -170,7 +170,7 @@ func column(table, name string) map[string]string {
 	return results
 }
 
-// render writes one line for all addressings whose actions all targets treat alike.
+// render writes one line for all addressings with the same results in all targets.
 func render(columns []target, results []map[string]string) string {
 	var b strings.Builder
 	b.WriteString("| addressing | action")
@@ -188,7 +188,7 @@ func render(columns []target, results []map[string]string) string {
 		}
 		return cells
 	}
-	// Actions of an addressing by outcome, then addressings by what that gives.
+	// Group the actions of an addressing by outcome, then the addressings by these groups.
 	actions := map[string][]string{}
 	var order [][2]string
 	for _, c := range datapathtest.Matrix() {

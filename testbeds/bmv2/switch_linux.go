@@ -142,7 +142,6 @@ func startHere(command *exec.Cmd, exited chan<- struct{}) error {
 	return <-started
 }
 
-// await waits until the program answers.
 func (s *Switch) await(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()

@@ -28,14 +28,14 @@ func spec() testbeds.Spec {
 		Dumpers:     []testbeds.Dumper{{Name: "dumper-1", Weight: 1, Cores: 1}}}
 }
 
-// everywhere is a lab all of whose machines are at one address.
+// everywhere is a lab with all machines at one address.
 func everywhere(address string) lab.Config {
 	s := func(name string) lab.Station { return lab.Station{Name: name, Agent: address, Interface: "eth1"} }
 	return lab.Config{Hosts: [2]lab.Station{s("requester"), s("responder")}, Dumpers: []lab.Station{s("dumper-1")},
 		Switch: address, DeviceID: 1}
 }
 
-// A connection is tried when it is first used.
+// A connection is opened on first use.
 const nowhere = "unix:/nonexistent/s"
 
 func TestAMachineThatCannotBeReachedIsNamed(t *testing.T) {
@@ -76,7 +76,7 @@ func TestALabOfOtherDumpersIsRefused(t *testing.T) {
 	}
 }
 
-// TestNoServerPassesForAnother: an agent's certificate does not make a switch, nor the other way round.
+// TestNoServerPassesForAnother checks that an agent's certificate is not accepted for a switch, and vice versa.
 func TestNoServerPassesForAnother(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "lab")
 	a, err := pki.Create(dir, "lab", time.Now)
@@ -125,7 +125,7 @@ func TestNoServerPassesForAnother(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		_, err = bed.Prepare(ctx)
 		cancel()
-		// gRPC quotes a quoted error.
+		// gRPC adds quotes around a quoted error.
 		if err == nil || !strings.Contains(strings.ReplaceAll(err.Error(), `\`, ""), tt.want) {
 			t.Errorf("%s: %v, want %q", name, err, tt.want)
 		}

@@ -214,7 +214,6 @@ func (n *Network) run(ctx context.Context, t *NetworkTest, file func(name string
 	return sw.Files(file)
 }
 
-// hostOf returns the configuration of host h.
 func (n *Network) hostOf(h int, t *NetworkTest) *agent.SocketHost {
 	const ethernet = 14
 	own := fabric.HostID(h)

@@ -15,8 +15,8 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// BenchmarkForwarded has hosts offer more packets of 1500 bytes than the run carries, so that its clock stops, and
-// reports how many pass in a second of real time and of CPU time: what configured rates must stay below.
+// BenchmarkForwarded lets hosts offer more packets of 1500 bytes than the run can carry, so that its clock stops. It
+// reports packets per second of real time and of CPU time: the limit for configured rates.
 func BenchmarkForwarded(b *testing.B) {
 	const packets = 40_000
 	link := fabric.LinkSpec{Rate: 2 * clock.Gbps, Delay: clock.Microsecond}

@@ -19,7 +19,6 @@ const ethernetLen = 14
 // tagLen is the length of flow and number, which begin the payload of a raw packet.
 const tagLen = 8
 
-// maxMismatches is the number of mismatches in a report.
 const maxMismatches = 5
 
 // mismatches are frames whose bytes differ from the taps.
@@ -38,7 +37,6 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func sumOf(frame []byte) uint32 { return crc32.Checksum(frame, castagnoli) }
 
-// sums are checksums of frames in order.
 type sums struct{ list []uint32 }
 
 func (s *sums) push(sum uint32) { s.list = append(s.list, sum) }

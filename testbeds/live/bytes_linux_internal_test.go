@@ -16,7 +16,7 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// brokenSender writes another bit than it is given in the nth frame.
+// brokenSender flips a bit of the nth frame.
 type brokenSender struct {
 	sender
 	at, nth int
@@ -29,7 +29,7 @@ func (b *brokenSender) Queue(frame []byte) error {
 	return b.sender.Queue(frame)
 }
 
-// sendPackets sends raw packets from host 0 to host 1 of a live switch that is changed before, and returns the report.
+// sendPackets sends raw packets from host 0 to host 1 of a live switch after change, and returns the report.
 func sendPackets(t *testing.T, change func(*Switch)) *Report {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -95,7 +95,7 @@ func TestBytesThatAreNotWhatTheTapsShowAreTold(t *testing.T) {
 					s.watch.leaving[1] = nil
 				}
 			})
-		}, "port 1"}, // nothing is left of what was seen, or, if others had left, another packet
+		}, "port 1"}, // no seen packet is left, or, if others left, it is another packet
 		"packets that the tap sees in another order": {func(s *Switch) {
 			s.net.SetTap(func(p fabric.Point, _ clock.Time, x *fabric.Packet) {
 				if p.Stage == fabric.Ingress && !p.Host && x.Number == 5 {
@@ -115,7 +115,7 @@ func TestBytesThatAreNotWhatTheTapsShowAreTold(t *testing.T) {
 	}
 }
 
-// Every header field that a tap shows is read from the bytes.
+// Every header field of a tap is read from the bytes.
 func TestADifferenceIsSeenInEveryField(t *testing.T) {
 	for _, v6 := range []bool{false, true} {
 		for _, protocol := range []fabric.Protocol{fabric.Raw, fabric.NDP, fabric.TCP} {

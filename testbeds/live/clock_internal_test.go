@@ -25,12 +25,12 @@ func TestTheClockStandsStillWhileTheRunHasNoCPU(t *testing.T) {
 	if now := c.now(0); now != clock.Time(0).Add(100*clock.Microsecond) {
 		t.Errorf("after 1 ms it shows %v", now)
 	}
-	real += 50 * time.Millisecond // none of which was meant
+	real += 50 * time.Millisecond // none of it was intended
 	if now := c.now(0); now != clock.Time(0).Add(300*clock.Microsecond) || c.stopped != 48*time.Millisecond ||
 		c.longest != 50*time.Millisecond {
 		t.Errorf("after a gap of 50 ms it shows %v, stopped %v, longest %v", now, c.stopped, c.longest)
 	}
-	real += 50 * time.Millisecond // all of which was
+	real += 50 * time.Millisecond // all of it was intended
 	if now := c.now(50 * time.Millisecond); now != clock.Time(0).Add(5300*clock.Microsecond) ||
 		c.stopped != 48*time.Millisecond {
 		t.Errorf("after a wait of 50 ms it shows %v, stopped %v", now, c.stopped)
@@ -85,7 +85,7 @@ func TestAFrameOfAHostIsParsedAsThePacketThatItWas(t *testing.T) {
 		if trim && p.Trim(110) {
 			want = p.Header
 			frame = codecs.AppendTagged(nil, &p.Header)
-			want.Original, want.Flags = want.Size, 0 // the frame does not tell
+			want.Original, want.Flags = want.Size, 0 // the frame does not contain them
 		}
 		x := parser{codecs: codecs, hosts: hosts, first: first}
 		var got fabric.Header

@@ -72,7 +72,6 @@ func (h *host) serve(now clock.Time) error {
 	return h.flush()
 }
 
-// act runs the events due up to now.
 func (h *host) act(now clock.Time) error {
 	for at := h.next(h.at); at <= now; at = h.next(h.at) {
 		h.at = at
@@ -194,7 +193,6 @@ type arrived struct {
 	sent  clock.Time // by the host
 }
 
-// take reads the ring.
 func (p *port) take(now clock.Time) {
 	before := len(p.queue)
 	p.drain(func(frame []byte) {
@@ -253,7 +251,6 @@ func (p *port) Receive(now clock.Time, in *fabric.Packet) {
 	}
 }
 
-// flush sends packets that left the switch.
 func (p *port) flush() error { return errors.Join(p.failed, p.line.flush()) }
 
 // NextTimer implements fabric.Stack.

@@ -74,7 +74,6 @@ func (k *kernels) next(now clock.Time) clock.Time {
 	return at
 }
 
-// over reports whether every connection has finished.
 func (k *kernels) over() bool { return k.left == 0 && !k.endless }
 
 // stop ends every goroutine, and the traffic of hosts on other machines.

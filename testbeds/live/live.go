@@ -105,8 +105,8 @@ type Report struct {
 	LongestGap time.Duration // longest time between two polls of the rings, less the intended wait
 	// ToSwitch is the longest time of a frame from the host's decision to the switch port, ToHost from there to the host.
 	ToSwitch, ToHost clock.Duration
-	Frames           uint64 // frames that entered the switch
-	Foreign          uint64 // of those, frames that are not of the test: the kernel's own
+	Frames           uint64   // frames that entered the switch
+	Foreign          uint64   // of those, frames that are not of the test: the kernel's own
 	Lost             []string // losses outside the switch: place and number
 	// Mismatches describes the first few of Mismatched: frames whose bytes differ from what the switch's taps show, or
 	// that a link changed.

@@ -20,7 +20,7 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// bed is a live switch with plain queues, and what its taps saw.
+// bed is a live switch with plain queues, and the counts of its taps.
 type bed struct {
 	net  *fabric.Network
 	cfg  live.Config
@@ -52,7 +52,7 @@ func newBed(t *testing.T, hosts int, link fabric.LinkSpec) *bed {
 	return b
 }
 
-// run lets everything happen within a time of the run, and returns when it ended and what it measured.
+// run runs for at most a given time, and returns the end time and the report.
 func (b *bed) run(t *testing.T, most clock.Duration) (clock.Time, *live.Report) {
 	t.Helper()
 	s, err := live.Open(b.cfg)
@@ -105,8 +105,8 @@ func TestALiveSwitchForwardsAndDropsAsASimulatedOneDoes(t *testing.T) {
 	if in != 2*packets || out+dropped != in {
 		t.Errorf("%d packets came, %d left, %d were dropped", in, out, dropped)
 	}
-	// Two senders at line rate for one port, whose queue holds 20 packets: one of two packets goes through, and what
-	// waits at the end.
+	// Two senders at line rate to one port, whose queue holds 20 packets: every second packet passes, plus those that wait
+	// at the end.
 	if out < packets-10 || out > packets+40 {
 		t.Errorf("%d packets left, want about %d", out, packets)
 	}
@@ -137,7 +137,7 @@ func TestTheKernelsTCPGoesThroughALiveSwitch(t *testing.T) {
 }
 
 func TestFramesThatALinkLosesAreReportedAndTheRunEnds(t *testing.T) {
-	// Within a round of 2 ms a host offers thousands of packets at 100 Gb/s, and the ring has 512 slots.
+	// Within a round of 2 ms a host offers thousands of packets at 100 Gb/s, but the ring has 512 slots.
 	link := fabric.LinkSpec{Rate: 100 * clock.Gbps, Delay: clock.Microsecond}
 	b := newBed(t, 2, link)
 	raw := stack.NewRaw()

@@ -47,7 +47,6 @@ func (n *namespace) live(began chan<- error) {
 	}
 }
 
-// do runs f in the namespace.
 func (n *namespace) do(f func() error) error {
 	done := make(chan error, 1)
 	n.work <- func() { done <- f() }
@@ -60,12 +59,10 @@ func (n *namespace) close() error {
 	return n.ns.Close()
 }
 
-// hostInterface is the name of a host's interface in its namespace.
 const hostInterface = "eth0"
 
 func portInterface(h int) string { return fmt.Sprintf("port%d", h) }
 
-// cable joins a host's namespace to the switch's.
 func cable(sw, host *namespace, h, mtu int) error {
 	mac, far := fabric.HostID(h).MAC(), [6]byte{0x02, 0xca, 0xdf, 0, byte(h >> 8), byte(h)}
 	return sw.do(func() error {

@@ -12,7 +12,6 @@ import (
 // MaxFlow is the number of TCP flows that ports of frames can distinguish.
 const MaxFlow = wire.PortMask
 
-// parser turns frames into packets.
 type parser struct {
 	codecs  *wire.Codecs
 	hosts   int

@@ -10,7 +10,6 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// openRemote opens the port of a host on another machine.
 func (s *Switch) openRemote(h int) (err error) {
 	r := s.cfg.Remote
 	if h >= len(r.Ports) {

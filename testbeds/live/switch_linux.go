@@ -89,7 +89,6 @@ func Open(cfg Config) (_ *Switch, err error) {
 	return s, nil
 }
 
-// openHost makes a host and its port.
 func (s *Switch) openHost(h int) (err error) {
 	mtu := s.cfg.MaxFrame - ethernetLen
 	x := &host{id: fabric.HostID(h), stack: s.cfg.Stacks[h], link: s.cfg.Links[h], s: s}
@@ -190,7 +189,6 @@ func (s *Switch) round(now clock.Time) error {
 	return nil
 }
 
-// came returns the number of frames taken from all rings.
 func (s *Switch) came() (n uint64) {
 	for i, p := range s.ports {
 		n += p.came + s.hosts[i].came
@@ -372,7 +370,6 @@ func (l *line) send(frame []byte) error {
 	return tolerable(err)
 }
 
-// flush sends the batch.
 func (l *line) flush() error {
 	if l.tap == nil || l.sender.Pending() == 0 {
 		return nil
@@ -389,7 +386,6 @@ func tolerable(err error) error {
 	return err
 }
 
-// drain calls visit for the frames that have arrived.
 func (l *line) drain(visit func(frame []byte)) {
 	for n := 0; n < kernelSlots; n++ {
 		f, ok := l.tap.Next()
@@ -402,7 +398,6 @@ func (l *line) drain(visit func(frame []byte)) {
 	}
 }
 
-// losses reports the losses of a line's sockets.
 func (l *line) losses(where string, lose func(string, ...any)) error {
 	stats, err := l.tap.Stats()
 	if stats.Dropped > 0 {

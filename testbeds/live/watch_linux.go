@@ -15,7 +15,6 @@ type watch struct {
 	leaving [][]fabric.Header // by port: of packets that a tap saw leave
 }
 
-// see is a tap.
 func (w *watch) see(at fabric.Point, _ clock.Time, p *fabric.Packet) {
 	if at.Host || at.Port < 0 || at.Port >= len(w.taken) {
 		return

@@ -13,10 +13,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// gone is the identity of a process that has ended, if it ever was: no process started at the machine's first tick.
+// gone is the identity of a process that does not run: no process started at the machine's first tick.
 func gone() Process { return Process{PID: os.Getpid(), Start: 0} }
 
-// directory makes one below state with files in it.
+// directory makes a directory in state with files.
 func directory(t *testing.T, state, name string, files map[string]any) {
 	t.Helper()
 	dir := filepath.Join(state, name)
@@ -65,7 +65,7 @@ func TestOnlyWhatDeadTestbedsLeftIsRemoved(t *testing.T) {
 	orphan := whole("orphan", dead)
 	orphan.Owner = &dead
 	directory(t, state, "orphan", map[string]any{makerFile: gone(), stateFile: orphan})
-	// Of somebody else, however old.
+	// Foreign directories stay, whatever their age.
 	directory(t, state, "foreign", map[string]any{"precious": 1})
 	directory(t, state, "empty", nil)
 	directory(t, state, "strange-maker", map[string]any{makerFile: "the elves"})

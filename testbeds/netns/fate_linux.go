@@ -44,7 +44,6 @@ func (n *Node) fate() remote.Fate {
 	}
 }
 
-// endOf describes the end of a process.
 func endOf(pid int, failure error) remote.Fate {
 	exit, ok := errors.AsType[*exec.ExitError](failure)
 	switch {

@@ -37,7 +37,7 @@ func TestWhatCannotBeMadeIsRefusedBeforeAnythingIs(t *testing.T) {
 	}
 }
 
-// TestANodeThatDoesNotStartIsNamedAndEverythingRemoved uses programs that are no candela.
+// TestANodeThatDoesNotStartIsNamedAndEverythingRemoved uses programs other than candela.
 func TestANodeThatDoesNotStartIsNamedAndEverythingRemoved(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("SKIP-root: network namespaces need root")
@@ -49,7 +49,7 @@ func TestANodeThatDoesNotStartIsNamedAndEverythingRemoved(t *testing.T) {
 	state := t.TempDir()
 	_, err := Up(t.Context(), Config{Name: "t", StateDir: state, Executable: program, Datapath: "afpacket",
 		Dumpers: []string{"dumper-1"}})
-	// All four end at once: while one of them is waited for, or before that.
+	// All four end at once, before or while one of them is awaited.
 	if err == nil || !strings.Contains(err.Error(), "ended") ||
 		!strings.Contains(err.Error(), "the cat sat on testbed node") {
 		t.Errorf("%v", err)
@@ -66,7 +66,7 @@ func TestANodeThatDoesNotStartIsNamedAndEverythingRemoved(t *testing.T) {
 	}
 }
 
-// TestANodeThatIsKilledOnItsWayUpSaysSo: it leaves an empty log.
+// TestANodeThatIsKilledOnItsWayUpSaysSo kills a node that leaves an empty log.
 func TestANodeThatIsKilledOnItsWayUpSaysSo(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("SKIP-root: network namespaces need root")
@@ -182,13 +182,13 @@ func TestAStateThatIsNoTestbedsIsNotActedOn(t *testing.T) {
 	}
 }
 
-// TestATestbedWhoseStateIsDamagedGoesDown: state.json is cut off, empty or gone.
+// TestATestbedWhoseStateIsDamagedGoesDown covers a state.json that is truncated, empty or missing.
 func TestATestbedWhoseStateIsDamagedGoesDown(t *testing.T) {
 	for name, text := range map[string]string{"cut-off": `{"name": "cut-off", "switch": {"na`, "empty": "", "gone": "none",
 		"another": `{"name": "t"}`} {
 		state := t.TempDir()
 		dir := filepath.Join(state, name)
-		// A process that serves on a socket of the testbed, one of another testbed and one of none.
+		// A process that serves on a socket of the testbed, one on another testbed's socket, and one on neither.
 		var processes []Process
 		for _, socket := range []string{dir + "/requester.sock", dir + "2/requester.sock", "/nowhere"} {
 			processes = append(processes, served(t, "unix:"+socket))
@@ -215,7 +215,7 @@ func TestATestbedWhoseStateIsDamagedGoesDown(t *testing.T) {
 	}
 }
 
-// served starts a process whose command line says that it listens.
+// served starts a process whose command line has a listening address.
 func served(t *testing.T, address string) Process {
 	t.Helper()
 	cmd := exec.Command("sh", "-c", "read x", "candela", "agent", "--listen", address)

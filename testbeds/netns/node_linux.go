@@ -118,7 +118,6 @@ func (l *launcher) stop() {
 	<-l.ended
 }
 
-// launch starts a node in namespaces of its own.
 func (l *launcher) launch(cfg *Config, dir string, node *Node, args []string) (_ *starting, err error) {
 	readyR, readyW, err := os.Pipe()
 	if err != nil {
@@ -160,7 +159,6 @@ func (l *launcher) launch(cfg *Config, dir string, node *Node, args []string) (_
 	return s, nil
 }
 
-// await waits until the node's namespace is ready.
 func (s *starting) await(ctx context.Context) error {
 	for patience := newPatience(startTime); ; {
 		if err := s.ready.SetReadDeadline(time.Now().Add(lookEvery)); err != nil {

@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// identify returns the identity of a process.
 func identify(pid int) (Process, error) {
 	p, _, err := readStat(pid)
 	return p, err

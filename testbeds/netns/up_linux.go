@@ -244,7 +244,6 @@ func describeSwitch(ctx context.Context, n *Node) error {
 	return err
 }
 
-// serving waits until the node answers.
 func (s *starting) serving(ctx context.Context, ask func(context.Context, *Node) error) error {
 	for patience := newPatience(startTime); ; {
 		err := error(os.ErrNotExist)

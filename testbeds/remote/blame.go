@@ -80,7 +80,6 @@ func (t *Testbed) grace() {
 	<-wait.C
 }
 
-// cause returns the error that explains err.
 func (t *Testbed) cause(err error) error {
 	if culprit := t.m.Fates.Culprit(t.names()); culprit != nil {
 		t.fail(culprit)

@@ -45,7 +45,7 @@ func TestTheCulpritIsWhoseConditionExplainsAFailureBest(t *testing.T) {
 	}
 }
 
-// TestAFailedStepIsBlamedOnTheProcessThatIsGone: the call that failed was to another component.
+// TestAFailedStepIsBlamedOnTheProcessThatIsGone checks a failed call to another component.
 func TestAFailedStepIsBlamedOnTheProcessThatIsGone(t *testing.T) {
 	r := newRack(t, func(r *rack, m *remote.Machines, _ *testbeds.Spec) {
 		r.hosts[0].fails["connect"] = refusal("the peer is gone")
@@ -62,7 +62,7 @@ func TestAFailedStepIsBlamedOnTheProcessThatIsGone(t *testing.T) {
 	}
 }
 
-// TestAnErrorOfAStepIsKeptWhileAllAreRunning: who is running is not blamed.
+// TestAnErrorOfAStepIsKeptWhileAllAreRunning checks that running components are not blamed.
 func TestAnErrorOfAStepIsKeptWhileAllAreRunning(t *testing.T) {
 	r := newRack(t, func(r *rack, m *remote.Machines, _ *testbeds.Spec) {
 		r.dumper.fails["finish"] = refusal("no space left")
@@ -91,7 +91,7 @@ func TestASwitchThatLetAFrameWaitIsBlamedInsteadOfTheModel(t *testing.T) {
 	}
 }
 
-// TestASwitchThatDoesNotSayWhatItIsEndsTheRun: once the run waited for as long as the switch did.
+// TestASwitchThatDoesNotSayWhatItIsEndsTheRun covers a switch that hangs on Describe.
 func TestASwitchThatDoesNotSayWhatItIsEndsTheRun(t *testing.T) {
 	t.Parallel() // it waits
 	r := newRack(t, func(r *rack, _ *remote.Machines, _ *testbeds.Spec) { r.sw.hangs = true })

@@ -28,30 +28,30 @@ import (
 	"candela.dev/candela/testbeds/remote"
 )
 
-// machine is a made-up agent, host and dumper. Its fields change what it answers; set them before its testbed is used.
+// machine is a fake agent, host and dumper. Its fields change its answers; set them before its testbed is used.
 type machine struct {
 	agentpb.UnimplementedAgentServer
 	agentpb.UnimplementedHostServer
 	agentpb.UnimplementedDumperServer
 	server *grpc.Server
 
-	describe agentpb.DescribeResponse // with the present time, unless it has one
+	describe agentpb.DescribeResponse // with the current time if it has none
 	fails    map[string]error         // by call
 	hangs    map[string]bool          // until the call's deadline
 	never    bool                     // its messages are never complete
 	stall    time.Duration
-	full     bool   // its disk: Finish fails, and tells what is written
+	full     bool   // its disk is full: Finish fails but reports what is written
 	lost     uint64 // frames of the interface
 	shards   map[string][]byte
-	announce func(*agentpb.Shard) // changes what is said about a shard
+	announce func(*agentpb.Shard) // changes the description of a shard
 
 	mu     sync.Mutex
 	calls  []string
-	leases int // that are held
-	ended  int // that were given back
+	leases int // currently held
+	ended  int // released
 }
 
-// step notes a call and makes it fail or hang.
+// step records a call and makes it fail or hang.
 func (m *machine) step(ctx context.Context, name string) error {
 	m.mu.Lock()
 	m.calls = append(m.calls, name)
@@ -172,16 +172,16 @@ func (m *machine) Fetch(q *agentpb.FetchRequest, stream grpc.ServerStreamingServ
 	return m.step(stream.Context(), "fetch")
 }
 
-// sw is a made-up switch that only tells its state.
+// sw is a fake switch that only reports its state.
 type sw struct {
 	injectorpb.UnimplementedStatusServer
 	server *grpc.Server
 	mu     sync.Mutex
-	lost   []uint64 // of port 0, at each question but signs of life; the last stays
+	lost   []uint64 // of port 0, per question except liveness checks; the last stays
 	asked  int
 	silent bool
-	hangs  bool          // when it is asked what it is
-	wait   time.Duration // of a frame between two descriptions; 0: it tells nothing of waits
+	hangs  bool          // on Describe
+	wait   time.Duration // of a frame between two descriptions; 0: waits are not reported
 	waits  delay.Counts
 }
 
@@ -214,7 +214,7 @@ func (s *sw) Losses(context.Context, *injectorpb.LossesRequest) (*injectorpb.Los
 	return answer, nil
 }
 
-// rack is a testbed of made-up machines.
+// rack is a testbed of fake machines.
 type rack struct {
 	*remote.Testbed
 	hosts  [2]*machine
@@ -250,7 +250,7 @@ func serve(t *testing.T, register func(*grpc.Server)) (*grpc.Server, *grpc.Clien
 	return g, conn
 }
 
-// spec is a test of one connection whose traffic may take no time.
+// spec is a test of one connection with a traffic deadline of zero.
 func spec() testbeds.Spec {
 	ip := [2]netip.Addr{netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("10.0.0.1")}
 	return testbeds.Spec{
@@ -262,7 +262,7 @@ func spec() testbeds.Spec {
 	}
 }
 
-// newRack makes a testbed; change is called before it is used.
+// newRack makes a testbed, after change.
 func newRack(t *testing.T, change func(*rack, *remote.Machines, *testbeds.Spec)) *rack {
 	t.Helper()
 	r := &rack{hosts: [2]*machine{newMachine(), newMachine()}, dumper: newMachine(), sw: &sw{}}
@@ -298,7 +298,7 @@ func newRack(t *testing.T, change func(*rack, *remote.Machines, *testbeds.Spec))
 	return r
 }
 
-// run takes all steps of a run, up to the first that fails.
+// run runs all steps of a run, up to the first failure.
 func (r *rack) run(ctx context.Context, dir string) (testbeds.Dump, error) {
 	var dump testbeds.Dump
 	for _, step := range []func() error{
@@ -316,7 +316,7 @@ func (r *rack) run(ctx context.Context, dir string) (testbeds.Dump, error) {
 	return dump, nil
 }
 
-// free reports machines that are still held, or were never given back.
+// free reports machines that were not released.
 func (r *rack) free(t *testing.T) {
 	t.Helper()
 	for i, m := range []*machine{r.hosts[0], r.hosts[1], r.dumper} {

@@ -52,7 +52,7 @@ func TestAFailureNamesComponentAndStep(t *testing.T) {
 			!strings.Contains(err.Error(), "the bearings are dry") {
 			t.Errorf("%s of %s fails: %v", call, names[component], err)
 		}
-		_ = r.Close() // a component that can't describe itself says so again
+		_ = r.Close() // a component that can't describe itself reports that again
 		if !r.closed {
 			t.Errorf("%s of %s fails: the connections are open", call, names[component])
 		}
@@ -66,7 +66,7 @@ func TestAComponentThatIsGoneEndsTheRunUnderItsOwnName(t *testing.T) {
 		"switch":    func(r *rack) { r.sw.server.Stop() },
 	} {
 		r := newRack(t, func(r *rack, _ *remote.Machines, s *testbeds.Spec) {
-			// Without the watch the run would go on for an hour, and blame nobody.
+			// Without the watch the run would continue for an hour and name no component.
 			r.hosts[0].never, s.Deadline = true, 3600*clock.Second
 		})
 		dir := t.TempDir()
@@ -89,7 +89,7 @@ func TestAComponentThatIsGoneEndsTheRunUnderItsOwnName(t *testing.T) {
 		if err := r.Close(); err != nil {
 			t.Errorf("%s is gone and was named, close: %v", name, err)
 		}
-		// What the dumper has is saved, if it is there.
+		// The dumper's copies are saved if it still runs.
 		text, err := os.ReadFile(filepath.Join(dir, "dumper-1-0.pcap"))
 		if name != "dumper-1" && (err != nil || string(text) != "copies") {
 			t.Errorf("%s is gone: shard %q, %v", name, text, err)
@@ -138,7 +138,7 @@ func TestLossesThatTheTraceCannotShowAreReportedByPort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []testbeds.PortDiscards{{Port: 1, Packets: 3}, {Port: 2, Packets: 2}} // the switch's five were before the run
+	want := []testbeds.PortDiscards{{Port: 1, Packets: 3}, {Port: 2, Packets: 2}} // the switch's five came earlier
 	if diff := cmp.Diff(want, dump.Discards); diff != "" {
 		t.Errorf("discards (-want +got):\n%s", diff)
 	}

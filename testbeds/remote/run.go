@@ -96,7 +96,6 @@ func (t *Testbed) Run(ctx context.Context) (generator.Report, error) {
 	return generator.MergeReports(reports[:]), nil
 }
 
-// settle waits until both hosts are done and quiet.
 func (t *Testbed) settle(ctx context.Context, deadline time.Time) error {
 	for wait := true; ; {
 		var done [2]bool
@@ -131,7 +130,6 @@ func (t *Testbed) settle(ctx context.Context, deadline time.Time) error {
 	}
 }
 
-// waitSlice bounds one wait for a host.
 const waitSlice = 2 * time.Second
 
 // StopDumpers ends the captures and fetches the shards.
@@ -281,7 +279,6 @@ func (t *Testbed) stallLimit() time.Duration {
 // maxCapture bounds the bytes fetched from an agent at twice what it records for a run, to protect this machine's disk.
 const maxCapture = 2 << 30
 
-// fetch copies the shards of a dumper.
 func (t *Testbed) fetch(ctx context.Context, c *agent.Client, a *agentpb.FinishResponse) error {
 	root, err := os.OpenRoot(t.dir)
 	if err != nil {

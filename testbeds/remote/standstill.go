@@ -17,7 +17,6 @@ const (
 	standstillLimit = 2 * time.Second
 )
 
-// watch measures until ctx ends.
 func (s *standstill) watch(ctx context.Context) {
 	tick := time.NewTicker(standstillEvery)
 	defer tick.Stop()
@@ -40,5 +39,4 @@ func (s *standstill) note(d time.Duration) {
 	}
 }
 
-// longest returns the longest standstill so far.
 func (s *standstill) longest() time.Duration { return time.Duration(s.ns.Load()) }

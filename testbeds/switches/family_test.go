@@ -32,7 +32,7 @@ func TestReasonsAreNamedByTheFabricAndTheFamily(t *testing.T) {
 	}
 }
 
-// A family that uses all of its reasons leaves the fabric's alone.
+// A family that uses all its reasons does not overlap with the fabric's.
 func TestReasonsOfAFamilyDoNotMeetTheFabrics(t *testing.T) {
 	f := switches.Family{Reasons: make([]analyzers.DropReason, switches.MaxReasons)}
 	for i := range f.Reasons {

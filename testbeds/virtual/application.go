@@ -21,7 +21,6 @@ func (a *application) act(now clock.Time) {
 	a.testbed.kickHosts(now)
 }
 
-// arm schedules the next wake-up.
 func (a *application) arm(e *engine, w *generator.Workload) {
 	if at := w.NextTimer(); at != clock.Never {
 		e.schedule(&a.task, at)

@@ -40,7 +40,7 @@ func benchSpec(messages int) testbeds.Spec {
 	return spec
 }
 
-// prepare programs the switch as a run does.
+// prepare programs the switch as in a run.
 func prepare(b *testing.B, bed *Testbed) *injector.Client {
 	b.Helper()
 	conns, err := bed.Prepare(b.Context())

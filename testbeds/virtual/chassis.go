@@ -31,7 +31,6 @@ type chassis struct {
 	served   error
 }
 
-// ports returns the number of ports of a testbed's switch.
 func ports(spec *testbeds.Spec) int { return len(spec.Hosts) + len(spec.Dumpers) }
 
 // newChassis builds a switch and serves P4Runtime on an in-process listener.

@@ -43,7 +43,6 @@ func (e *engine) schedule(t *task, at clock.Time) {
 	}
 }
 
-// cancel removes t's wake-up, if there is one.
 func (e *engine) cancel(t *task) {
 	if t.place == 0 {
 		return

@@ -107,7 +107,7 @@ func TestLinkWithFullFIFODropsAndCounts(t *testing.T) {
 			accepted++
 		}
 	}
-	// The first frame is on the wire as soon as it is sent, yet its bits still count as waiting.
+	// The first frame is on the wire at once, but its bits still count as waiting.
 	if accepted != 2 || l.dropped != 8 {
 		t.Errorf("accepted %d, dropped %d; want 2 and 8", accepted, l.dropped)
 	}

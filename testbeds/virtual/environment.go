@@ -2,7 +2,6 @@ package virtual
 
 import "candela.dev/candela/testbeds"
 
-// describe lists the components of the testbed.
 func describe(spec *testbeds.Spec, hosts [2]*host) testbeds.Environment {
 	env := testbeds.Environment{Testbed: "virtual"}
 	for i, h := range hosts {

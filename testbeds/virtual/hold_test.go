@@ -13,7 +13,7 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// collector notes which packets arrive, by PSN.
+// collector records arriving packets by PSN.
 type collector struct{ order []string }
 
 func (c *collector) receive(_ clock.Time, _ uint16, p *packet.Packet) {

@@ -49,7 +49,6 @@ func (s *injectorSwitch) receive(now clock.Time, port uint16, p *packet.Packet) 
 	}
 }
 
-// act releases the due packets.
 func (s *injectorSwitch) act(now clock.Time) {
 	s.frames.Release(now)
 	if next := s.frames.Next(); next != clock.Never {

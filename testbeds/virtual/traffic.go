@@ -71,7 +71,6 @@ func (t *Testbed) simulate(ctx context.Context) error {
 	}
 }
 
-// fault returns the first failure of a component.
 func (t *Testbed) fault() error {
 	if t.sw.fault != nil {
 		return t.sw.fault

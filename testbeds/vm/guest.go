@@ -16,7 +16,6 @@ import (
 	"candela.dev/candela/injector/softswitch"
 )
 
-// guest is one virtual machine.
 type guest struct {
 	name     string
 	dir      string
@@ -69,7 +68,6 @@ func translation(accelerator string) string {
 	return ",tb-size=96" // MiB
 }
 
-// quoted quotes a path for the shell.
 func quoted(path string) string { return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'" }
 
 // start boots or restores the guest, at a lower priority than the switch so that it does not delay stamps.
@@ -248,7 +246,6 @@ func (g *guest) disconnect() {
 	}
 }
 
-// close ends the guest.
 func (g *guest) close() error {
 	g.disconnect()
 	if g.process == nil {

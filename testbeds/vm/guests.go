@@ -28,7 +28,6 @@ type Guests struct {
 	watched  *watches // processes of that command
 }
 
-// names of the guests, by side.
 func names() [2]string {
 	return [2]string{testbeds.Requester: "requester", testbeds.Responder: "responder"}
 }
@@ -114,7 +113,6 @@ func (g *Guests) one() *guest {
 	return nil
 }
 
-// try starts the guests and waits for their agents.
 func (g *Guests) try(ctx context.Context, accelerator, snapshot string, patience, silence time.Duration) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for _, one := range g.guests {
@@ -146,7 +144,6 @@ func (g *Guests) Dead() (list []string) {
 	return list
 }
 
-// lastWords returns the last console lines of all guests.
 func (g *Guests) lastWords() (text string) {
 	for _, one := range g.guests {
 		if one != nil {
@@ -223,7 +220,6 @@ func (g *Guests) endGuests() error {
 	return errors.Join(failed...)
 }
 
-// end ends everything and removes the directory.
 func (g *Guests) end() error {
 	failed := []error{g.endGuests()}
 	if g.sw != nil {
@@ -245,7 +241,6 @@ func (g *Guests) portPaths() []string {
 	return []string{g.modelPath(testbeds.Requester), g.modelPath(testbeds.Responder)}
 }
 
-// startSwitch starts the switch of a detached testbed.
 func (g *Guests) startSwitch(ctx context.Context) (err error) {
 	var mirrors []string
 	for _, name := range g.cfg.Dumpers {

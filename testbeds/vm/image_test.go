@@ -14,7 +14,7 @@ import (
 	"candela.dev/candela/testbeds/vm"
 )
 
-// packages returns the directory of a kernel package that make vm-image has fetched, or skips the test.
+// packages returns the directory of a kernel package fetched by make vm-image, or skips the test.
 func packages(t *testing.T) string {
 	t.Helper()
 	if os.Getenv("CANDELA_TEST_VM") == "" {
@@ -31,7 +31,7 @@ func packages(t *testing.T) string {
 	return path
 }
 
-// make makes an image of a kernel of the user's in a cache of its own.
+// makeImage makes an image of the given kernel in its own cache.
 func makeImage(t *testing.T, vmlinuz string) string {
 	t.Helper()
 	cache := t.TempDir()

@@ -41,7 +41,6 @@ func (f *fault) failed() error {
 	return f.first
 }
 
-// inside is a fabric that runs in this process.
 type inside struct {
 	fault
 	spec     *testbeds.Spec
@@ -126,7 +125,6 @@ func (t *inside) stop(context.Context) (dump testbeds.Dump, err error) {
 	return dump, err
 }
 
-// addReport adds a dumper's report.
 func addReport(dump *testbeds.Dump, h *dumper.Host) {
 	r := h.Report()
 	for _, s := range r.Shards {

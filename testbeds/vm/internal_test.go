@@ -80,7 +80,7 @@ func TestWhatArrivedIsComparedWhereItCanBe(t *testing.T) {
 	}
 }
 
-// imageCopy is an image's directory whose files are those of the usual one, without its snapshots.
+// imageCopy is a copy of the default image's directory without its snapshots.
 func imageCopy(t *testing.T) string {
 	t.Helper()
 	if os.Getenv("CANDELA_TEST_VM") == "" {

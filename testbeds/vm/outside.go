@@ -113,7 +113,6 @@ type answers struct {
 	holds  [2]qemu.Holds
 }
 
-// describe reads the switch's report.
 func (t *outside) describe(ctx context.Context) (a answers, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

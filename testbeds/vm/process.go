@@ -67,7 +67,6 @@ type watches struct {
 
 func newWatches() *watches { return &watches{stop: make(chan struct{})} }
 
-// end ends all watches.
 func (w *watches) end() {
 	close(w.stop)
 	w.all.Wait()
@@ -134,7 +133,6 @@ func statOf(id int) (ticks uint64, condition string, err error) {
 	return ticks, fields[state], err
 }
 
-// dead reports whether the process has ended.
 func (p *process) dead() bool {
 	select {
 	case <-p.ended:
@@ -144,7 +142,6 @@ func (p *process) dead() bool {
 	}
 }
 
-// kill ends the process and waits for its end.
 func (p *process) kill() error {
 	if p.dead() {
 		return nil

@@ -92,7 +92,6 @@ func (c *Config) forgoKVM() {
 // consoleEnding is the suffix of the console output that is saved with a snapshot.
 const consoleEnding = ".console"
 
-// saveTime bounds saving a snapshot.
 const saveTime = 30 * time.Second
 
 // save writes a snapshot of the guest, which then continues.

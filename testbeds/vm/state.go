@@ -44,7 +44,6 @@ func stateRoot() string {
 
 func join(list []string) string { return strings.Join(list, ",") }
 
-// directory creates the directory of the guests.
 func (c *Config) directory() (string, error) {
 	if !c.Detach {
 		return os.MkdirTemp("", "candela-vm") // short, because it holds sockets
@@ -182,7 +181,6 @@ func Attach(ctx context.Context, cfg Config) (_ *Guests, err error) {
 	return g, group.Wait()
 }
 
-// adopt watches the processes of a state.
 func (g *Guests) adopt(s *state) {
 	if s.Switch != nil {
 		g.sw = s.Switch
@@ -196,7 +194,6 @@ func (g *Guests) adopt(s *state) {
 	}
 }
 
-// take locks the testbed for this process.
 func (g *Guests) take() (err error) {
 	if g.lock, err = os.OpenFile(filepath.Join(g.dir, lockFile), os.O_CREATE|os.O_RDWR, 0o600); err != nil {
 		return err

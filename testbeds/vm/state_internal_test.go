@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestAStateOfAnotherUserIsNotBelieved: in /tmp anybody can make the directory of root's testbeds before root does, and
-// name processes in it, which `testbed down` would end.
+// TestAStateOfAnotherUserIsNotBelieved: in /tmp anyone can create the directory of root's testbeds first and list
+// processes in it, which `testbed down` would end.
 func TestAStateOfAnotherUserIsNotBelieved(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("SKIP-root: only root can give a directory to another user")

@@ -103,7 +103,6 @@ func (g *Guests) Testbed(spec testbeds.Spec) (_ *Testbed, err error) {
 	return t, nil
 }
 
-// both does f for both sides at once.
 func (t *Testbed) both(ctx context.Context, f func(ctx context.Context, side int, p party) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for side, p := range t.sides {

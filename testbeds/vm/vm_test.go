@@ -113,7 +113,7 @@ func TestSoftRoCERecoversFromALossOfEveryVerb(t *testing.T) {
 	}
 }
 
-// TestAGuestThatHangsEndsTheRunUnderItsName: once the run waited for as long as the guest did.
+// TestAGuestThatHangsEndsTheRunUnderItsName checks that a run does not wait for a hung guest.
 func TestAGuestThatHangsEndsTheRunUnderItsName(t *testing.T) {
 	guests := boot(t)
 	p := planOf(t, strings.NewReplacer("VERB", "write", "num-msgs-per-qp: 10", "num-msgs-per-qp: 100000").Replace(lossy))

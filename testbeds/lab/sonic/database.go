@@ -160,7 +160,6 @@ func (s *Switch) checkInitialised(ctx context.Context) error {
 	return nil
 }
 
-// key joins a table's name and a row's key.
 func (d Database) key(table string, parts ...string) string {
 	return strings.Join(append([]string{table}, parts...), d.Separator)
 }

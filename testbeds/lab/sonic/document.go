@@ -197,7 +197,6 @@ func text(raw json.RawMessage) (string, error) {
 	return "", fmt.Errorf("%s is neither a string nor a list of strings", raw)
 }
 
-// checkDocument checks consistency between rows.
 func checkDocument(rows []Row) error {
 	var errs []error
 	for _, r := range rows {

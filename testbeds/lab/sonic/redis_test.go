@@ -17,7 +17,7 @@ import (
 	"candela.dev/candela/testbeds/lab/sonic"
 )
 
-// server is a real redis-server of the test's own, on a socket in a directory of the test's own.
+// server is a real redis-server of this test, on a socket in the test's directory.
 type server struct {
 	address string
 	socket  string
@@ -69,7 +69,7 @@ func waitForSocket(t *testing.T, socket string) {
 	}
 }
 
-// client opens database n as SONiC's own processes would.
+// client opens database n like SONiC's processes.
 func (s server) client(t *testing.T, n int) *redis.Client {
 	t.Helper()
 	c := redis.NewClient(&redis.Options{Network: "unix", Addr: s.socket, DB: n, DisableIdentity: true, Protocol: 2})
@@ -83,7 +83,7 @@ const (
 	countersDB = 2
 )
 
-// hashes of a small switch as SONiC keeps them: two ports, one lossy profile, QoS maps, capabilities and counters.
+// schema has the hashes of a small SONiC switch: two ports, one lossy profile, QoS maps, capabilities and counters.
 var schema = map[int]map[string]map[string]string{
 	configDB: {
 		"PORT|Ethernet0": {"alias": "etp1", "index": "1", "lanes": "0,1,2,3", "mtu": "9100",
@@ -200,7 +200,7 @@ func (s server) dump(t *testing.T, db int) map[string]map[string]string {
 	return all
 }
 
-// relay serves another socket whose requests reach the server's only while requests can be read-locked.
+// relay serves a socket that forwards requests to the server's while it can read-lock requests.
 func relay(t *testing.T, server string, requests *sync.RWMutex) string {
 	t.Helper()
 	path := filepath.Join(filepath.Dir(server), "relay.sock")

@@ -18,7 +18,7 @@ import (
 	"candela.dev/candela/testbeds/lab/sonic"
 )
 
-// asymmetric is a switch that trims queue 1 of both ports and tells the receiver by which port.
+// asymmetric is a switch that trims queue 1 of both ports and encodes the port in the DSCP.
 func asymmetric() sai.Settings {
 	return sai.Settings{
 		Trimming: sai.Trimming{Size: 256, DSCPMode: sai.FromTC, TC: 5, Queue: 6},
@@ -84,7 +84,7 @@ func TestSettingsReachConfigDBAndAreRemoved(t *testing.T) {
 	checkRestored(t, sw, srv, change, before)
 }
 
-// checkRestored restores through a saved state, as another process would.
+// checkRestored restores from a saved state, like another process.
 func checkRestored(t *testing.T, sw *sonic.Switch, srv server, change sonic.Change,
 	before map[string]map[string]string) {
 	t.Helper()
@@ -264,7 +264,7 @@ func TestCountersComeByNameAndSayWhatIsMissing(t *testing.T) {
 	}
 }
 
-// pollSlowly makes the time between two readings long beside what a busy machine holds a test's own writes up.
+// pollSlowly sets a poll interval that is long compared with delays of the test's writes on a busy machine.
 func pollSlowly(t *testing.T, srv server) {
 	t.Helper()
 	c := srv.client(t, configDB)
@@ -275,9 +275,9 @@ func pollSlowly(t *testing.T, srv server) {
 	}
 }
 
-// settled is what Settled returns, within limit, while a counter gets n new values with a pause before each, and
-// requests wait from 250 ms on for delay. If a busy machine lets the counter rest for nearly as long as lies between
-// two readings, they are made anew.
+// settled calls Settled, within limit, while a counter gets n new values with a pause before each, and requests after
+// 250 ms wait for delay. If a busy machine leaves the counter unchanged for nearly the interval of two readings, it
+// retries.
 func settled(t *testing.T, limit time.Duration, n int, pause, delay time.Duration) (sai.Snapshot, error) {
 	t.Helper()
 	_, srv := newSwitch(t)
@@ -336,7 +336,7 @@ func TestSettledWaitsUntilCountersRest(t *testing.T) {
 	}
 }
 
-// A reading that takes as long as a poll must not be followed at once by the next one.
+// A reading as long as a poll interval must not be followed at once by another.
 func TestSettledWaitsAfterASlowReading(t *testing.T) {
 	t.Parallel() // it waits
 	got, err := settled(t, time.Minute, 10, 100*time.Millisecond, 330*time.Millisecond)

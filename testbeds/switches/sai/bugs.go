@@ -174,7 +174,6 @@ func (m *Mechanism) copyQueue(v fabric.Verdict) int {
 	return int(m.queue[v.Port])
 }
 
-// damage corrupts a copy's headers.
 func (m *Mechanism) damage(c *fabric.Packet) {
 	if m.bug.checksumStale {
 		c.Flags |= fabric.HeaderSumStale
@@ -305,7 +304,6 @@ func (m *Mechanism) noteSent(port, queue int, c *fabric.Packet) {
 	at.copyExcess += uint64(max(0, c.Original-c.Size))
 }
 
-// restart clears the trim counters.
 func (m *Mechanism) restart() {
 	for i := range m.counters {
 		for q := range m.counters[i] {
@@ -339,7 +337,6 @@ func (m *Mechanism) miscountOctets(s *sai.Snapshot) {
 	}
 }
 
-// swapQueues exchanges the counters of queues 1 and 2.
 func (m *Mechanism) swapQueues(s *sai.Snapshot) {
 	for i := range s.Ports {
 		if q := s.Ports[i].Queues; m.bug.swapsQueues {

@@ -29,7 +29,7 @@ func lossless(v parameter.Values) {
 	profiles(v, p)
 }
 
-// asymmetric gives every port a DSCP of its own.
+// asymmetric gives every port its own DSCP.
 func asymmetric(v parameter.Values) {
 	text("dscp-mode", "from-tc", "trim-tc", "5")(v)
 	var list []parameter.Values
@@ -54,7 +54,7 @@ func v6(flows []flow) []flow {
 	return flows
 }
 
-// deepQueue holds so much that packets have room for long.
+// deepQueue has a long queue, so that packets find room for long.
 func deepQueue(v parameter.Values) { profiles(v, profile("trim", 200_000, 1)) }
 
 func ect(flows []flow) []flow {
@@ -64,7 +64,7 @@ func ect(flows []flow) []flow {
 	return flows
 }
 
-// seeded lists for each bug the scenario that shows it and the rules that may be violated by it; the first must be.
+// seeded lists each bug with a scenario that shows it and the rules it may violate; it must violate the first.
 var seeded = []struct {
 	bug   string
 	s     scenario
@@ -155,7 +155,7 @@ func TestEverySeededBugIsCaughtByItsRuleAndTheCorrectSwitchIsNot(t *testing.T) {
 	}
 	var known []string
 	for _, b := range model.Model().Bugs {
-		if b.Name != "loses-counted" { // no rule, but expectations of the suite catch it
+		if b.Name != "loses-counted" { // violates no rule, but expectations of the suite catch it
 			known = append(known, b.Name)
 		}
 	}
@@ -180,9 +180,9 @@ func TestTapsThatDoNotTellTheQueueCatchTheBugsToo(t *testing.T) {
 			s.bugs = []string{test.bug}
 			want := test.rules[0]
 			switch test.bug {
-			case "wrong-queue": // the order tells
+			case "wrong-queue": // the order shows it
 				want = "sai.overtake"
-			case "octets-miss-copies": // nothing tells
+			case "octets-miss-copies": // nothing shows it
 				return
 			}
 			if got := run(t, s).rules(); !slices.Contains(got, want) {

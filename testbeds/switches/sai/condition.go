@@ -17,7 +17,7 @@ type meeting struct {
 // condition limits bugs to some packets: a switch that is mostly correct is harder to catch.
 type condition func(*Mechanism, meeting) bool
 
-// conditions are the suffixes after an @ in a bug's name.
+// conditions returns the conditions by their names, which follow an @ in a bug's name.
 func conditions() map[string]condition {
 	return map[string]condition{
 		"ipv4":     func(_ *Mechanism, at meeting) bool { return !at.p.IPv6 },
@@ -36,7 +36,7 @@ func conditions() map[string]condition {
 		"queue-2":  func(_ *Mechanism, at meeting) bool { return at.queue == 2 },
 		"uplink":   func(m *Mechanism, at meeting) bool { _, host := m.sw.Port(at.port).HostAt(); return !host },
 		"downlink": func(m *Mechanism, at meeting) bool { _, host := m.sw.Port(at.port).HostAt(); return host },
-		// satisfies bugs that affect one copy in eight, too
+		// a multiple of 8 once counted, so that bugs of one copy in eight apply, too
 		"1-in-100": func(m *Mechanism, _ meeting) bool { return m.copies%104 == 103 },
 		"1-in-1000": func(m *Mechanism, _ meeting) bool {
 			return m.copies%1000 == 999

@@ -33,7 +33,6 @@ func decisions() []trace.DecisionKind {
 	}
 }
 
-// decide records the decision on p at v.
 func (m *Mechanism) decide(now clock.Time, p *fabric.Packet, v fabric.Verdict, kind uint8) {
 	if !m.sw.Decides() {
 		return

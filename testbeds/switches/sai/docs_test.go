@@ -13,7 +13,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the index of configs/sai-trimming")
 
-// TestTheReferenceSaysWhichRuleCatchesEachBug compares the reference with what the tests of this package prove.
+// TestTheReferenceSaysWhichRuleCatchesEachBug compares the reference with the tests of this package.
 func TestTheReferenceSaysWhichRuleCatchesEachBug(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/reference/switch-reference.md")
 	if err != nil {
@@ -30,7 +30,7 @@ func TestTheReferenceSaysWhichRuleCatchesEachBug(t *testing.T) {
 	}
 }
 
-// TestTheIndexOfTheSuiteIsUpToDate makes the index from the comments with which the files begin.
+// TestTheIndexOfTheSuiteIsUpToDate makes the index from the first comments of the files.
 func TestTheIndexOfTheSuiteIsUpToDate(t *testing.T) {
 	const dir = "../../../configs/sai-trimming"
 	files, err := filepath.Glob(filepath.Join(dir, "*.yml"))

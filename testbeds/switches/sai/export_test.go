@@ -5,5 +5,5 @@ import (
 	"slices"
 )
 
-// Conditions lists what limits bugs.
+// Conditions lists the conditions that limit bugs.
 func Conditions() []string { return slices.Sorted(maps.Keys(conditions())) }

@@ -15,7 +15,7 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// fromFrame reads what a capture at the tap would tell.
+// fromFrame reads an observation from a captured frame.
 func fromFrame(t *testing.T, frame []byte) (o sai.Observation) {
 	t.Helper()
 	p := gopacket.NewPacket(frame, layers.LayerTypeEthernet, gopacket.NoCopy)

@@ -16,8 +16,7 @@ import (
 	"candela.dev/candela/testbeds/live"
 )
 
-// playLive runs a test on real frames. A machine that is too busy is no verdict: it is given another chance, then the
-// test is skipped.
+// playLive runs a test on real frames. If the machine is too busy for a verdict, it retries, then skips the test.
 func playLive(t *testing.T, test *config.SwitchTest) *orchestrator.Outcome {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -49,10 +48,10 @@ func playLive(t *testing.T, test *config.SwitchTest) *orchestrator.Outcome {
 	return nil
 }
 
-// everything reports whether all live tests are asked for, rather than the few of every run of the tests.
+// everything reports whether to run all live tests instead of a few.
 func everything() bool { return os.Getenv("CANDELA_TEST_LIVE") != "" }
 
-// liveSuite returns the tests of the suite that a live switch can run, and those of configs/sai-live.
+// liveSuite returns the suite's tests that a live switch can run, and those of configs/sai-live.
 func liveSuite(t *testing.T) []*config.SwitchTest {
 	t.Helper()
 	var tests []*config.SwitchTest
@@ -92,7 +91,7 @@ func TestTheCorrectSwitchPassesTheSuiteOnRealFrames(t *testing.T) {
 	}
 }
 
-// Tests that catch a bug in the simulator are tried; the first one that does on real frames, too, is enough.
+// Only tests that catch a bug in simulation are run; one that also catches it on real frames is enough.
 func TestTheSuiteCatchesEverySeededBugOnRealFrames(t *testing.T) {
 	tests := liveSuite(t)
 	few := []string{"wrong-size", "wrong-dscp", "drops-headers"}
@@ -115,7 +114,7 @@ func TestTheSuiteCatchesEverySeededBugOnRealFrames(t *testing.T) {
 	if !everything() {
 		return
 	}
-	// It breaks no rule; expectations of the suite catch it.
+	// This bug breaks no rule; expectations of the suite catch it.
 	caught := slices.ContainsFunc(tests, func(test *config.SwitchTest) bool {
 		buggy := *test
 		buggy.Switch.Bugs = []string{"loses-counted"}
@@ -127,7 +126,7 @@ func TestTheSuiteCatchesEverySeededBugOnRealFrames(t *testing.T) {
 	}
 }
 
-// simulable reports whether a test has hosts of ours.
+// simulable reports whether a test has hosts of our own.
 func simulable(test *config.SwitchTest) bool { return test.Hosts.Model != "kernel-tcp" }
 
 func catches(out *orchestrator.Outcome, rule string) bool {
@@ -135,7 +134,7 @@ func catches(out *orchestrator.Outcome, rule string) bool {
 		slices.ContainsFunc(out.Analysis.Findings, func(f analyzers.Finding) bool { return f.Rule == rule })
 }
 
-// kernelBlind are seeded bugs that a plain transfer between kernels cannot show, with what it lacks.
+// kernelBlind are seeded bugs that a plain transfer between kernels cannot show, with the reason.
 var kernelBlind = map[string]string{
 	"wrong-port-map": "one DSCP for all ports", "trims-lossless": "no lossless class", "trims-always": "trimming is on",
 	"ignores-acl": "no ACL", "count-acl-off": "no ACL", "octets-acl-ip": "no ACL", "acl-v4-only": "no ACL",
@@ -145,8 +144,8 @@ var kernelBlind = map[string]string{
 	"reorders-headers": "too few trimmed packets of a flow in a queue",
 }
 
-// TestTheKernelsTCPConvictsABrokenSwitch has each seeded bug meet hosts of the kernel: those that a transfer between
-// two kernels shows.
+// TestTheKernelsTCPConvictsABrokenSwitch runs kernel hosts against each seeded bug that a transfer between two kernels
+// can show.
 func TestTheKernelsTCPConvictsABrokenSwitch(t *testing.T) {
 	few := []string{"wrong-size", "wrong-dscp", "drops-headers", "wrong-queue"}
 	for _, test := range load(t, "../../../configs/sai-live/live-kernel.yml") {
@@ -154,7 +153,7 @@ func TestTheKernelsTCPConvictsABrokenSwitch(t *testing.T) {
 			continue
 		}
 		for _, bug := range seeded {
-			// With all bugs one congestion control is enough; the few meet each of them.
+			// For all bugs, one congestion control is enough; the few run with each.
 			if !slices.Contains(few, bug.bug) && (!everything() || !strings.Contains(test.Title(), "cubic")) {
 				continue
 			}
@@ -173,11 +172,11 @@ func TestTheKernelsTCPConvictsABrokenSwitch(t *testing.T) {
 	}
 }
 
-// TestHostsWithBugsAreConvictedOnRealFrames: bounds that are widened by what a run measured still convict hosts. Bugs
-// that a simulation of the same test shows are tried, up to three times: what a host meets is not the same twice.
+// TestHostsWithBugsAreConvictedOnRealFrames checks that bounds widened by a run's measurements still catch hosts. It
+// tries bugs that a simulation of the same test shows, up to three times, because real runs vary.
 func TestHostsWithBugsAreConvictedOnRealFrames(t *testing.T) {
 	few := []string{"forgets-nack", "acks-beyond"}
-	// An RTO that is early by less than the slack of a busy machine looks right.
+	// An RTO that is early by less than a busy machine's slack looks correct.
 	exempt := []string{"early-timeout", "hurried-timeout"}
 	suspects := []struct{ judge, file, point string }{
 		{"ndp", "../../../configs/sai-trimming/sai-ndp.yml", ""}, {"tcp", "../../../configs/sai-live/live-tcp.yml", "cubic"},
@@ -247,8 +246,8 @@ taps: {decisions: csv}
 expect: {trims: {min: 1}, unfinished: {max: 0}, counters: {switch.dropped-stopped: {min: 1}}}
 `
 
-// TestASwitchThatStopsOnRealFramesIsJudgedAsASimulatedOne: nobody is blamed for what a stopped switch loses, and the
-// guilty are nevertheless.
+// TestASwitchThatStopsOnRealFramesIsJudgedAsASimulatedOne checks that losses of a stopped switch are blamed on no host,
+// and that real bugs are still caught.
 func TestASwitchThatStopsOnRealFramesIsJudgedAsASimulatedOne(t *testing.T) {
 	for _, tt := range []struct{ hosts, bug, rule string }{
 		{"tcp, min-rto-us: 200000", "", ""},

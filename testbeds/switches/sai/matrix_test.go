@@ -12,7 +12,7 @@ import (
 	model "candela.dev/candela/testbeds/switches/sai"
 )
 
-// impossible are bugs that can't meet a condition, or that are none then.
+// impossible are bugs that can't meet a condition, or have no effect under it.
 var impossible = map[string]string{
 	"checksum-stale@ipv6":           "IPv6 has no header checksum",
 	"v4-only@ipv4":                  "it is about IPv6",
@@ -26,13 +26,13 @@ var impossible = map[string]string{
 	"headers-behind-data@1-in-1000": "it is a matter of luck whether data leaves meanwhile",
 }
 
-// whole are bugs of the switch as a whole: no packet meets them.
+// whole are bugs of the switch as a whole, not of single packets.
 var whole = []string{
 	"forgets-toggle", "count-port-off", "count-switch-off", "count-acl-off", "octets-of-originals", "octets-miss-copies",
 	"octets-fcs-one-way", "octets-acl-ip", "count-swaps-queues", "count-restarts", "reorders-headers",
 }
 
-// A switch that does wrong by some packets only is to be convicted, too.
+// A switch that mishandles only some packets must be caught, too.
 func TestTheSuiteCatchesBugsThatFewPacketsMeet(t *testing.T) {
 	few := []string{"wrong-size@ipv6", "wrong-dscp@short", "checksum-stale@from-tc", "ignores-acl@ipv6",
 		"drops-headers@1-in-1000", "headers-behind-data@idle",
@@ -42,7 +42,7 @@ func TestTheSuiteCatchesBugsThatFewPacketsMeet(t *testing.T) {
 		few = matrix()
 	}
 	tests := suite(t)
-	// Those that find most come first.
+	// The tests that find most come first.
 	slices.SortStableFunc(tests, func(a, b *config.SwitchTest) int {
 		return -cmp.Compare(strings.Count(a.Title(), "sai-"), strings.Count(b.Title(), "sai-"))
 	})

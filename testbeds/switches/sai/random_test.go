@@ -12,7 +12,7 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// drawSettings sets everything that can be set to something.
+// drawSettings draws a value for every setting.
 func drawSettings(t *rapid.T, hosts int) func(parameter.Values) {
 	number := func(name string, low, high int) string { return fmt.Sprint(rapid.IntRange(low, high).Draw(t, name)) }
 	words := []string{
@@ -90,7 +90,7 @@ func drawFlows(t *rapid.T, hosts int) []flow {
 	return flows
 }
 
-// drawChanges toggles what a management plane toggles.
+// drawChanges draws changes by a management plane.
 func drawChanges(t *rapid.T) []change {
 	var list []change
 	var at clock.Duration

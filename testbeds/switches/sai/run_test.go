@@ -16,14 +16,14 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// scenario is one run: a single switch, its settings, changes of them and flows that nothing slows down.
+// scenario is one run: a single switch, its settings and changes, and flows without congestion control.
 type scenario struct {
 	hosts   int
 	set     func(parameter.Values)
 	flows   []flow
 	changes []change
 	bugs    []string
-	blind   bool // the analyzer is not told by which queue packets left
+	blind   bool // the analyzer does not know the queue of departing packets
 	seed    uint64
 }
 
@@ -85,7 +85,7 @@ func (s *sender) Poll(now clock.Time, p *fabric.Packet) bool {
 	return false
 }
 
-// outcome is what a run yields.
+// outcome is the result of a run.
 type outcome struct {
 	analyzers.Result
 	counters sai.Snapshot
@@ -93,7 +93,7 @@ type outcome struct {
 	net      *fabric.Network
 }
 
-// rules lists the rules that were violated, each once.
+// rules lists the violated rules without duplicates.
 func (o outcome) rules() []string {
 	var list []string
 	for _, f := range o.Findings {
@@ -110,7 +110,7 @@ type failer interface {
 	Fatal(...any)
 }
 
-// run plays a scenario until nothing is left to happen.
+// run runs a scenario until no event is left.
 func run(t failer, s scenario) outcome {
 	t.Helper()
 	v := model.Model().Parameters.Defaults()
@@ -186,7 +186,7 @@ func build(t failer, s scenario, v parameter.Values, spec fabric.SwitchSpec) (*f
 	return net, mech
 }
 
-// observe returns a tap that shows what enters and leaves the switch.
+// observe returns a tap that reports the packets entering and leaving the switch.
 func observe(net *fabric.Network, to func(*sai.Observation)) fabric.Tap {
 	var records uint64
 	return func(at fabric.Point, now clock.Time, p *fabric.Packet) {
@@ -220,7 +220,7 @@ func newJudge(s scenario, v parameter.Values, mech *model.Mechanism) *judge.Anal
 	return judge.New(c)
 }
 
-// text sets parameters as a test file would write them.
+// text sets parameters as in a test file.
 func text(settings ...string) func(parameter.Values) {
 	return func(v parameter.Values) {
 		for i := 0; i < len(settings); i += 2 {
@@ -231,7 +231,7 @@ func text(settings ...string) func(parameter.Values) {
 	}
 }
 
-// list returns one item of a list parameter.
+// item returns one item of a list parameter.
 func item(name string, integers map[string][]int64, settings ...string) parameter.Values {
 	table := model.Model().Parameters
 	v := table[table.Find(name)].Items.Defaults()

@@ -29,7 +29,7 @@ func TestAnIncastIsTrimmedAndEveryPacketCounted(t *testing.T) {
 	}
 }
 
-// shaped holds a queue of port 0 to a rate.
+// shaped limits a queue of port 0 to a rate.
 func shaped(queue int64, gbps string) func(parameter.Values) {
 	return func(v parameter.Values) {
 		s := item("shapers", map[string][]int64{"ports": {0}, "queues": {queue}}, "rate-gbps", gbps)

@@ -18,7 +18,7 @@ func suite(t *testing.T) []*config.SwitchTest {
 	return load(t, "../../../configs/sai-trimming/*.yml")
 }
 
-// load loads every test of the files of a pattern.
+// load loads every test of the files that match a pattern.
 func load(t *testing.T, pattern string) []*config.SwitchTest {
 	t.Helper()
 	files, err := filepath.Glob(pattern)

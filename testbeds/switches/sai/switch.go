@@ -251,7 +251,6 @@ func (m *Mechanism) refuse(now clock.Time, p *fabric.Packet, v fabric.Verdict) f
 	return v.Drop(ReasonTrimmed)
 }
 
-// trims reports whether to make a trimmed copy of p.
 func (m *Mechanism) trims(at *place, p *fabric.Packet) bool {
 	eligible := at.trim && !at.lossless || m.bug.trimsLossless && at.lossless || m.bug.trimsAlways
 	if m.bug.v4Only && p.IPv6 || m.bug.dropsShort && int(p.Size) <= m.settings.Trimming.Size {
@@ -281,7 +280,6 @@ func (m *Mechanism) trim(now clock.Time, p *fabric.Packet, v fabric.Verdict) {
 	m.send(now, c, int(v.Port), queue)
 }
 
-// send offers a copy to the trim queue.
 func (m *Mechanism) send(now clock.Time, c *fabric.Packet, port, queue int) {
 	if m.bug.wrongPort {
 		port = (port + 1) % m.sw.Ports()

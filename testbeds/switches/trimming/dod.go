@@ -182,7 +182,6 @@ type episodes struct {
 	spans  []Span
 }
 
-// notify starts or extends an episode.
 func (e *episodes) notify(now clock.Time) {
 	if e.config.T0 <= 0 {
 		return

@@ -22,7 +22,6 @@ type jitteredPort struct {
 // jitterToken marks timers of jitter; the rest of the token is the port.
 const jitterToken = uint64(1) << 63
 
-// hold delays a packet.
 func (j *jitter) hold(now clock.Time, sw *fabric.Switch, p *fabric.Packet, in *fabric.Port) {
 	port := &j.ports[in.Index()]
 	port.last = max(port.last, now.Add(clock.Duration(sw.Rand().Int64N(int64(j.most)+1))))
@@ -30,7 +29,6 @@ func (j *jitter) hold(now clock.Time, sw *fabric.Switch, p *fabric.Packet, in *f
 	sw.Wake(port.last, jitterToken|uint64(in.Index()))
 }
 
-// stop discards the delayed packets.
 func (j *jitter) stop(now clock.Time, sw *fabric.Switch) {
 	for i := range j.ports {
 		for _, p := range j.ports[i].waiting {

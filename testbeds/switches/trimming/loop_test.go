@@ -65,8 +65,7 @@ func TestModesFollowANotification(t *testing.T) {
 	}
 }
 
-// share drives a loop with line rate from one port and returns which share of the packets between two instants passes
-// whole.
+// share drives a loop with line rate from one port and returns the share of untrimmed packets between two instants.
 func share(l *Loop, from, to clock.Duration) float64 {
 	passed, all := 0, 0
 	for now := from; now < to; now += 120 * ns {
@@ -158,8 +157,8 @@ func TestTheTimestampOfSwitchP4WrapsOnlyOnRequest(t *testing.T) {
 	}
 }
 
-// TestALoopNeverPassesMoreThanTheModeAllows: whatever comes in and whenever it is told, what passes in any pessimistic
-// phase fits into a quarter of line rate plus a burst.
+// TestALoopNeverPassesMoreThanTheModeAllows checks, for any arrivals and notifications, that the traffic passed in a
+// pessimistic phase fits into a quarter of line rate plus a burst.
 func TestALoopNeverPassesMoreThanTheModeAllows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := paperLoop()

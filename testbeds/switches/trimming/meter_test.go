@@ -68,7 +68,7 @@ func TestAMeterIsFullAfterALongPause(t *testing.T) {
 	if c := m.Execute(0, fullMTU); c != Red {
 		t.Fatalf("an empty bucket says %v", c)
 	}
-	after := clock.Time(90 * 24 * 3600 * clock.Second) // far beyond what rate × time fits into
+	after := clock.Time(90 * 24 * 3600 * clock.Second) // far beyond the range of rate × time
 	for i := range MaxBurst / fullMTU {
 		if c := m.Execute(after, fullMTU); c != Green {
 			t.Fatalf("packet %d after the pause is %v", i, c)
@@ -79,8 +79,8 @@ func TestAMeterIsFullAfterALongPause(t *testing.T) {
 	}
 }
 
-// TestAMeterNeverPassesMoreThanBurstPlusRate is the definition of a token bucket, over every window that starts at 0,
-// and with exact arithmetic: nothing is rounded.
+// TestAMeterNeverPassesMoreThanBurstPlusRate checks the definition of a token bucket over every window that starts at
+// 0, with exact arithmetic.
 func TestAMeterNeverPassesMoreThanBurstPlusRate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rate := clock.BitRate(rapid.Int64Range(1_000_000, 1_600_000_000_000).Draw(t, "rate"))

@@ -5,12 +5,12 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// A Model is a switch under test as test files name it.
+// A Model is a switch under test as named in test files.
 type Model struct {
 	parameter.Model
 	// Configure gives every switch of a network the queues, scheduler and recirculation ports that the model needs.
 	Configure func(v parameter.Values, s *fabric.SwitchSpec)
-	// NoNIC says why the model can't be on the NICs of hosts; empty: it can, unless it recirculates.
+	// NoNIC is the reason why hosts' NICs can't use the model; empty: they can, unless it recirculates.
 	NoNIC string
 	// New returns the mechanism of one switch.
 	New func(v parameter.Values, bugs []string) fabric.Mechanism

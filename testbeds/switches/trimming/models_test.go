@@ -11,7 +11,7 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// source is an open-loop host: it sends packets of a flow at line rate and remembers what arrives.
+// source is an open-loop host: it sends a flow at line rate and records arrivals.
 type source struct {
 	dst      fabric.HostID
 	left     int
@@ -62,7 +62,7 @@ type scene struct {
 	tap       fabric.Tap
 }
 
-// outcome is what became of a scene's packets.
+// outcome counts the fates of a scene's packets.
 type outcome struct {
 	net               *fabric.Network
 	sent              int
@@ -206,7 +206,7 @@ func TestEveryPacketArrivesWholeOrAsAHeader(t *testing.T) {
 					sc.settings = append(sc.settings, "on-wire-counts="+rapid.SampledFrom([]string{"true", "false"}).Draw(t, "wire"))
 				}
 				o := play(t, sc)
-				// Packets that are no longer than a header can't be cut: where one finds its queue full it is lost, openly.
+				// Packets no longer than a header can't be trimmed; if their queue is full, they are lost and counted.
 				if got := o.whole + o.headers + o.returned + int(o.trims.Lost); got != o.sent || len(o.wrong) > 0 {
 					t.Fatalf("%d sent: %d whole, %d headers, %d returned, %d lost; %v", o.sent, o.whole, o.headers, o.returned,
 						o.trims.Lost, o.wrong)
@@ -276,7 +276,7 @@ func TestSourceFlowControlSendsEveryHeaderBack(t *testing.T) {
 	}
 }
 
-// headerDelays returns, for every header that left a switch, how long after its packet it did, in microseconds.
+// headerDelays returns, for every header that left a switch, its delay since its packet's arrival, in microseconds.
 func headerDelays(t *testing.T, sc scene) (delays []float64) {
 	t.Helper()
 	arrived := map[uint64]clock.Time{}
@@ -318,8 +318,7 @@ func TestMirroredHeadersTakeARecirculationLonger(t *testing.T) {
 }
 
 func TestIngressMetersTrimOnlyWhatOnePipelineSendsTooMuch(t *testing.T) {
-	// Four senders in one pipeline of 16 ports: the meter sees all of it, and nothing need be deflected but what headers
-	// displace.
+	// Four senders in one pipeline of 16 ports: the meter sees all traffic, so only what headers displace is deflected.
 	one := play(t, scene{model: "dod", senders: 4, receivers: 1, packets: 400})
 	// One sender in each of four pipelines: no meter sees more than line rate.
 	four := play(t, scene{model: "dod", settings: []string{"ports-per-pipeline=1"}, senders: 4, receivers: 1,
@@ -344,7 +343,7 @@ func TestTheControlLoopKeepsTheRecirculationQueueShort(t *testing.T) {
 	if open.trims.Lost+closed.trims.Lost > 0 {
 		t.Errorf("lost: %d without, %d with the loop", open.trims.Lost, closed.trims.Lost)
 	}
-	// Only notifications differ: the loop without a response is DoD.
+	// Only notifications differ: without a response, the loop is DoD.
 	worst.settings = []string{"pessimistic-us=0", "half-pessimistic-us=0"}
 	if off := play(t, worst); off.trims != open.trims || off.recirculationPeak != open.recirculationPeak {
 		t.Errorf("a loop without response: %+v, %d; without loop: %+v, %d", off.trims, off.recirculationPeak, open.trims,
@@ -353,8 +352,8 @@ func TestTheControlLoopKeepsTheRecirculationQueueShort(t *testing.T) {
 }
 
 func TestTofino2DeflectsOnlyWhatSlipsThrough(t *testing.T) {
-	// A packet from each of 64 ports, as fast as eight pipelines take them: in each, four or five are judged before any is
-	// seen.
+	// A packet from each of 64 ports, as fast as eight pipelines accept them: in each, four or five are judged before any
+	// is visible.
 	burst := play(t, scene{model: "tofino2", senders: 64, receivers: 1, packets: 1,
 		start: func(i int) clock.Time { return at(clock.Duration(i%8) * clock.Nanosecond) }})
 	if burst.trims.Deflected < 8 || burst.trims.Deflected > 32 || burst.recirculationPeak < 2 ||
@@ -362,7 +361,7 @@ func TestTofino2DeflectsOnlyWhatSlipsThrough(t *testing.T) {
 		t.Errorf("burst: %+v, recirculation queues of %d packets; the paper expects up to 32 and about 4", burst.trims,
 			burst.recirculationPeak)
 	}
-	// Senders out of step, as they are: few packets pass in the time of four stages.
+	// Unsynchronised senders, as in reality: few packets pass in the time of four stages.
 	spread := scene{model: "tofino2", senders: 64, receivers: 1, packets: 100,
 		start: func(i int) clock.Time { return at(clock.Duration(i) * 1875 * clock.Picosecond) }}
 	o := play(t, spread)

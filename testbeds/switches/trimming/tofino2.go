@@ -55,7 +55,7 @@ func (t *Tofino2) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, i
 	return v
 }
 
-// full reports whether the queue, as the pipeline sees it, has no room for size bytes.
+// full reports whether the queue, as visible to the pipeline, has no room for size bytes.
 func (t *Tofino2) full(now clock.Time, pipeline int, port *fabric.Port, size int) bool {
 	slot := max(now, t.next[pipeline])
 	t.next[pipeline] = slot.Add(t.cycle)
@@ -68,7 +68,7 @@ func (t *Tofino2) full(now clock.Time, pipeline int, port *fabric.Port, size int
 		case u.queued > slot && !u.deflected:
 			seen -= u.bytes
 		case u.queued <= slot && u.deflected:
-			seen += u.bytes // it came before in truth: packets of one instant are simulated in the order of their ports
+			seen += u.bytes // it came earlier: packets of one instant are simulated in port order
 		}
 	}
 	t.recent[port.Index()] = recent

@@ -124,7 +124,6 @@ func deflect(sw *fabric.Switch, p *fabric.Packet, v fabric.Verdict) fabric.Verdi
 // recirculated reports whether p has come in through a recirculation port.
 func recirculated(in *fabric.Port) bool { return in.Kind() == fabric.RecirculationPort }
 
-// lose counts and drops a header for lack of room.
 func (c *cutter) lose(v fabric.Verdict, port int) fabric.Verdict {
 	c.trims[port].Lost++
 	return v.Drop(ReasonHeaders)

@@ -44,7 +44,6 @@ type foresight struct {
 	hosts      [batch]what
 }
 
-// transit is a packet that arrives at a switch.
 type transit struct {
 	packet *Packet
 	in     *Port

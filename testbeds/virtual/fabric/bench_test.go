@@ -12,14 +12,14 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// flood gives every host but the receivers a source that never ends.
+// flood gives every host except the receivers an endless source.
 func flood(n *fabric.Network, to func(fabric.HostID) fabric.HostID) {
 	for id := range fabric.HostID(n.Hosts()) {
 		n.Host(id).Attach(&source{to: to(id), size: 1500, left: 1 << 60, idle: to(id) == id})
 	}
 }
 
-// permutation is a random one without fixed points.
+// permutation returns a random permutation without fixed points.
 func permutation(hosts int) func(fabric.HostID) fabric.HostID {
 	order := rand.New(rand.NewPCG(1, 2)).Perm(hosts)
 	to := make([]fabric.HostID, hosts)
@@ -102,13 +102,13 @@ func complete(b *testing.B, build func() *fabric.Network) {
 	b.ReportMetric(float64(hops)/cpu/1e6, "Mhops/cpu-s")
 }
 
-// BenchmarkNDPIncast is issue 5's first figure: 64 senders of 10 000 packets of 1500 B each, initial window 1000,
+// BenchmarkNDPIncast is the first figure of issue 5: 64 senders of 10 000 packets of 1500 B each, initial window 1000,
 // headers that don't fit returned to their sender. csg-htsim takes 0.94 s of CPU time, 4.2 M hops/s.
 func BenchmarkNDPIncast(b *testing.B) {
 	complete(b, func() *fabric.Network { return ndpIncast(b, 10_000) })
 }
 
-// BenchmarkNDPPermutation is its second and third: 10 MB flows on 128 hosts, 3 MB on 432.
+// BenchmarkNDPPermutation is the second and third figure: 10 MB flows on 128 hosts, 3 MB on 432.
 func BenchmarkNDPPermutation(b *testing.B) {
 	b.Run("hosts=128", func(b *testing.B) {
 		complete(b, func() *fabric.Network { return ndpPermutation(b, 8, 130, 10_000_000/1500) })
@@ -118,9 +118,8 @@ func BenchmarkNDPPermutation(b *testing.B) {
 	})
 }
 
-// BenchmarkSweep runs the points of a sweep, which share nothing, one after the other and two at a time. On two free
-// cores the ratio of the times is the speed-up; where cores are not free, twice the ratio of cpu-s/op is what it would
-// be.
+// BenchmarkSweep runs the independent points of a sweep one after the other and two at a time. On two idle cores, the
+// speed-up is the ratio of the times; otherwise twice the ratio of cpu-s/op estimates it.
 func BenchmarkSweep(b *testing.B) {
 	for _, workers := range []int{1, 2} {
 		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) {
@@ -134,7 +133,7 @@ func BenchmarkSweep(b *testing.B) {
 	}
 }
 
-// sweep runs fat trees with permutations on so many workers.
+// sweep runs fat trees with permutations on that many workers.
 func sweep(b *testing.B, points, workers int) {
 	b.Helper()
 	next := make(chan *fabric.Network, points)

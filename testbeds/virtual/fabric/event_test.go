@@ -21,7 +21,7 @@ type bell struct {
 
 func (b *bell) act(clock.Time) { *b.rings = append(*b.rings, b.name) }
 
-// planned is what a list of (time, order) says of a bell.
+// planned is the expected event of a bell in a list by (time, order).
 type planned struct {
 	at    clock.Time
 	order int
@@ -29,7 +29,7 @@ type planned struct {
 }
 
 // TestCalendarServesLikeASortedList schedules, replaces, cancels and serves at random, near and far, and compares with
-// a list that is sorted by (time, switch or host, order of scheduling).
+// a list sorted by (time, switch or host, order of scheduling).
 func TestCalendarServesLikeASortedList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var e engine
@@ -92,8 +92,8 @@ func TestCalendarServesLikeASortedList(t *testing.T) {
 	})
 }
 
-// TestEventsOfOneDayAreSorted: by time, kind and port; what shares all three keeps its order. Few events and many are
-// sorted by different means, and so are few and many of one instant.
+// TestEventsOfOneDayAreSorted checks the order by time, kind and port; equal events keep their order. Few and many
+// events use different algorithms, and so do few and many events of one instant.
 func TestEventsOfOneDayAreSorted(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for _, count := range []int{0, 1, few, few + 1, 300, 3000} {
@@ -106,7 +106,7 @@ func TestEventsOfOneDayAreSorted(t *testing.T) {
 					events[i] = event(rng.Int64N(instants))<<whatBits | event(w)
 				}
 				want := slices.Clone(events)
-				slices.Sort(want) // the number of the packet, here its place, comes last
+				slices.Sort(want) // the packet number, here the position, comes last
 				if got := e.sorted(events); !slices.Equal(got, want) {
 					t.Errorf("%d events at %d instants and %d ports are not in order", count, instants, ports)
 				}

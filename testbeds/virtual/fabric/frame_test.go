@@ -20,11 +20,11 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// codecs are those of all transports.
+// codecs are the codecs of all transports.
 var codecs = &wire.Codecs{fabric.Raw: raw.Codec(), fabric.NDP: ndphost.Codec(), fabric.TCP: tcp.Codec(),
 	fabric.Echo: echo.Codec()}
 
-// internetSum is RFC 1071 by the book.
+// internetSum is a direct implementation of RFC 1071.
 func internetSum(parts ...[]byte) uint16 {
 	var acc uint32
 	for _, b := range parts {
@@ -41,7 +41,7 @@ func internetSum(parts ...[]byte) uint16 {
 	return uint16(acc)
 }
 
-// layers splits a frame without VLAN tag into its IP header, the addresses, and what the IP header carries.
+// layers splits a frame without VLAN tag into its IP header, the addresses, and the IP payload.
 func layers(frame []byte) (header, addresses, rest []byte) {
 	l3 := frame[packet.EthernetLen:]
 	if l3[0]>>4 == 6 {

@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite golden files")
 
-// run is a network of its own for each call, by the name of what happens in it.
+// run makes a new network for each call; the name describes the traffic.
 type run struct {
 	name string
 	make func() *fabric.Network
@@ -26,7 +26,7 @@ func runs(t *testing.T) []run {
 	t.Helper()
 	pfc := fabric.PFCSpec{Classes: 0b101, XOff: 20_000, Headroom: 40_000}
 	long := fabric.LinkSpec{Rate: 100 * clock.Gbps, Delay: 3 * clock.Millisecond} // beyond the calendar
-	odd := fabric.LinkSpec{Rate: 3 * clock.Gbps, Delay: 77, Framing: 24}          // no whole number of picoseconds a byte
+	odd := fabric.LinkSpec{Rate: 3 * clock.Gbps, Delay: 77, Framing: 24}          // no integer picoseconds per byte
 	spray := fabric.TopologySpec{Kind: fabric.FatTree, K: 4, Balance: fabric.SprayRandom}
 	return []run{
 		{"NDP incast", func() *fabric.Network { return ndpIncast(t, 60) }},
@@ -48,9 +48,8 @@ func runs(t *testing.T) []run {
 	}
 }
 
-// TestRunsAreWhatTheyWere compares digests of whole runs with recorded ones: everything that a tap sees, in its order,
-// and all counters at the end. A change that is to make the fabric quicker must leave every one as it is; one that
-// changes the model changes them, and says why.
+// TestRunsAreWhatTheyWere compares digests of whole runs with recorded ones: everything a tap sees, in order, and the
+// final counters. An optimisation must not change them; a change of the model updates them and gives the reason.
 func TestRunsAreWhatTheyWere(t *testing.T) {
 	const golden = "testdata/runs.golden"
 	var got strings.Builder
@@ -71,7 +70,7 @@ func TestRunsAreWhatTheyWere(t *testing.T) {
 	}
 }
 
-// TestLookingAheadChangesNothing: it is for the processor's caches alone.
+// TestLookingAheadChangesNothing checks that looking ahead affects only the processor's caches.
 func TestLookingAheadChangesNothing(t *testing.T) {
 	for _, run := range runs(t) {
 		var digests [2]string
@@ -86,8 +85,8 @@ func TestLookingAheadChangesNothing(t *testing.T) {
 	}
 }
 
-// meddled is a network of hosts that send packets of all kinds to each other, through switches that copy, cut,
-// recirculate, deflect and drop.
+// meddled is a network of hosts that exchange packets of all kinds through switches that copy, trim, recirculate,
+// deflect and drop.
 func meddled(t *testing.T, seed uint64, topology fabric.TopologySpec, pfc fabric.PFCSpec) *fabric.Network {
 	t.Helper()
 	n, err := network(&fabric.Spec{Seed: seed, Topology: topology, Switch: fabric.SwitchSpec{
@@ -118,7 +117,7 @@ func meddled(t *testing.T, seed uint64, topology fabric.TopologySpec, pfc fabric
 	return n
 }
 
-// digest runs n to its end and returns a line that stands for all that happened.
+// digest runs n to its end and returns a digest of all events and counters.
 func digest(t *testing.T, n *fabric.Network) string {
 	t.Helper()
 	h := fnv.New64a()

@@ -12,7 +12,7 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// framed is a stack that sends one packet, made of a frame, and keeps the frames that arrive.
+// framed is a stack that sends one packet with an original frame, and keeps arriving frames.
 type framed struct {
 	net  *fabric.Network
 	send *fabric.Header
@@ -37,7 +37,7 @@ func (f *framed) Poll(_ clock.Time, p *fabric.Packet) bool {
 func (f *framed) NextTimer() clock.Time  { return clock.Never }
 func (f *framed) HandleTimer(clock.Time) {}
 
-// editor is a mechanism that changes packets as switches do, each in one of two ways: as a copy or in place.
+// editor is a mechanism that changes packets as switches do, either in a copy or in place.
 type editor struct {
 	fabric.TailDrop
 	change func(*fabric.Packet)
@@ -53,7 +53,7 @@ func (e *editor) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, _ 
 	}
 	e.change(c)
 	same := *c
-	same.ID = p.ID // the identification is that of the frame
+	same.ID = p.ID // the identification of the original frame
 	e.want = codecs.Append(nil, &same.Header, []byte("payload that must pass"))
 	if !e.copy {
 		return v
@@ -116,7 +116,7 @@ func TestAPacketThatASwitchMakesIsOfNoFrame(t *testing.T) {
 	}
 	sw := net.Switch(0)
 	made := sw.Make(net.Now(), fabric.Header{Src: 0, Dst: 1, Protocol: fabric.Raw,
-		Size: 90}) // takes the memory of the one before
+		Size: 90}) // reuses the memory of the previous packet
 	want := codecs.Append(nil, &made.Header, nil)
 	sw.Place(net.Now(), made, fabric.Verdict{}.To(sw.Port(1), 0))
 	if err := net.Run(clock.Never); err != nil {

@@ -13,7 +13,7 @@ func TestLimitsAreSaidClearly(t *testing.T) {
 	tests := []struct {
 		name string
 		spec fabric.Spec
-		want string // "": accepted
+		want string // empty: accepted
 	}{
 		{"as many hosts as have addresses", fabric.Spec{Topology: fabric.TopologySpec{Hosts: 65536}}, ""},
 		{"one more", fabric.Spec{Topology: fabric.TopologySpec{Hosts: 65537}}, "topology.hosts: 65537: must be 1 to 65536"},

@@ -5,14 +5,14 @@ import (
 	"testing"
 )
 
-// TestFieldsStandInTheCacheLinesTheyAreUsedWith: a network's speed is that of its cache misses. Offsets in bytes, lines
-// of 64.
+// TestFieldsStandInTheCacheLinesTheyAreUsedWith checks the layout for few cache misses, which limit a large network's
+// speed. Offsets are in bytes, lines have 64.
 func TestFieldsStandInTheCacheLinesTheyAreUsedWith(t *testing.T) {
 	const line = 64
 	tests := []struct {
 		of     reflect.Type
 		starts map[string]uintptr // of lines
-		whole  bool               // lines, so that neighbours share none
+		whole  bool               // the size is a multiple of a line, so that neighbours share none
 	}{
 		{reflect.TypeFor[Packet](), nil, true},
 		{reflect.TypeFor[Port](), map[string]uintptr{"sw": line, "net": 2 * line}, true},

@@ -51,7 +51,7 @@ func (r Reason) Name() string {
 	return ""
 }
 
-// Verdict says what to do with a packet, and where.
+// Verdict is the action on a packet, with its port and queue.
 type Verdict struct {
 	Action Action
 	Reason Reason // of Drop
@@ -81,7 +81,7 @@ type Starter interface {
 	Start(now clock.Time, sw *Switch)
 }
 
-// Timed is a Mechanism that asked for timers (Switch.Wake).
+// Timed is a Mechanism that uses timers (Switch.Wake).
 type Timed interface {
 	// HandleTimer serves the timer that was requested with token.
 	HandleTimer(now clock.Time, sw *Switch, token uint64)

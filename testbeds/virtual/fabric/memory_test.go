@@ -8,8 +8,8 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// TestALongRunNeedsNoMoreMemory lets a fat tree fill up and go on for four times as long, over short and over long
-// links: what is allocated must follow what is in flight, not time.
+// TestALongRunNeedsNoMoreMemory fills a fat tree and runs it four times as long, over short and long links: allocation
+// must depend on packets in flight, not on time.
 func TestALongRunNeedsNoMoreMemory(t *testing.T) {
 	for _, delay := range []clock.Duration{500 * clock.Nanosecond, 100 * clock.Microsecond} {
 		t.Run(delay.String(), func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// arrivals notes when flows ended.
+// arrivals records when flows ended.
 type arrivals struct{ finished []clock.Duration }
 
 func (a *arrivals) NDPEvent(now clock.Time, e generator.Event) {
@@ -55,7 +55,7 @@ func TestNDPFlowsCrossAFatTreeAtLineRate(t *testing.T) {
 		t.Fatalf("%d of %d flows finished", len(sink.finished), len(all))
 	}
 	for _, took := range sink.finished {
-		// Control packets take their 5 ns each, the window has to go there and back once.
+		// Control packets take 5 ns each, and the first window takes an RTT.
 		if took < alone || took > alone+alone/5+20*clock.Microsecond {
 			t.Errorf("a flow took %v, alone it takes %v", took, alone)
 		}

@@ -68,8 +68,8 @@ func TestOverloadedPortDropsWhatDoesNotFit(t *testing.T) {
 	if err := n.Run(clock.Never); err != nil {
 		t.Fatal(err)
 	}
-	// Twice the rate for 100 packet times of 120 ns: with each pair of arrivals one leaves, after they have found the
-	// queue full; 9 wait when the last has left.
+	// Twice the rate for 100 packet times of 120 ns: each pair of arrivals finds the queue full before one packet leaves;
+	// 9 wait when the last has arrived.
 	raw := fabric.Kind(fabric.Raw) * 8
 	if got := n.Counts(raw); got.Sent != 200 || got.Delivered != 109 || got.Dropped != 91 || sink.received != 109 {
 		t.Errorf("%+v, %d received", got, sink.received)

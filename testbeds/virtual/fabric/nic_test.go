@@ -79,7 +79,7 @@ func TestAMechanismAtTheNICPacesItsHost(t *testing.T) {
 	}
 }
 
-// A queue by rank at a NIC serves as a sorted list would what the stack has sent.
+// A NIC queue by rank serves packets in the order of a sorted list.
 func TestANICServesByRank(t *testing.T) {
 	const backlog = 20
 	n, err := fabric.New(&fabric.Spec{Topology: fabric.TopologySpec{Hosts: 2, Link: fabric.LinkSpec{Rate: clock.Gbps}},
@@ -136,15 +136,15 @@ func TestANICWithoutRoomDropsAndCounts(t *testing.T) {
 	if id, ok := nic.Host(); !ok || id != 0 || nic.Name() != "nic-0" || nic.Ports() != 1 {
 		t.Errorf("the NIC is %q of %d ports, of host %d, %v", nic.Name(), nic.Ports(), id, ok)
 	}
-	// The wire takes a packet in 120 ns and is never idle. The first packet is on it when the others come, four of which
-	// find room. What is dropped takes as long as on the wire: the stack, which has no end, is asked no faster.
+	// The wire takes a packet in 120 ns and is never idle. The first packet is on it when the others arrive, four of which
+	// find room. A dropped packet takes as long as on the wire, so the endless stack is polled no faster.
 	sent, dropped := nic.Port(0).Counters().Sent, nic.Dropped(fabric.ReasonTail)
 	if c := n.Total(); sent != 17 || dropped < 1 || dropped > 17 || c.Sent != sent+dropped+4 {
 		t.Errorf("%+v, the NIC sent %d and dropped %d", c, sent, dropped)
 	}
 }
 
-// A paused class waits at the NIC while another goes on.
+// A paused class waits at the NIC while another class continues.
 func TestAPauseStopsOneQueueOfANIC(t *testing.T) {
 	n, err := fabric.New(&fabric.Spec{
 		Topology: fabric.TopologySpec{Hosts: 3, LinkOf: func(id fabric.HostID) fabric.LinkSpec {
@@ -157,7 +157,7 @@ func TestAPauseStopsOneQueueOfANIC(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &talker{}
-	for i := range 200 { // class 0 to a host behind a slow port, class 1 to one behind a fast port
+	for i := range 200 { // class 0 to a host at a slow port, class 1 to a host at a fast port
 		s.out = append(s.out, fabric.Header{Dst: fabric.HostID(1 + i%2), Size: 1500, Protocol: fabric.Raw,
 			Class: uint8(i % 2)})
 	}

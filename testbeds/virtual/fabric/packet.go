@@ -121,7 +121,6 @@ func PacketID(h HostID, sequence uint64) uint64 { return uint64(h)*perNode + seq
 
 func identitiesOf(node int) identities { return identities{uint64(node) * perNode} }
 
-// next returns the ID of the next packet.
 func (i *identities) next() uint64 {
 	i.last++
 	return i.last
@@ -166,7 +165,6 @@ func (s *slabs) take() (packets *[slab]Packet, ok bool) {
 
 const slab = 256 // packets made at a time
 
-// at returns a packet by its number.
 func (l *pool) at(i uint) *Packet { return &l.slabs.all[i/slab][i%slab] }
 
 // get returns a packet whose headers are zero.

@@ -25,7 +25,6 @@ type part struct {
 	sent, delivered, dropped, copied [kinds]uint64
 }
 
-// fail ends the run.
 func (p *part) fail(err error) {
 	if p.fault == nil {
 		p.fault, p.failed, p.engine.halted = err, p.engine.moment(), true
@@ -42,7 +41,6 @@ type division struct {
 	window clock.Duration // the shortest delay between partitions
 }
 
-// partition divides the network among the workers.
 func (n *Network) partition(p *plan) {
 	d := n.divide(p)
 	n.windows = windows{length: d.window, workers: max(1, n.spec.Workers), forced: n.spec.forced}
@@ -128,7 +126,6 @@ func (n *Network) divide(p *plan) division {
 	return best
 }
 
-// edges returns the links of the network.
 func (n *Network) edges(p *plan) []edge {
 	edges := make([]edge, 0, len(p.cables))
 	for i := range n.ports {
@@ -212,7 +209,6 @@ func (n *Network) cut(edges []edge, window clock.Duration, apart bool, workers i
 	return d
 }
 
-// unit is an undivided part of a network.
 type unit struct {
 	weight int   // ends of links
 	to     []int // linked units, without duplicates

@@ -76,7 +76,6 @@ func (pt *Port) signal(now clock.Time) {
 	pt.resume(now)
 }
 
-// handlePause obeys a PFC frame of the peer.
 func (pt *Port) handlePause(now clock.Time, p *Packet) {
 	if from := pt.net.ports[pt.peer].sw; from == nil || !from.stopped { // a link that is down cannot pause
 		pt.paused = uint8(p.Meta)

@@ -147,7 +147,6 @@ func (pt *Port) send(e *engine, now clock.Time, p *Packet) {
 	e.deliver(p, pt.peer, pt.busyUntil.Add(pt.delay))
 }
 
-// part returns the partition that the port is in.
 func (pt *Port) part() *part {
 	if pt.sw != nil {
 		return pt.sw.part
@@ -155,7 +154,6 @@ func (pt *Port) part() *part {
 	return pt.host.part
 }
 
-// idle reports whether the port can send now.
 func (pt *Port) idle(now clock.Time) bool { return pt.busyUntil <= now && !pt.waiting }
 
 // wait schedules wireFree for when the frame on the wire has left.
@@ -166,7 +164,6 @@ func (pt *Port) wait(e *engine) {
 	}
 }
 
-// wireFree sends the next frame.
 func (pt *Port) wireFree(now clock.Time) {
 	pt.waiting = false
 	pt.ready(now)
@@ -181,7 +178,6 @@ func (pt *Port) ready(now clock.Time) {
 	pt.host.Kick(now)
 }
 
-// arrive takes p from the wire.
 func (pt *Port) arrive(now clock.Time, p *Packet) {
 	p.Hops++
 	pt.received++
@@ -199,7 +195,6 @@ func (pt *Port) arrive(now clock.Time, p *Packet) {
 // eligible returns the set of queues, one bit each, that have packets and may send.
 func (pt *Port) eligible() uint64 { return pt.filled &^ uint64(pt.paused) }
 
-// dequeue takes p out of queue i.
 func (pt *Port) dequeue(i int, p *Packet) {
 	q := &pt.queues[i]
 	q.remove(p)

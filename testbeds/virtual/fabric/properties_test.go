@@ -16,7 +16,7 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// talker sends a list of packets as fast as its NIC lets it, and checks nothing.
+// talker sends a list of packets as fast as its NIC allows, without checks.
 type talker struct{ out []fabric.Header }
 
 func (s *talker) Receive(clock.Time, *fabric.Packet) {}
@@ -68,7 +68,7 @@ func topologies(t *rapid.T) fabric.TopologySpec {
 	}).Draw(t, "topology")
 }
 
-// chatter attaches talkers with random packets and returns how many there are of each kind.
+// chatter attaches talkers with random packets.
 func chatter(t *rapid.T, n *fabric.Network) {
 	for id := range n.Hosts() {
 		count := rapid.IntRange(0, 60).Draw(t, "count")
@@ -86,7 +86,7 @@ func chatter(t *rapid.T, n *fabric.Network) {
 	}
 }
 
-// busybody is a mechanism that does a bit of everything: it copies, trims, recirculates, deflects, drops and consumes.
+// busybody is a mechanism that uses many actions: it copies, trims, recirculates, deflects, drops and consumes.
 type busybody struct{ fabric.TailDrop }
 
 func (busybody) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, in *fabric.Port,
@@ -152,7 +152,7 @@ func TestEveryPacketEndsOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		chatter(t, n)
-		for step := range 20 { // in flight
+		for step := range 20 { // while packets are in flight
 			if err := n.Run(clock.Time(step) * clock.Time(5*clock.Microsecond)); err != nil {
 				t.Fatal(err)
 			}
@@ -225,7 +225,7 @@ func TestWeightedSchedulersShareByWeight(t *testing.T) {
 		quantum := rapid.IntRange(1, 10_000).Draw(t, "quantum")
 		kind := rapid.SampledFrom([]fabric.SchedulerKind{fabric.WRR, fabric.DWRR}).Draw(t, "kind")
 		served := backlogged(t, fabric.SchedulerSpec{Kind: kind, Weights: weights, Quantum: quantum}, sizes)
-		// Over whole rounds each queue gets its share; within one they differ by at most a round's grant and a packet.
+		// Over whole rounds each queue gets its share; within one, shares differ by at most a round's grant and a packet.
 		for i := range weights {
 			for j := range weights {
 				a, b := float64(served[i])/float64(weights[i]), float64(served[j])/float64(weights[j])
@@ -241,12 +241,12 @@ func TestWeightedSchedulersShareByWeight(t *testing.T) {
 	})
 }
 
-// backlogged serves always full queues and returns the packets (WRR) or bytes (DWRR) that each got.
+// backlogged serves permanently full queues and returns the packets (WRR) or bytes (DWRR) served of each.
 func backlogged(t *rapid.T, s fabric.SchedulerSpec, sizes []int) []int {
 	t.Helper()
 	n, err := fabric.New(&fabric.Spec{
 		Topology: fabric.TopologySpec{Hosts: len(sizes) + 1, LinkOf: func(h fabric.HostID) fabric.LinkSpec {
-			if int(h) == len(sizes) { // half as fast, so that the queue of large packets grows though small ones take little
+			if int(h) == len(sizes) { // half as fast, so that the queue of large packets always grows
 				return fabric.LinkSpec{Rate: clock.Gbps / 2}
 			}
 			return fabric.LinkSpec{Rate: clock.Gbps}
@@ -260,7 +260,7 @@ func backlogged(t *rapid.T, s fabric.SchedulerSpec, sizes []int) []int {
 		n.Host(fabric.HostID(i)).Attach(&source{to: fabric.HostID(len(sizes)), size: size, left: 1 << 30, class: uint8(i)})
 	}
 	served := make([]int, len(sizes))
-	start := clock.Time(5 * clock.Millisecond) // by then all queues are long
+	start := clock.Time(5 * clock.Millisecond) // all queues are long by then
 	n.SetTap(func(at fabric.Point, now clock.Time, p *fabric.Packet) {
 		if !at.Host && at.Stage == fabric.Egress && now >= start {
 			if s.Kind == fabric.WRR {
@@ -292,7 +292,7 @@ func TestStrictPriorityAndZeroWeightsGoFirst(t *testing.T) {
 		if err := n.Run(clock.Never); err != nil {
 			t.Fatal(err)
 		}
-		// The first of class 0 was sent before any other packet was there.
+		// The first packet of class 0 was sent before the others arrived.
 		if want := "0" + strings.Repeat("2", 100) + strings.Repeat("0", 99); string(order) != want {
 			t.Errorf("%v: order %s", s, order)
 		}

@@ -39,7 +39,6 @@ type Queue struct {
 	credit                  int // of the port's scheduler
 }
 
-// configure initialises an empty queue.
 func (q *Queue) configure(c *QueueSpec) {
 	if c.Order == ByRank {
 		own := *c
@@ -107,7 +106,6 @@ func (q *Queue) fits(size int) bool {
 	return q.bytes+size <= q.room && q.packets < q.places
 }
 
-// insert inserts p in order.
 func (q *Queue) insert(p *Packet) {
 	before := q.last
 	if q.ranked {

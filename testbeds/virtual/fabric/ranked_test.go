@@ -30,7 +30,7 @@ func TestAQueueByRankRefusesPacketsWithoutARank(t *testing.T) {
 	}
 }
 
-// evictor holds a queue of ranked packets to a length by dropping the last of them.
+// evictor bounds the length of a queue of ranked packets by dropping the last.
 type evictor struct {
 	fabric.TailDrop
 	most int
@@ -52,12 +52,12 @@ func (e evictor) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, _ 
 	return v
 }
 
-// A sorted list is the oracle of queues by rank, evictions at their tail included.
+// A sorted list is the oracle of queues by rank, including evictions at the tail.
 func TestQueuesByRankServeAndEvictAsASortedListWould(t *testing.T) {
 	const most = 20
 	n, err := fabric.New(&fabric.Spec{
 		Topology: fabric.TopologySpec{Hosts: 2, LinkOf: func(id fabric.HostID) fabric.LinkSpec {
-			return fabric.LinkSpec{Rate: clock.BitRate(100-99*int64(id)) * clock.Gbps} // the receiver's is slow
+			return fabric.LinkSpec{Rate: clock.BitRate(100-99*int64(id)) * clock.Gbps} // the receiver's link is slow
 		}},
 		Switch: fabric.SwitchSpec{Queues: []fabric.QueueSpec{{Order: fabric.ByRank, MaxPackets: most}}},
 	}, func(*fabric.Switch) fabric.Mechanism { return evictor{most: most} })
@@ -101,7 +101,7 @@ func TestQueuesByRankServeAndEvictAsASortedListWould(t *testing.T) {
 	}
 }
 
-// A maker answers every packet with one of its own and sends the packet by each of its candidates in turn.
+// A maker answers every packet with its own and sends the packet by each candidate port in turn.
 type maker struct {
 	fabric.TailDrop
 	seen map[string]bool

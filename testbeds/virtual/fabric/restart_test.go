@@ -59,7 +59,7 @@ func TestAStoppedSwitchLosesItsRegistersTimersAndPackets(t *testing.T) {
 		t.Errorf("%d packets waited; after the stop %d, %d lost", waiting, sw.Port(2).Queue(0).Packets(),
 			sw.Dropped(fabric.ReasonStopped))
 	}
-	run(12) // what was on the wire arrives
+	run(12) // packets on the wire arrive
 	received := sink.received
 	run(20)
 	if *first.seen != before || *first.ticks != 10 || sink.received != received {
@@ -80,8 +80,8 @@ func TestAStoppedSwitchLosesItsRegistersTimersAndPackets(t *testing.T) {
 	}
 }
 
-// Switches stop and start at random instants, and every packet still ends once; lossless classes go on after the last
-// start.
+// Switches stop and start at random instants; every packet still ends exactly once, and lossless classes continue after
+// the last start.
 func TestEveryPacketEndsOnceThoughSwitchesStop(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pfc := fabric.PFCSpec{Classes: uint8(rapid.SampledFrom([]int{0, 0b101}).Draw(t, "pfc")), XOff: 20_000,

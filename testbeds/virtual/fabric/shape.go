@@ -33,7 +33,6 @@ func ShapeOf(kind TopologyKind) *Shape {
 	return nil
 }
 
-// shapeNames lists the shapes for a sentence.
 func shapeNames() string {
 	var names []string
 	for _, s := range Shapes() {

@@ -82,7 +82,6 @@ func (h *Host) Wake(at clock.Time, token uint64) {
 	h.part.engine.schedule(&w.task, at)
 }
 
-// shimWake is a pending timer of a shim.
 type shimWake struct {
 	task
 	egress *egress
@@ -97,7 +96,6 @@ func (w *shimWake) act(now clock.Time) {
 	e.host.Kick(now)
 }
 
-// hand passes p to the stack.
 func (h *Host) hand(now clock.Time, p *Packet) {
 	h.net.deliver(now, h, p)
 	if h.stack != nil {

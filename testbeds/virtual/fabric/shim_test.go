@@ -17,7 +17,7 @@ type glass struct{}
 func (glass) Outbound(clock.Time, *fabric.Host, *fabric.Packet) fabric.Action { return fabric.Forward }
 func (glass) Inbound(clock.Time, *fabric.Host, *fabric.Packet) fabric.Action  { return fabric.Forward }
 
-// transportView hides from a tap what only hosts with a shim or queues show.
+// transportView hides from a tap the stages that only hosts with a shim or queues have.
 func transportView(f fabric.Tap) fabric.Tap {
 	return func(at fabric.Point, now clock.Time, p *fabric.Packet) {
 		if at.Stage <= fabric.Dropped {
@@ -29,7 +29,7 @@ func transportView(f fabric.Tap) fabric.Tap {
 func TestAShimThatDoesNothingChangesNothing(t *testing.T) {
 	for _, run := range runs(t) {
 		if run.name == "NDP permutation, 432 hosts" {
-			continue // too large for what it adds
+			continue // too slow for what it adds
 		}
 		var seen [2][]string
 		for i := range seen {
@@ -56,7 +56,7 @@ func TestAShimThatDoesNothingChangesNothing(t *testing.T) {
 	}
 }
 
-// meddler is a shim that drops, holds, makes and hands back packets of both directions, at random.
+// meddler is a shim that drops, holds, makes and returns packets of both directions at random.
 type meddler struct {
 	held []held
 	next uint64
@@ -114,7 +114,7 @@ func (m *meddler) HandleTimer(now clock.Time, h *fabric.Host, token uint64) {
 	}
 }
 
-// tally counts what the taps see by stage, at hosts and at switches.
+// tally counts tap calls by stage, at hosts and at switches.
 type tally [2][7]int
 
 func (c *tally) see(at fabric.Point, _ clock.Time, _ *fabric.Packet) {
@@ -125,7 +125,7 @@ func (c *tally) see(at fabric.Point, _ clock.Time, _ *fabric.Packet) {
 	}
 }
 
-// Every packet ends once, whatever shims and NICs do, and none gets stuck.
+// Every packet ends exactly once and none gets stuck, whatever shims and NICs do.
 func TestEveryPacketEndsOnceWithShimsAndNICs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec := fabric.Spec{Seed: 9, Topology: topologies(t), Switch: fabric.SwitchSpec{
@@ -164,7 +164,7 @@ func TestEveryPacketEndsOnceWithShimsAndNICs(t *testing.T) {
 	})
 }
 
-// A stack that could send for ever is not asked while the shim keeps what it has sent.
+// An endless stack is not polled while the shim keeps its packets.
 func TestAShimThatKeepsEverythingDoesNotDrainAnEndlessStack(t *testing.T) {
 	n, err := fabric.New(&fabric.Spec{Topology: fabric.TopologySpec{Hosts: 2}, NIC: fabric.NICSpec{Backlog: 5}}, nil)
 	if err != nil {
@@ -192,7 +192,7 @@ func TestAShimThatKeepsEverythingDoesNotDrainAnEndlessStack(t *testing.T) {
 	}
 }
 
-// keeper is a shim that keeps what is sent.
+// keeper is a shim that keeps sent packets.
 type keeper struct {
 	glass
 	kept []*fabric.Packet

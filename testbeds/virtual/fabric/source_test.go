@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestASwitchDrawsWhatAPlainGeneratorDraws compares with rand.Rand on a bare PCG, through both ways to draw, and holds
-// what was foreseen against what was drawn.
+// TestASwitchDrawsWhatAPlainGeneratorDraws compares with rand.Rand on a bare PCG, for both ways to draw, and compares
+// predictions with draws.
 func TestASwitchDrawsWhatAPlainGeneratorDraws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")

@@ -10,13 +10,13 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// note is what a test's family notes of a packet.
+// note is the test family's state of a packet.
 type note struct {
 	packet uint64
 	visits int
 }
 
-// noter counts in a side array how often a packet has been at any switch, and compares it with a map.
+// noter counts each packet's visits to switches in States, and compares with a map.
 type noter struct {
 	busybody
 	states *fabric.States[note]
@@ -36,8 +36,7 @@ func (m noter) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, in *
 	return m.busybody.Ingress(now, sw, p, in, v)
 }
 
-// A map from packets to what was noted of them is the oracle, while packets of many slots are copied, dropped and
-// recycled.
+// A map from packets to notes is the oracle, while packets of many slots are copied, dropped and recycled.
 func TestStateBesidePacketsIsTheirsAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		wrong, states, oracle := 0, fabric.NewStates[note](), map[uint64]int{}

@@ -12,7 +12,7 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// delivered notes what arrived in order by flow.
+// delivered records the bytes delivered in order, by flow.
 type delivered map[uint32]uint64
 
 // TCPEvent implements tcp.Sink.
@@ -24,7 +24,7 @@ func (d delivered) TCPEvent(_ clock.Time, e tcp.Event) {
 
 func TestTCPFlowsShareALinkAndFillIt(t *testing.T) {
 	const senders, size = 4, 1500
-	// Rates differ: with equal ones the order of arrivals is the same in each round, and one flow has all the room.
+	// Rates differ: with equal rates the order of arrivals is the same in each round, and one flow takes all the room.
 	spec := &fabric.Spec{Seed: 1, Topology: fabric.TopologySpec{
 		Hosts: senders + 1, LinkOf: func(h fabric.HostID) fabric.LinkSpec {
 			return fabric.LinkSpec{Rate: (25 + 7*clock.BitRate(h)) * clock.Gbps,
@@ -56,7 +56,7 @@ func TestTCPFlowsShareALinkAndFillIt(t *testing.T) {
 		for i := range uint32(senders) {
 			sum, least = sum+got[i+1], min(least, got[i+1])
 		}
-		// Goodput at 25 Gb/s but for headers; the start costs some of it.
+		// Goodput at 25 Gb/s, without headers; the start costs some of it.
 		all := uint64(25e9 / 8 * 0.1 * float64(size-tcp.Codec().HeaderSize(false)) / size)
 		if sum > all || sum < all*97/100 {
 			t.Errorf("control %d: %d bytes arrived, the link has room for %d", control, sum, all)

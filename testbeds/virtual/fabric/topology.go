@@ -71,7 +71,6 @@ func planFatTree(k int) plan {
 // maxPorts is the range of port numbers in packets and verdicts.
 const maxPorts = 1 << 16
 
-// build makes hosts, switches, links and routes.
 func (n *Network) build() error {
 	t := &n.spec.Topology
 	p := ShapeOf(t.Kind).plan(t)
@@ -176,7 +175,6 @@ func (n *Network) exits() []exit {
 	return exits
 }
 
-// linkOf returns the link between a host and its switch.
 func (t *TopologySpec) linkOf(h HostID) LinkSpec {
 	if t.LinkOf != nil {
 		return t.LinkOf(h)

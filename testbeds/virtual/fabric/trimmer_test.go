@@ -9,8 +9,8 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// trimmer is NDP's switch in its plainest form: what does not fit is cut to its headers, which go first; if those don't
-// fit either, they go back to the sender.
+// trimmer is the simplest NDP switch: packets that don't fit are trimmed to headers, which have priority; headers that
+// don't fit return to the sender.
 type trimmer struct{ fabric.TailDrop }
 
 const data, header = 0, 1 // queues
@@ -42,7 +42,7 @@ func (trimmer) Overflow(_ clock.Time, sw *fabric.Switch, p *fabric.Packet, v fab
 
 func trim(*fabric.Switch) fabric.Mechanism { return trimmer{} }
 
-// ndpSwitch has NDP's queues: 8 full packets of data, as many bytes of headers, served 1 : 10.
+// ndpSwitch has NDP's queues: 8 full packets of data, as many bytes of headers, served 1:10.
 func ndpSwitch() fabric.SwitchSpec {
 	return fabric.SwitchSpec{
 		Queues:    []fabric.QueueSpec{{MaxPackets: 8}, {MaxBytes: 8 * 1500}},
@@ -113,7 +113,7 @@ func TestTrimmedIncastLosesNothingAndUsesTheLink(t *testing.T) {
 	if whole != 64*packets || n.InFlight() != 0 {
 		t.Fatalf("%d of %d packets arrived whole, %d in flight", whole, 64*packets, n.InFlight())
 	}
-	// The bottleneck carries every packet once, and headers beside them.
+	// The bottleneck carries every packet once, plus headers.
 	if least := clock.Time(64 * packets * 120 * clock.Nanosecond); last < least || last > least*12/10 {
 		t.Errorf("the last arrives at %v; the link needs at least %v", last, least)
 	}

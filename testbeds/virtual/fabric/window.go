@@ -193,7 +193,6 @@ func (p *part) advance(start, end clock.Time) {
 	p.engine.run(end)
 }
 
-// span is a window.
 type span struct{ start, end clock.Time }
 
 // crew is the workers of a run, one per partition except the first, which the caller simulates.
@@ -203,7 +202,6 @@ type crew struct {
 	group sync.WaitGroup
 }
 
-// advance simulates a window with all workers.
 func (c *crew) advance(parts []*part, s span) {
 	if c.next == nil {
 		c.hire(parts)
@@ -231,7 +229,6 @@ func (c *crew) hire(parts []*part) {
 	}
 }
 
-// dismiss ends the workers.
 func (c *crew) dismiss() {
 	for _, next := range c.next {
 		close(next)

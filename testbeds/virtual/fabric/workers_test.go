@@ -13,7 +13,7 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// workers simulate the networks of these tests; 0: one does, undivided.
+// workers is the number of workers for the networks of these tests; 0: undivided.
 var workers int
 
 // network makes a network that is divided among workers.
@@ -24,7 +24,7 @@ func network(s *fabric.Spec, mechanism func(*fabric.Switch) fabric.Mechanism) (*
 	return fabric.New(s, mechanism)
 }
 
-// withWorkers calls f with networks divided among so many.
+// withWorkers calls f with networks divided among count workers.
 func withWorkers(count int, f func()) {
 	workers = count
 	defer func() { workers = 0 }()
@@ -53,8 +53,8 @@ func tcpLeafSpine(t *testing.T) *fabric.Network {
 	return n
 }
 
-// TestWorkersChangeNothing: taps in their order, counters, hops and the end are those of one worker, whoever simulates
-// which partition. Several runs of these topologies, models and transports are cut at links of all kinds.
+// TestWorkersChangeNothing checks that taps in order, counters, hops and end equal those of one worker. The topologies,
+// models and transports cut links of all kinds.
 func TestWorkersChangeNothing(t *testing.T) {
 	all := append(runs(t), run{"TCP, leaf-spine", func() *fabric.Network { return tcpLeafSpine(t) }})
 	for _, run := range all {
@@ -77,7 +77,7 @@ func TestWorkersChangeNothing(t *testing.T) {
 	}
 }
 
-// TestWorkersSeeChangesAtTheirInstant stops and starts switches between spans of a run, as changes of tests do.
+// TestWorkersSeeChangesAtTheirInstant stops and starts switches between spans of a run, like changes of tests.
 func TestWorkersSeeChangesAtTheirInstant(t *testing.T) {
 	outage := func() string {
 		pfc := fabric.PFCSpec{Classes: 0b101, XOff: 20_000, Headroom: 40_000}
@@ -154,7 +154,7 @@ func TestWorkersChangeNoRandomNetwork(t *testing.T) {
 	})
 }
 
-// halting is a mechanism that ends the run: its n-th packet is dropped for a reason that does not exist.
+// halting is a mechanism that ends the run: it drops its n-th packet for a non-existent reason.
 type halting struct {
 	fabric.TailDrop
 	left *int
@@ -168,7 +168,7 @@ func (h halting) Ingress(_ clock.Time, _ *fabric.Switch, _ *fabric.Packet, _ *fa
 	return v
 }
 
-// TestWorkersReportTheFirstFault: several switches fail, and the earliest failure ends the run.
+// TestWorkersReportTheFirstFault checks that the earliest of several failures ends the run.
 func TestWorkersReportTheFirstFault(t *testing.T) {
 	failure := func() error {
 		n, err := network(&fabric.Spec{Topology: fabric.TopologySpec{Kind: fabric.FatTree, K: 4}},
@@ -198,7 +198,7 @@ func TestWorkersReportTheFirstFault(t *testing.T) {
 	}
 }
 
-// TestFewHopsHaveOneWorker: with links of 20 ns, or idle ones, a window is not worth a meeting.
+// TestFewHopsHaveOneWorker checks links of 20 ns and idle links, whose windows hold too few hops for several workers.
 func TestFewHopsHaveOneWorker(t *testing.T) {
 	spec := fabric.Spec{Workers: 2, Topology: fabric.TopologySpec{Kind: fabric.FatTree, K: 8}}
 	spec.Topology.Link = fabric.LinkSpec{Rate: 100 * clock.Gbps, Delay: 20 * clock.Nanosecond}
@@ -217,7 +217,7 @@ func TestFewHopsHaveOneWorker(t *testing.T) {
 		}
 		to := permutation(n.Hosts())
 		if !busy {
-			to = func(h fabric.HostID) fabric.HostID { return max(h, 1) } // of the first alone
+			to = func(h fabric.HostID) fabric.HostID { return max(h, 1) } // to the first host only
 		}
 		flood(n, to)
 		if err := n.Run(clock.Time(50 * clock.Microsecond)); err != nil {

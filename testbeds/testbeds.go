@@ -49,7 +49,7 @@ type Host struct {
 	CNPPacing          string // per-port, per-destination-ip, per-ip-pair or per-qp
 	SlowRestart        bool   // send a CNP with each NAK
 	AdaptiveRetrans    bool   // adaptive retransmission timeouts
-	TrimReaction       bool   // retransmit what a trimmed header names at once
+	TrimReaction       bool   // request what a trimmed header names at once
 	TrimDSCP           uint8  // of trimmed headers
 
 	ECN      packet.ECN // of data packets
@@ -182,7 +182,7 @@ type DumperCounters struct {
 	Foreign uint64 `json:"foreign,omitempty"`
 }
 
-// Environment describes what a test ran on: every component with its properties, in the order to print them.
+// Environment describes every component of a testbed with its properties, in the order to print them.
 type Environment struct {
 	Testbed    string      `json:"testbed"`
 	Components []Component `json:"components"`

@@ -116,7 +116,7 @@ func (c *controlled) SetDefault(table uint32, a p4.Action) error {
 func replicas(ports []uint16) (list []*p4pb.Replica) {
 	for i, port := range ports {
 		list = append(list, &p4pb.Replica{
-			//nolint:staticcheck // bmv2 accepts port 0 only in this field
+			//nolint:staticcheck // the field that bmv2 takes port 0 in
 			PortKind: &p4pb.Replica_EgressPort{EgressPort: uint32(port)},
 			Instance: uint32(i + 1)})
 	}

@@ -95,7 +95,7 @@ func PassThrough(to grpc.ClientConnInterface, pumps *sync.WaitGroup) grpc.Stream
 // largest bounds an answer, such as a full table.
 const largest = 64 << 20
 
-// largestRequest bounds what a client may send, such as a compiled pipeline.
+// largestRequest bounds a request, such as a compiled pipeline.
 const largestRequest = 16 << 20
 
 // pump forwards the caller's messages until the stream ends.

@@ -246,7 +246,7 @@ func (s *Switch) Losses(ctx context.Context, _ *injectorpb.LossesRequest) (*inje
 	return &injectorpb.LossesResponse{Ports: ports}, nil
 }
 
-// tail keeps the end of what is written to it.
+// tail keeps the end of its input.
 type tail struct {
 	mu   sync.Mutex
 	text []byte

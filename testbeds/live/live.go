@@ -38,7 +38,7 @@ type Config struct {
 	// Slowdown divides the speed of the test: 1000 turns 100 Gb/s into 100 Mb/s.
 	Slowdown int64
 	MaxFrame int  // bytes of the longest frame without FCS
-	IPv6     bool // hosts that are the kernel's have IPv6 addresses, too
+	IPv6     bool // kernel hosts have IPv6 addresses, too
 	// FirstSequence is the initial sequence number of our TCP.
 	FirstSequence uint32
 	// Connections are the TCP connections of the kernels.
@@ -97,7 +97,7 @@ func (c *Connection) Transfer() sockets.Transfer {
 // FirstPort is the server port of kernel connection 0.
 const FirstPort = 20000
 
-// Report is what a run measured of itself.
+// Report has a run's own measurements.
 type Report struct {
 	Slowdown   int64
 	Real       time.Duration // duration of the traffic

@@ -211,8 +211,8 @@ func (s *Switch) next(now clock.Time) clock.Time {
 	return at
 }
 
-// quiet reports whether no work is left: no packet is in flight and no host has a timer or a packet. Lost frames are
-// excluded.
+// quiet reports whether no work is left: no packet is in flight and no host has a timer or a packet. A frame that
+// has not arrived after lost is ignored.
 func (s *Switch) quiet() bool {
 	if _, pending := s.net.Next(); pending || s.net.InFlight() > 0 || s.kernels != nil && !s.kernels.over() {
 		return false

@@ -411,8 +411,7 @@ const makerFile = "maker.json"
 // making is the prefix of directories that are not renamed yet.
 const making = ".making-"
 
-// claim makes the directory of a testbed, with its maker file. It returns os.ErrExist if the directory exists, whoever
-// owns it.
+// claim makes the directory of a testbed, with its maker file. It returns os.ErrExist if the directory exists.
 func claim(stateDir, name string) (string, error) {
 	self, err := identify(os.Getpid())
 	if err != nil {

@@ -64,7 +64,7 @@ func (t *Testbed) route(i int) framelog.Route {
 	return framelog.Route{ToMAC: nobody, From: documentation, To: documentation.Next()}
 }
 
-// nobody is an unused address.
+// nobody is an unused MAC address.
 var nobody = packet.MAC{0x02, 0xca, 0xde, 0x1a, 0xff, 0xff}
 
 // probesArrived returns how many probe frames each host has received.

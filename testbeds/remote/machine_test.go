@@ -250,7 +250,7 @@ func serve(t *testing.T, register func(*grpc.Server)) (*grpc.Server, *grpc.Clien
 	return g, conn
 }
 
-// spec is a test of one connection with a traffic deadline of zero.
+// spec is a test of one connection without messages and with short deadlines.
 func spec() testbeds.Spec {
 	ip := [2]netip.Addr{netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("10.0.0.1")}
 	return testbeds.Spec{

@@ -43,7 +43,7 @@ type Family struct {
 	NICs bool
 	// Decisions are the decisions that its mechanisms record; none: judges have only the taps.
 	Decisions []trace.DecisionKind
-	// Counters adds a mechanism's counters beyond those of the fabric. The caller prefixes names with the switch's name.
+	// Counters adds a mechanism's counters beyond those of the fabric. The caller adds the switch's name.
 	Counters func(sw *fabric.Switch, add func(name string, n int64)) error
 	// Settings and Snapshot return a switch's settings and counters in the vocabulary of the family's judge; nil: the
 	// judge needs neither.

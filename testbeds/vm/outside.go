@@ -34,7 +34,7 @@ type outside struct {
 	baseline map[uint32]uint64
 	before   answers
 
-	lock    sync.Mutex // guards what follows
+	lock    sync.Mutex // guards the fields below
 	dumpers []*dumper.Host
 	last    time.Time // time of the latest mirror copy
 	fences  []chan struct{}

@@ -30,7 +30,7 @@ func startRedis(t *testing.T) server {
 	if err != nil {
 		t.Skip("SKIP-redis-server: not installed (tools/setup installs it)")
 	}
-	dir, err := os.MkdirTemp("", "sonic") // t.TempDir's names are too long for a socket
+	dir, err := os.MkdirTemp("", "sonic") // names of t.TempDir are too long for a socket
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -121,7 +121,7 @@ func deflect(sw *fabric.Switch, p *fabric.Packet, v fabric.Verdict) fabric.Verdi
 	return v.To(sw.Recirculation(sw.Port(int(p.Ingress)).Pipeline()), dataQueue)
 }
 
-// recirculated reports whether p has come in through a recirculation port.
+// recirculated reports whether in is a recirculation port.
 func recirculated(in *fabric.Port) bool { return in.Kind() == fabric.RecirculationPort }
 
 func (c *cutter) lose(v fabric.Verdict, port int) fabric.Verdict {

@@ -8,7 +8,7 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// source sends packets of one size to one host at a constant rate, and counts what it receives.
+// source sends packets of one size to one host at a constant rate, and counts received packets.
 type source struct {
 	to       fabric.HostID
 	size     int

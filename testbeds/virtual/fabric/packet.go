@@ -11,7 +11,7 @@ import (
 // HostID numbers hosts from 0.
 type HostID = wire.HostID
 
-// Protocol is what a packet carries.
+// Protocol is the protocol of a packet.
 type Protocol = trace.Protocol
 
 // Protocols. PFC frames exist between neighbours only: no mechanism and no stack ever sees one.
@@ -60,7 +60,7 @@ type Packet struct {
 // Header holds the fields of a packet that can be read, set and copied.
 type Header = wire.Header
 
-// SetRank gives the packet a rank; lower is served first.
+// SetRank sets the packet's rank; lower is served first.
 func (p *Packet) SetRank(rank uint64) {
 	p.Rank = rank
 	p.Flags |= Ranked

@@ -145,7 +145,7 @@ func (n *Network) edges(p *plan) []edge {
 	return edges
 }
 
-// capacity bounds the hops of a window: full packets that the links can carry, each with a small packet in return.
+// capacity returns the hops in a window with all links busy: full packets, each with a small packet in return.
 func (n *Network) capacity(window clock.Duration) int {
 	const frame = 1500
 	hops := 0.0

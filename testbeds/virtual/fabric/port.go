@@ -48,7 +48,7 @@ type Port struct {
 
 	net      *Network
 	control  line        // PFC frames, before all others
-	pause    *pauseState // of the packets that came in here; nil: PFC off
+	pause    *pauseState // of the packets received here; nil: PFC off
 	pipeline int
 	rate     clock.BitRate
 	counters PortCounters // without those kept above: see Counters
@@ -68,7 +68,7 @@ type PortCounters struct {
 // Index returns the port's number: at a switch the front ports from 0, then the recirculation ports.
 func (pt *Port) Index() int { return int(pt.index) }
 
-// Kind returns what the port leads to.
+// Kind returns the kind of the port's peer.
 func (pt *Port) Kind() PortKind { return pt.kind }
 
 // Pipeline returns the switch pipeline, from 0, that the port belongs to.

@@ -139,7 +139,7 @@ type SwitchSpec struct {
 	ClassOfDSCP      *[64]uint8 // class of arriving packets; nil: as the host set it
 }
 
-// maxQueues is how many queues a port may have: schedulers work on bit sets.
+// maxQueues bounds the queues of a port: schedulers use bit sets of 64 bits.
 const maxQueues = 64
 
 // complete fills in defaults and returns all errors.

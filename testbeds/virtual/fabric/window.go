@@ -174,7 +174,7 @@ func (n *Network) exchange() {
 	}
 }
 
-// collect enters what other partitions sent.
+// collect inserts the packets posted by other partitions.
 func (p *part) collect() {
 	me := p.number
 	for _, from := range p.net.parts {

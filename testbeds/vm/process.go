@@ -23,8 +23,8 @@ type process struct {
 	failure error
 }
 
-// launch starts a program with its output in the file log. With leash, the kernel kills the program when the thread
-// that started it ends, so it ends with this process; that thread is permanent.
+// launch starts a program with its output in the file log. With leash, the program ends with this process: the kernel
+// kills it when the thread that started it ends. That thread stays until the program has ended.
 func launch(log string, leash bool, name string, args ...string) (*process, error) {
 	out, err := os.Create(log)
 	if err != nil {

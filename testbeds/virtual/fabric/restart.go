@@ -45,8 +45,8 @@ func (sw *Switch) Stop(now clock.Time) {
 	}
 }
 
-// Start returns a stopped switch to service with a new mechanism; nil: tail drop. It signals to neighbours that no class
-// is paused.
+// Start returns a stopped switch to service with a new mechanism; nil: tail drop. It signals to neighbours that no
+// class is paused.
 func (sw *Switch) Start(now clock.Time, m Mechanism) {
 	if !sw.stopped {
 		return

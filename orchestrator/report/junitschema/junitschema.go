@@ -87,7 +87,7 @@ func (n *node) check(path string) (errs []error) {
 			say("attribute %s is not in the schema", name)
 		}
 		if name == "time" && !seconds.MatchString(a.Value) {
-			say("time %q is no number of seconds with at most three digits after the point", a.Value)
+			say("time %q: want seconds with at most three digits after the point", a.Value)
 		}
 	}
 	if !e.text && strings.TrimSpace(n.Text) != "" {

@@ -21,7 +21,7 @@ type task struct {
 const inCalendar = -1
 
 // what is something that happens, in 48 bits. The highest are its rank among what happens at one instant: its kind,
-// then the number of a port, which stands for its switch or host, too. The lowest 26 name a packet or a task.
+// then the number of a port, which also identifies its switch or host. The lowest 26 name a packet or a task.
 type what uint64
 
 // Kinds, in the order in which they happen at one instant.

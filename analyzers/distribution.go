@@ -85,6 +85,15 @@ func (d *Distribution) Metric() Metric {
 	return m
 }
 
+// Quantile returns the smallest recorded value that at least the share q of all values does not exceed.
+func (d *Distribution) Quantile(q float64) int64 { return d.quantile(q) }
+
+// Mean returns the mean of all values, 0 if there are none.
+func (d *Distribution) Mean() float64 { return float64(d.sum) / float64(max(d.count, 1)) }
+
+// Range returns the smallest and the greatest value.
+func (d *Distribution) Range() (least, most int64) { return d.min, d.max }
+
 // quantile returns the smallest recorded value that at least the share q of all values does not exceed (nearest rank).
 func (d *Distribution) quantile(q float64) int64 {
 	switch {

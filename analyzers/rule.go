@@ -15,7 +15,18 @@ type Rule struct {
 	Severity  Severity // of a finding, unless the finding has a lower one; empty: Violation
 	Clause    string   // of IBTA volume 1, an RFC or Lumina's text
 	Statement string   // what a conforming implementation does
+	Needs     Needs    // of rules of switch tests; empty: all packets of a host, or of a switch
 }
+
+// Needs is what a rule of a switch test must see to be judged.
+type Needs string
+
+// What rules need.
+const (
+	NeedsFlow   Needs = "flow"   // all packets of a flow at the NICs of its hosts
+	NeedsHost   Needs = "host"   // all packets of all flows at a host's NIC
+	NeedsSwitch Needs = "switch" // all packets at all ports of a switch
+)
 
 // Reporter collects the findings of one analyzer in bounded memory: the first few of each rule and connection. The last
 // one kept says how many were suppressed.

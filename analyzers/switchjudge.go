@@ -33,6 +33,14 @@ type SwitchView interface {
 	Makes(sw int) bool
 }
 
+// OneOfMany reports whether the network of a judge has several switches, also if it judges one of them.
+func OneOfMany(v SwitchView) bool {
+	if part, ok := v.(interface{ OneOfMany() bool }); ok {
+		return part.OneOfMany()
+	}
+	return v.Switches() > 1
+}
+
 // DropReason is a reason for which a switch drops packets.
 type DropReason struct {
 	Name string

@@ -238,10 +238,12 @@ type RunDocument struct {
 	// Metadata is that of the test.
 	Metadata *config.Metadata `json:"metadata,omitempty"`
 	// Point has the values of the point of a sweep.
-	Point        []config.Assigned `json:"point,omitempty"`
-	ClockEpochNS int64             `json:"clock_epoch_ns"` // since 1970, of mirror stamp 0
-	Started      time.Time         `json:"started"`
-	Finished     time.Time         `json:"finished"`
-	Complete     bool              `json:"complete"`
+	Point []config.Assigned `json:"point,omitempty"`
+	// NotJudged lists rules that were not judged because the test does not have everything seen, and why.
+	NotJudged    []string  `json:"not_judged,omitempty"`
+	ClockEpochNS int64     `json:"clock_epoch_ns"` // since 1970, of mirror stamp 0
+	Started      time.Time `json:"started"`
+	Finished     time.Time `json:"finished"`
+	Complete     bool      `json:"complete"`
 	Verdict
 }

@@ -27,16 +27,16 @@ const (
 func Rules() []analyzers.Rule {
 	const clause = "Decision records"
 	return []analyzers.Rule{
-		{ID: Unknown, Severity: analyzers.Violation, Clause: clause,
+		{ID: Unknown, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch, Clause: clause,
 			Statement: "A decision is about a packet that is inside the switch, or a copy that it made."},
-		{ID: Size, Severity: analyzers.Violation, Clause: clause,
+		{ID: Size, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch, Clause: clause,
 			Statement: "A decision has the size with which its packet arrived."},
-		{ID: Occupancy, Severity: analyzers.Violation, Clause: clause,
+		{ID: Occupancy, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch, Clause: clause,
 			Statement: "The occupancy in a decision is what the queue holds, computed from the decisions before it and " +
 				"the packets that have left."},
-		{ID: Contradicted, Severity: analyzers.Violation, Clause: clause,
+		{ID: Contradicted, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch, Clause: clause,
 			Statement: "A packet leaves by the port and queue that it was queued at, and is dropped only if that was decided."},
-		{ID: Missing, Severity: analyzers.Violation, Clause: clause,
+		{ID: Missing, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch, Clause: clause,
 			Statement: "A decision was recorded of each packet that leaves or is dropped."},
 	}
 }

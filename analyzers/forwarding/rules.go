@@ -18,15 +18,15 @@ const (
 func Rules() []analyzers.Rule {
 	const clause = "Packet trimming: correctness properties"
 	return []analyzers.Rule{
-		{ID: UnmatchedHeader, Severity: analyzers.Violation, Clause: clause,
+		{ID: UnmatchedHeader, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch, Clause: clause,
 			Statement: "A trimmed packet keeps addresses (reversed if it is returned), flow and sequence number of a packet " +
 				"that came in, and leaves once."},
-		{ID: UnmatchedPacket, Severity: analyzers.Violation, Clause: clause,
+		{ID: UnmatchedPacket, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch, Clause: clause,
 			Statement: "A packet that is not trimmed leaves with the addresses, flow and sequence number of one that came in, " +
 				"once."},
-		{ID: PacketChanged, Severity: analyzers.Violation, Clause: clause,
+		{ID: PacketChanged, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch, Clause: clause,
 			Statement: "A packet that is not trimmed leaves with the size that it came with."},
-		{ID: MadeUnasked, Severity: analyzers.Violation, Clause: "Packets that switches make",
+		{ID: MadeUnasked, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch, Clause: "Packets that switches make",
 			Statement: "A switch sends packets of its own only if its family does, and, if it records decisions, for a cause " +
 				"that a record names."},
 	}

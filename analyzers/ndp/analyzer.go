@@ -122,6 +122,9 @@ func (a *Analyzer) Observe(t *trace.Tap) {
 	}
 }
 
+// Pass moves time on: another connection's packet was seen, which the analyzer is not shown.
+func (a *Analyzer) Pass(now clock.Time) { a.advance(now) }
+
 // advance moves time on: what must have happened by now and has not is missing.
 func (a *Analyzer) advance(now clock.Time) {
 	a.now = now

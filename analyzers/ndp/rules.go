@@ -91,11 +91,23 @@ var ruleTable = []ruleInfo{
 		"of the PULLs were lost."},
 }
 
+// needs returns what must be seen to judge a rule: the pace and the turns of PULLs are those of a host, and what it has
+// answered on one connection shows what it has received on the others.
+func needs(r Rule) analyzers.Needs {
+	switch r {
+	case RulePullExcess, RulePullMissing, RulePullFast, RulePullSlow, RulePullUnfair, RulePullUnanswered:
+		return analyzers.NeedsHost
+	default:
+		return analyzers.NeedsFlow
+	}
+}
+
 // Rules lists what the analyzer checks.
 func Rules() []analyzers.Rule {
 	list := make([]analyzers.Rule, len(ruleTable))
 	for i, r := range ruleTable {
-		list[i] = analyzers.Rule{ID: string(r.Rule), Severity: analyzers.Violation, Clause: clause, Statement: r.Statement}
+		list[i] = analyzers.Rule{ID: string(r.Rule), Severity: analyzers.Violation, Clause: clause, Statement: r.Statement,
+			Needs: needs(r.Rule)}
 	}
 	return list
 }

@@ -50,7 +50,7 @@ func (j *judge) begin(sw int) (*Analyzer, sai.Snapshot, error) {
 		}
 	}
 	name := ""
-	if v.Switches() > 1 {
+	if analyzers.OneOfMany(v) {
 		name = v.SwitchName(sw)
 	}
 	return New(Config{
@@ -130,7 +130,7 @@ func (j *judge) Finish() (analyzers.Result, error) {
 		if err != nil {
 			return all, err
 		}
-		if len(j.switches) == 1 {
+		if len(j.switches) == 1 && !analyzers.OneOfMany(j.view) {
 			return result, nil
 		}
 		for k := range result.Findings {

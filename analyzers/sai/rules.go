@@ -115,7 +115,8 @@ func Rules() []analyzers.Rule {
 	}
 	rules := make([]analyzers.Rule, len(table))
 	for i, r := range table {
-		rules[i] = analyzers.Rule{ID: r.id, Severity: r.severity, Clause: r.clause, Statement: r.text}
+		rules[i] = analyzers.Rule{ID: r.id, Severity: r.severity, Clause: r.clause, Statement: r.text,
+			Needs: analyzers.NeedsSwitch}
 	}
 	return rules
 }

@@ -76,6 +76,7 @@ func Rules() []analyzers.Rule {
 				"cannot be measured."},
 	}
 	for i := range list {
+		list[i].Needs = analyzers.NeedsFlow
 		if list[i].Severity == "" {
 			list[i].Severity = analyzers.Violation
 		}

@@ -57,7 +57,8 @@ type Analyzer struct {
 	report  *analyzers.Reporter
 	streams map[streamKey]*stream
 	order   []*stream
-	nics    map[uint32]*nic // by host
+	passed  map[streamKey]struct{} // of connections that are not judged
+	nics    map[uint32]*nic        // by host
 	now     clock.Time
 	drained bool
 	rtt     *analyzers.Distribution
@@ -83,7 +84,7 @@ func New(c Config) *Analyzer {
 	}
 	return &Analyzer{
 		cfg: c, report: analyzers.NewReporter(Name, Rules()), streams: make(map[streamKey]*stream),
-		nics:   make(map[uint32]*nic),
+		nics: make(map[uint32]*nic), passed: make(map[streamKey]struct{}),
 		sender: fsm.NewCoverage(senderMachine), receiver: fsm.NewCoverage(receiverMachine),
 		rtt: analyzers.NewDistribution("tcp.round-trip", analyzers.UnitNS, 0),
 	}
@@ -108,6 +109,17 @@ func (a *Analyzer) stream(k streamKey) *stream {
 		a.order = append(a.order, s)
 	}
 	return s
+}
+
+// Pass says that a packet of a connection was seen that is not judged: time passes, and its hosts serve one more.
+func (a *Analyzer) Pass(now clock.Time, src, dst, connection uint32) {
+	a.now = now
+	for _, k := range [2]streamKey{{src, dst, connection}, {dst, src, connection}} {
+		if _, known := a.passed[k]; !known {
+			a.passed[k] = struct{}{}
+			a.nic(k.src).connections++
+		}
+	}
 }
 
 // Observe takes the next packet.

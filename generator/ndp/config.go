@@ -97,6 +97,11 @@ type Event struct {
 	Seq        uint32     // of Retransmitted and TimedOut
 	Started    clock.Time // of Finished: when it may have sent its first packet; of Received: first sight of it
 	Bytes      uint64     // of Received and Finished: payload
+
+	Packets    uint32 // of Received: that arrived whole, each once; of Finished: transmissions
+	Duplicates uint32 // of Received: that arrived whole, or as a header, after they had arrived whole
+	Trimmed    uint32 // of Received: headers
+	Reordered  uint32 // of Received: that arrived whole for the first time after one with a higher number had
 }
 
 // A Sink takes events, in the order of their happening. It may call Host.Send.

@@ -19,6 +19,9 @@ type receiver struct {
 	started clock.Time
 	done    bool
 
+	top                                   uint32 // one above the highest number that arrived whole
+	whole, duplicates, trimmed, reordered uint32
+
 	credits uint32 // packets that have arrived and are not PULLed for yet
 	pulled  uint32 // PULLs sent
 	place   int32  // in Host.pulls, while not done
@@ -55,6 +58,9 @@ func (h *Host) handleData(now clock.Time, p *Packet) {
 	trimmed := p.Header.Trimmed(ndp.Size + int(p.Payload))
 	if p.Header.Flags&ndp.FlagLast != 0 {
 		r.packets = p.Header.Seq + 1
+	}
+	if trimmed {
+		r.trimmed++
 	}
 	switch {
 	case trimmed && !r.window.has(p.Header.Seq):
@@ -95,8 +101,14 @@ func (h *Host) answerWhole(r *receiver, d *ndp.Header) {
 	if r.window.add(d.Seq) {
 		r.bytes += uint64(d.Length)
 		h.counters.BytesReceived += uint64(d.Length)
+		r.whole++
+		if d.Seq < r.top {
+			r.reordered++
+		}
+		r.top = max(r.top, d.Seq+1)
 	} else {
 		h.counters.Duplicates++
+		r.duplicates++
 	}
 	if !bugs.Has(BugForgetsAck) || !h.arrivals.due(8) {
 		h.answer(r, ndp.Ack, d)
@@ -124,8 +136,31 @@ func (h *Host) complete(now clock.Time, r *receiver) {
 	h.credits -= int(r.credits)
 	r.credits = 0
 	h.pulls.remove(r)
-	h.report(now, Event{Kind: Received, Sender: r.from, Receiver: h.cfg.Address, Connection: r.connection,
-		Started: r.started, Bytes: r.bytes})
+	h.report(now, h.arrived(r))
+}
+
+// arrived describes what has arrived of a connection.
+func (h *Host) arrived(r *receiver) Event {
+	return Event{Kind: Received, Sender: r.from, Receiver: h.cfg.Address, Connection: r.connection,
+		Started: r.started, Bytes: r.bytes, Packets: r.whole, Duplicates: r.duplicates, Trimmed: r.trimmed,
+		Reordered: r.reordered}
+}
+
+// Arrived returns what has arrived of a connection that is not complete; ok is false if nothing has.
+func (h *Host) Arrived(from Endpoint, connection uint32) (e Event, ok bool) {
+	r := h.known[receiverKey{from, connection}]
+	if r == nil {
+		return Event{}, false
+	}
+	return h.arrived(r), true
+}
+
+// Sent returns how many packets of a connection were sent, retransmissions included.
+func (h *Host) Sent(connection uint32) uint32 {
+	if s := h.senders[connection-h.cfg.FirstConnection]; s != nil {
+		return s.ordinal
+	}
+	return 0
 }
 
 // credit notes that a PULL is due for a packet of r that has arrived.

@@ -205,7 +205,7 @@ func (s *sender) finish(now clock.Time) {
 	s.window = sendWindow{base: s.packets, next: s.packets}
 	s.paths = spray{}
 	s.host.report(now, Event{Kind: Finished, Sender: s.host.cfg.Address, Receiver: s.to, Connection: s.connection,
-		Started: s.started, Bytes: s.bytes})
+		Started: s.started, Bytes: s.bytes, Packets: s.ordinal})
 }
 
 func (s *sender) handleNack(n *ndp.Header) {

@@ -18,6 +18,9 @@ type receiver struct {
 	quick   int    // segments to be acknowledged at once
 	ackNow  bool
 	ackAt   clock.Time // of the delayed acknowledgement
+
+	fresh, duplicates, reordered uint32
+	top                          uint64 // end of the latest part of the stream that has arrived
 }
 
 // arrived takes a segment with payload.
@@ -32,6 +35,7 @@ func (h *Host) arrived(now clock.Time, c *connection, p *Packet) {
 		return
 	case end <= r.have:
 		h.counters.Duplicates++
+		r.duplicates++
 		r.ackNow = true // the sender seems to have missed one
 		return
 	case end > r.have+uint64(h.cfg.ReceiveWindow):
@@ -40,8 +44,11 @@ func (h *Host) arrived(now clock.Time, c *connection, p *Packet) {
 		return
 	}
 	gaps := len(r.beyond) > 0
-	if !r.add(span{max(start, r.have), end}) {
+	if r.add(span{max(start, r.have), end}) {
+		r.count(start, end)
+	} else {
 		h.counters.Duplicates++
+		r.duplicates++
 	}
 	r.schedule(now, h.delayedACK(), gaps || len(r.beyond) > 0)
 	if len(r.beyond) > 0 && h.bugs.Has(BugNoDuplicateAck) {
@@ -50,6 +57,35 @@ func (h *Host) arrived(now clock.Time, c *connection, p *Packet) {
 	if start <= r.have && end <= r.have {
 		h.report(now, c, Delivered, r.have)
 	}
+}
+
+// count counts a segment that brings something new.
+func (r *receiver) count(start, end uint64) {
+	r.fresh++
+	if start < r.top {
+		r.reordered++
+	}
+	r.top = max(r.top, end)
+}
+
+// Stream is how far a connection has come in both directions.
+type Stream struct {
+	Sent                            uint64 // segments, retransmissions included
+	Received, Duplicates, Reordered uint32 // segments
+	Bytes                           uint64 // that have arrived
+}
+
+// Connection returns how far a connection has come; ok is false if there is none.
+func (h *Host) Connection(peer Endpoint, number uint32) (s Stream, ok bool) {
+	c := h.known[key{peer, number}]
+	if c == nil {
+		return Stream{}, false
+	}
+	stored := c.have
+	for _, s := range c.beyond {
+		stored += s.end - s.start
+	}
+	return Stream{c.ordinal, c.fresh, c.duplicates, c.reordered, stored}, true
 }
 
 // schedule decides when to acknowledge (RFC 5681, 4.2): at once while there are gaps, otherwise every second segment.

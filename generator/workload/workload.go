@@ -27,6 +27,9 @@ type Kind struct {
 	// if their number is not known.
 	Check func(v parameter.Values, hosts int) (flows int, problems []Problem)
 	Flows func(v parameter.Values, in Scope) []Flow
+	// Stream returns what hands out the flows one after the other, in the order of their start, instead of Flows: their
+	// number is drawn, and Check returns how many are expected.
+	Stream func(v parameter.Values, in Scope) func() (Flow, bool)
 	// Single returns the parameters of an item for one flow of an item; nil: the flow is a transfer between two hosts.
 	Single func(v parameter.Values, f *Flow) parameter.Values
 }
@@ -53,6 +56,9 @@ type Flow struct {
 	Interval          clock.Duration // of pings
 	Request, Response int            // bytes, of requests
 	Service           clock.Duration // from a request's arrival to the response, at the server
+
+	Start clock.Duration // after that of the item
+	Bytes int64          // of a transfer; 0: as the item says
 }
 
 // Scope is what the flows of an item depend on besides its parameters.

@@ -25,6 +25,8 @@ type SwitchTest struct {
 	Duration     clock.Duration // traffic stops and the run ends here; 0: when every flow has finished
 	Deadline     clock.Duration // of the whole run, in simulated time
 	Taps         Taps
+	Judge        *Judging       // never nil once the test is checked
+	SizeClasses  []int64        // edges between classes of flow sizes, in bytes, in order
 	Series       clock.Duration // between two samples of the time series; 0: none
 	Expect       SwitchExpect
 

@@ -14,6 +14,7 @@ import (
 const (
 	maxHosts      = workload.MaxHosts
 	maxFlows      = workload.MaxFlows
+	maxStreamed   = 1 << 24
 	maxFrameBytes = 9216
 	minFrameBytes = 64
 	maxTestUS     = 3_600_000_000
@@ -80,6 +81,11 @@ func switchTestSchema(o *Options) *object {
 				at: at(func(t *SwitchTest) *clock.Duration { return &t.Deadline })},
 			{key: "taps", doc: "What is recorded before and after the switch under test.", kind: tapsSchema(), def: "{}",
 				at: at(func(t *SwitchTest) *Taps { return &t.Taps })},
+			{key: "judge", doc: judgeDoc, kind: judgeKind(), defDoc: "by the number of flows",
+				at: at(func(t *SwitchTest) **Judging { return &t.Judge })},
+			{key: "size-classes-bytes", doc: "Flow sizes at which classes begin: statistics of flows are kept of each class.",
+				kind: list[int64]{of: integer{min: 1, max: 1 << 45, unit: "bytes"}, max: 32}, def: "[100000, 1000000]",
+				at: at(func(t *SwitchTest) *[]int64 { return &t.SizeClasses })},
 			{key: "series-us", doc: "Distance of the samples of queues, trims and goodput in series.csv. 0: no time series.",
 				kind: us(0, 1_000_000), def: "0",
 				at: at(func(t *SwitchTest) *clock.Duration { return &t.Series })},

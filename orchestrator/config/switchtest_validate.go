@@ -29,9 +29,7 @@ func (d *decoder) validateSwitchTest(t *SwitchTest) {
 	for i := range t.Workload {
 		flows += d.validateWorkload(t, i, hosts)
 	}
-	if flows > maxFlows && !d.touched["workload"] {
-		d.problemAt("workload", fmt.Sprintf("has %d flows", flows), fmt.Sprintf("at most %d are simulated", maxFlows))
-	}
+	d.validateJudging(t, flows)
 	d.validateChanges(t)
 	d.validateTimes(t)
 	for i := range t.Expect.Flows {

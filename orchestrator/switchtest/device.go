@@ -31,19 +31,23 @@ func deviceAt(net *fabric.Network, i int) *fabric.Switch {
 	return net.Switch(i)
 }
 
-// device is switches of a run as a judge sees them: from number first on, count of them.
+// device is switches of a run as a judge sees them, by their numbers in the run.
 type device struct {
-	r            *run
-	first, count int
+	r    *run
+	list []int
+	many bool // the analyzer would judge several if it saw them all
 }
 
+// OneOfMany implements what [analyzers.OneOfMany] asks for.
+func (d device) OneOfMany() bool { return d.many }
+
 // at returns a switch by the number that the judge knows it by.
-func (d device) at(sw int) *fabric.Switch { return deviceAt(d.r.net, d.first+sw) }
+func (d device) at(sw int) *fabric.Switch { return deviceAt(d.r.net, d.list[sw]) }
 
 // family returns that of a switch.
-func (d device) family(sw int) *family { return d.r.familyAt(d.first + sw) }
+func (d device) family(sw int) *family { return d.r.familyAt(d.list[sw]) }
 
-func (d device) Switches() int                   { return d.count }
+func (d device) Switches() int                   { return len(d.list) }
 func (d device) SwitchName(sw int) string        { return d.at(sw).Name() }
 func (d device) Ports(sw int) int                { return d.at(sw).Ports() }
 func (d device) Bounded() bool                   { return d.r.plan.Test.Duration > 0 }
@@ -68,7 +72,7 @@ func (d device) Address(host uint32, v6 bool) netip.Addr {
 
 func (d device) Settings(sw int) (any, error) {
 	values := d.r.plan.Test.Switch.Values
-	if i := d.first + sw; i < len(d.r.current) {
+	if i := d.list[sw]; i < len(d.r.current) {
 		values = d.r.current[i]
 	} else if n := d.r.plan.nics; n != nil {
 		values = n.Values
@@ -83,10 +87,10 @@ func (d device) FlowOf(t *trace.SwitchTap) int {
 	if t.Flags&trace.Returned != 0 {
 		sender = t.Dst
 	}
-	if of := d.r.ledger.speaks[t.Protocol]; of != nil && of.Connection != nil {
+	if of := d.r.connections().speaks[t.Protocol]; of != nil && of.Connection != nil {
 		connection = t.Connection
 	}
-	return d.r.ledger.flowOfConnection(t.Protocol, fabric.HostID(sender), connection)
+	return d.r.connections().flowOfConnection(t.Protocol, fabric.HostID(sender), connection)
 }
 
 // decisions are the records that switches make of what they decide: a file, and judges that hear of them.

@@ -1,11 +1,12 @@
 package switchtest
 
 import (
+	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"candela.dev/candela/generator/parameter"
+	"candela.dev/candela/generator/workload"
 	"candela.dev/candela/orchestrator/switchtest/stack"
 	"candela.dev/candela/orchestrator/switchtest/transport"
 	"candela.dev/candela/testbeds/virtual/fabric"
@@ -34,33 +35,38 @@ func (p *Plan) valuesOf(t *transport.Transport) parameter.Values {
 
 // speaks reports whether a flow has the transport.
 func (p *Plan) speaks(t *transport.Transport) bool {
-	return slices.ContainsFunc(p.Flows, func(f Flow) bool { return f.Transport == t.Name })
+	for item := range p.Test.Workload {
+		w := &p.Test.Workload[item]
+		if cmp.Or(workload.Find(w.Kind).Transport, p.Test.TransportOf(&w.Offer)) == t.Name {
+			return true
+		}
+	}
+	return false
 }
 
 // endpoints is the hosts of a run.
 type endpoints struct {
+	open   map[string]transport.Endpoints // of transports that take flows one by one
 	muxes  map[fabric.HostID]*stack.Mux
 	failed error // the first failure of an endpoint; the run is given up
 }
 
-// attach makes all endpoints of a plan.
-func (p *Plan) attach(net *fabric.Network, l *ledger) (*endpoints, error) {
-	e := &endpoints{muxes: make(map[fabric.HostID]*stack.Mux)}
+// books is what endpoints tell about their flows, and what taps have seen.
+type books = transport.Books
+
+// attach makes all endpoints of a plan, and starts the flows unless they are streamed.
+func (p *Plan) attach(net *fabric.Network, b books) (*endpoints, error) {
+	e := &endpoints{muxes: make(map[fabric.HostID]*stack.Mux), open: make(map[string]transport.Endpoints)}
 	for _, t := range transports() {
-		var flows []*Flow
-		for i := range p.Flows {
-			if p.Flows[i].Transport == t.Name {
-				flows = append(flows, &p.Flows[i])
-			}
-		}
-		if len(flows) == 0 {
+		if !p.speaks(&t) {
 			continue
 		}
-		s := &transport.Setup{Net: net, Test: p.Test, Values: p.valuesOf(&t), Books: l, Live: p.live, Fail: func(err error) {
-			if e.failed == nil {
-				e.failed = err
-			}
-		}}
+		s := &transport.Setup{Net: net, Test: p.Test, Values: p.valuesOf(&t), Books: b, Live: p.live, Untapped: p.Streamed(),
+			Fail: func(err error) {
+				if e.failed == nil {
+					e.failed = err
+				}
+			}}
 		if p.Test.Hosts.Model == t.Name {
 			s.Bugs = p.Test.Hosts.Bugs
 		}
@@ -70,7 +76,7 @@ func (p *Plan) attach(net *fabric.Network, l *ledger) (*endpoints, error) {
 			}
 			e.muxes[h].Add(t.Protocol, st)
 		}
-		if err := t.Attach(s, flows); err != nil {
+		if err := e.add(s, &t, p); err != nil {
 			return nil, fmt.Errorf("transport %s: %w", t.Name, err)
 		}
 	}
@@ -80,4 +86,40 @@ func (p *Plan) attach(net *fabric.Network, l *ledger) (*endpoints, error) {
 		}
 	}
 	return e, nil
+}
+
+// add makes the endpoints of a transport.
+func (e *endpoints) add(s *transport.Setup, t *transport.Transport, p *Plan) error {
+	flows := func(yield func(*Flow) bool) {
+		for f := range p.All() {
+			if f.Transport == t.Name && !yield(f) {
+				return
+			}
+		}
+	}
+	if t.Attach != nil {
+		var list []*Flow
+		for f := range flows {
+			if p.Streamed() { // valid until the next
+				kept := *f
+				f = &kept
+			}
+			list = append(list, f)
+		}
+		return t.Attach(s, list)
+	}
+	o, err := t.Open(s, flows)
+	if err != nil {
+		return err
+	}
+	e.open[t.Name] = o
+	if p.Streamed() {
+		return nil
+	}
+	for f := range flows {
+		if err := o.Start(f); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -88,6 +88,13 @@ func (r *facts) unmetCompletions() []string {
 		return nil
 	}
 	var unmet []string
+	if open := r.flows.totals().Open; !r.flows.kept() {
+		if open > 0 {
+			unmet = append(unmet, fmt.Sprintf("%d of %d flows did not finish within %s (statistics of flows.json names some)",
+				open, r.plan.total, r.plan.Test.Deadline))
+		}
+		return unmet
+	}
 	for _, f := range r.unfinished() {
 		t, err := findTransport(f.Transport)
 		if err == nil && !t.Reliable {

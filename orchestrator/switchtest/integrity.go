@@ -49,8 +49,18 @@ func (d *IntegrityDocument) add(name, wrong string) {
 // integrity checks the taps against the network's own counters, which are kept apart from them.
 func (r *run) integrity() *IntegrityDocument {
 	d := &IntegrityDocument{Schema: IntegritySchema, Valid: true}
-	d.add("every packet of the hosts was seen", r.missedAtHosts())
-	d.add("every packet at the switches was seen", r.missedAtSwitches())
+	if w := r.watched; w != nil {
+		d.add("there is something to judge", r.plan.nothingJudged())
+		if w.hosts {
+			d.add("every packet of the hosts was seen", w.missedAtHosts(r.net))
+		}
+		if r.plan.Test.Judge.Ports.Some() {
+			d.add("every packet at the judged ports was seen", w.missed(r.net))
+		}
+	} else {
+		d.add("every packet of the hosts was seen", r.missedAtHosts())
+		d.add("every packet at the switches was seen", r.missedAtSwitches())
+	}
 	d.add("no packet is unaccounted for", r.unaccounted())
 	if r.live != nil {
 		d.add("every frame between hosts and switch came", r.outside())

@@ -151,7 +151,7 @@ type story struct {
 func newJourneys(r *run, rep *report.Report, numbers []int) *journeys {
 	j := &journeys{net: r.net, ledger: r.ledger, familyAt: r.familyAt, captured: r.plan.Test.Taps.Capture,
 		rings: map[int]*hopRing{}, way: map[uint64]*hop{}, inside: map[insideKey]cameIn{}, sent: map[int]*bitmap{},
-		ring: min(max(ringTotal/max(len(r.plan.Flows), 1), journeyBefore), ringHops)}
+		ring: min(max(ringTotal/max(r.plan.total, 1), journeyBefore), ringHops)}
 	for _, n := range numbers {
 		f := &rep.Findings[n-1]
 		if len(f.Packets) == 0 && f.Connection == 0 {
@@ -170,6 +170,14 @@ func newJourneys(r *run, rep *report.Report, numbers []int) *journeys {
 
 // repeat runs the plan again, as far as findings go.
 func (j *journeys) repeat(ctx context.Context, p *Plan) (err error) {
+	if p.Streamed() { // the drawings need taps everywhere
+		if p.total > keptFlows {
+			return nil
+		}
+		if p, err = New(p.Test.JudgedInFull()); err != nil {
+			return err
+		}
+	}
 	again := &run{facts: facts{plan: p}, Cycle: &orchestrator.Cycle{}}
 	if again.net, err = p.build(); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/clock"
 	"candela.dev/candela/orchestrator"
+	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/switchtest/transport"
 	"candela.dev/candela/testbeds/virtual/fabric"
 	"candela.dev/candela/trace"
@@ -28,8 +29,11 @@ type analyzer struct {
 	applies func(r *run) bool
 	// seat returns the judge of a run, recorded that of its captures; why says why they are not enough. nil: captures
 	// never are.
-	seat     func(r *run) (*judge, error)
-	recorded func(r *run) (j *judge, why string)
+	seat      func(r *run) (*judge, error)
+	recorded  func(r *run) (j *judge, why string)
+	transport *transport.Transport // whose hosts it judges; nil: it judges switches
+	family    *family              // whose switches alone it judges; nil: all
+	decides   bool                 // from decision records
 	// ofHosts reports whether a rule is about hosts, rather than about switches; nil: none is.
 	ofHosts func(rule string) bool
 }
@@ -58,10 +62,29 @@ func (r *run) seatJudges() error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", a.name, err)
 		}
-		r.judges = append(r.judges, j)
-		r.net.SetTap(j.observe)
+		if j != nil {
+			r.judges = append(r.judges, j)
+			r.tap(&a, j)
+		}
 	}
 	return nil
+}
+
+// tap shows a judge what it has to see.
+func (r *run) tap(a *analyzer, j *judge) {
+	switch {
+	case r.watched == nil || a.transport == nil && r.plan.Test.Judge.Ports.All,
+		a.transport != nil && r.plan.Test.Judge.Ports.All && r.plan.Test.Stops(): // it asks what stopped switches lose
+		r.net.SetTap(j.observe)
+	case a.transport != nil:
+		r.net.TapHosts(j.observe)
+	default:
+		for i := range r.net.Switches() {
+			if r.watched.whole[i] {
+				r.net.Switch(i).Watch(j.observe)
+			}
+		}
+	}
 }
 
 // collect adds the results of the judges to an analysis.
@@ -93,11 +116,15 @@ func (r *facts) verdict(failure error, strict bool) orchestrator.Verdict {
 // network.
 func ofTransport(t *transport.Transport) analyzer {
 	from := func(name string, f func(clock.Time, bool) analyzers.Result) judge {
-		return judge{name: name, finish: func(r *run) (analyzers.Result, error) { return f(r.end, r.quiet), nil }}
+		return judge{name: name, finish: func(r *run) (analyzers.Result, error) {
+			result := f(r.end, r.quiet)
+			result.Findings = r.plan.seen(t, result.Findings)
+			return result, nil
+		}}
 	}
 	return analyzer{
-		name: t.Name, rules: t.Judge.Rules,
-		applies: func(r *run) bool { return r.plan.speaks(t) },
+		name: t.Name, rules: t.Judge.Rules, transport: t,
+		applies: func(r *run) bool { return r.plan.speaks(t) && (r.stream == nil || r.plan.Test.Judge.Flows > 0) },
 		ofHosts: func(rule string) bool { return t.Judge.OfNetwork == nil || !t.Judge.OfNetwork(rule) },
 		seat: func(r *run) (*judge, error) {
 			if r.plan.live {
@@ -125,15 +152,19 @@ func ofTransport(t *transport.Transport) analyzer {
 
 // trial is what the judge of a transport's hosts may know of the run.
 func (r *run) trial(t *transport.Transport) *transport.Trial {
-	return &transport.Trial{
-		Net: r.net, Test: r.plan.Test, Name: t.Name, Flows: r.plan.Flows, Values: r.plan.valuesOf(t),
+	trial := &transport.Trial{
+		Net: r.net, Test: r.plan.Test, Name: t.Name, Flows: r.plan.All(), Values: r.plan.valuesOf(t),
 		Latency: r.plan.Spec.Switch.Latency, Queues: r.plan.Spec.Switch.Queues, End: r.end,
 		Slack: r.slack(),
 		FlowOf: func(sender fabric.HostID, connection uint32) (int, bool) {
-			n, ok := r.ledger.named[ownerKey(t.Protocol, sender, connection)]
+			n, ok := r.connections().named[ownerKey(t.Protocol, sender, connection)]
 			return n, ok
 		},
 	}
+	if r.stream != nil && r.plan.Test.Judge.Flows < config.WholeFlows {
+		trial.Follows = r.plan.follows
+	}
+	return trial
 }
 
 // ofSwitch makes the analyzer of switches.
@@ -141,33 +172,53 @@ func ofSwitch(name string, rules []analyzers.Rule, applies func(*run) bool,
 	build func(analyzers.SwitchView) (analyzers.SwitchJudge, error)) analyzer {
 	return analyzer{name: name, rules: rules, applies: applies, seat: func(r *run) (*judge, error) {
 		first, end := r.plan.judged(r.net, name)
-		s, err := build(device{r, first, end - first})
+		list := r.wholeSwitches(first, end)
+		if len(list) == 0 {
+			return nil, nil
+		}
+		s, err := build(device{r, list, end-first > 1})
 		if err != nil {
 			return nil, err
 		}
-		var t trace.SwitchTap
-		j := &judge{
-			name: name, changed: s.Changed, stopping: s.Stopping, started: s.Started,
-			observe: func(at fabric.Point, now clock.Time, p *fabric.Packet) {
-				if r.net.AtSwitch(at, now, p, &t) && t.Switch >= first && t.Switch < end {
-					t.Switch -= first
-					s.Observe(&t)
-				}
-			},
-			decide: func(d *trace.Decision) {
-				if d.Switch >= first && d.Switch < end {
-					own := *d
-					own.Switch -= first
-					s.Decide(&own)
-				}
-			},
-			finish: func(*run) (analyzers.Result, error) { return s.Finish() },
-		}
-		if first > 0 { // NICs only: they are not changed while traffic runs
-			j.changed, j.stopping, j.started = nil, nil, nil
-		}
-		return j, nil
+		return judgeOf(r, name, list, s), nil
 	}}
+}
+
+// judgeOf shows a judge of switches those of a list, which it knows by their places in it.
+func judgeOf(r *run, name string, list []int, s analyzers.SwitchJudge) *judge {
+	place := make([]int, devices(r.net)) // of a switch in the list, from 1
+	for i, sw := range list {
+		place[sw] = i + 1
+	}
+	var t trace.SwitchTap
+	j := &judge{
+		name: name,
+		observe: func(at fabric.Point, now clock.Time, p *fabric.Packet) {
+			if r.net.AtSwitch(at, now, p, &t) && place[t.Switch] > 0 {
+				t.Switch = place[t.Switch] - 1
+				s.Observe(&t)
+			}
+		},
+		decide: func(d *trace.Decision) {
+			if place[d.Switch] > 0 {
+				own := *d
+				own.Switch = place[d.Switch] - 1
+				s.Decide(&own)
+			}
+		},
+		finish: func(*run) (analyzers.Result, error) { return s.Finish() },
+	}
+	of := func(f func(clock.Time, int)) func(clock.Time, int) {
+		return func(now clock.Time, sw int) {
+			if place[sw] > 0 {
+				f(now, place[sw]-1)
+			}
+		}
+	}
+	if list[0] < r.net.Switches() { // NICs are not changed while traffic runs
+		j.changed, j.stopping, j.started = of(s.Changed), of(s.Stopping), of(s.Started)
+	}
+	return j
 }
 
 // deviceOf returns the model of those whom a rule is about: that of the switch, or a transport.

@@ -249,7 +249,7 @@ func (f *facts) read(file func(name string) ([]byte, error)) (err error) {
 	if err != nil {
 		return err
 	}
-	if len(f.flows.Flows) != len(f.plan.Flows) {
+	if f.flows.kept() && len(f.flows.Flows) != f.plan.total {
 		return fmt.Errorf("flows.json has %d flows, config.yml %d", len(f.flows.Flows), len(f.plan.Flows))
 	}
 	f.analysis, err = orchestrator.MergeParts(append([]string{"flows"}, AnalyzerNames()...), file)

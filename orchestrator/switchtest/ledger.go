@@ -10,12 +10,10 @@ import (
 // ledger observes every packet at the taps and books what became of each flow's data. It knows nothing of the
 // endpoints' state: what it says is what the wire says.
 type ledger struct {
+	*connections
 	net    *fabric.Network
-	speaks [256]*transport.Transport // by protocol
-	flows  []account                 // by flow number less 1
-	named  map[uint64]int            // flow number of every connection, of requests and responses, too
-	owner  map[uint64]int32          // flow number less 1, by protocol, sender and connection
-	taps   []switchTaps              // by switch
+	flows  []account    // by flow number less 1
+	taps   []switchTaps // by switch
 	census census
 	// headers in transit that had been cut before the switch that has them now, by packet ID
 	cutBefore map[uint64]struct{}
@@ -37,6 +35,8 @@ type account struct {
 	dropped         int64 // originals that no copy stands for
 	stale           int64 // arrived with lengths that don't fit
 	first, last     clock.Time
+	reordered       int64
+	top             uint64 // one above the highest number that arrived whole
 	seen            bitmap
 	headersSeen     bitmap // of unanswered flows: packets of which only the header came
 	fates           int64  // of unanswered flows: packets of which something came
@@ -79,19 +79,13 @@ func (b *bitmap) add(n uint64) bool {
 
 func newLedger(net *fabric.Network, p *Plan) *ledger {
 	l := &ledger{
-		net: net, flows: make([]account, len(p.Flows)), taps: make([]switchTaps, net.Switches()),
+		connections: newConnections(p), net: net, flows: make([]account, len(p.Flows)),
+		taps:      make([]switchTaps, net.Switches()),
 		cutBefore: make(map[uint64]struct{}),
-		owner:     make(map[uint64]int32),
-		named:     make(map[uint64]int),
 		multi:     devices(net) > 1,
 		latency:   analyzers.NewDistribution("flows.header-latency", analyzers.UnitNS, 0),
 		sizes:     analyzers.NewDistribution("flows.header-bytes", analyzers.UnitBytes, 0),
 		dscps:     analyzers.NewDistribution("flows.header-dscp", analyzers.UnitCount, 0),
-	}
-	for _, t := range transports() {
-		if l.speaks[t.Protocol] == nil || p.speaks(&t) { // the kernel's TCP and ours are one protocol, and share no test
-			l.speaks[t.Protocol] = &t
-		}
 	}
 	for i := range l.taps {
 		n := net.Switch(i).Ports()
@@ -105,31 +99,11 @@ func newLedger(net *fabric.Network, p *Plan) *ledger {
 	return l
 }
 
-// Name implements transport.Books.
-func (l *ledger) Name(protocol fabric.Protocol, sender fabric.HostID, connection uint32, flow int) {
-	l.named[ownerKey(protocol, sender, connection)] = flow
-}
-
-// Own implements transport.Books.
-func (l *ledger) Own(protocol fabric.Protocol, sender fabric.HostID, connection uint32, flow int) {
-	l.owner[ownerKey(protocol, sender, connection)] = int32(flow - 1)
-}
-
 // Progress implements transport.Books.
 func (l *ledger) Progress(flow int) *transport.Progress { return &l.flows[flow-1].Progress }
 
-func ownerKey(protocol fabric.Protocol, sender fabric.HostID, connection uint32) uint64 {
-	return uint64(protocol)<<56 | uint64(sender)<<32 | uint64(connection)
-}
-
-// flowOfConnection returns the number of the flow that the data of a sender's connection belong to, 0 if none.
-func (l *ledger) flowOfConnection(protocol fabric.Protocol, sender fabric.HostID, connection uint32) int {
-	i, ok := l.owner[ownerKey(protocol, sender, connection)]
-	if !ok {
-		return 0
-	}
-	return int(i) + 1
-}
+// Close implements transport.Books: everything is kept.
+func (l *ledger) Close(int) {}
 
 // data returns the account of the flow whose data p carries, or carried, and the transport that says how p is read;
 // nil: it has none.
@@ -254,6 +228,10 @@ func (l *ledger) arrive(now clock.Time, p *fabric.Packet) {
 		a.duplicates++
 		return
 	}
+	if sequence < a.top {
+		a.reordered++
+	}
+	a.top = max(a.top, sequence+1)
 	a.whole++
 	a.payload += int64(t.PayloadOf(&p.Header))
 	a.last = now
@@ -269,4 +247,9 @@ func (a *account) fate(now clock.Time, t *transport.Transport, sequence uint64) 
 }
 
 // trims returns how many packets were cut at a switch.
-func (s *switchTaps) trims() int64 { return int64(s.trimmedOut + s.cutLost - s.trimmedIn) }
+func (s *switchTaps) trims() int64 {
+	if s == nil { // nobody saw them
+		return 0
+	}
+	return int64(s.trimmedOut + s.cutLost - s.trimmedIn)
+}

@@ -45,6 +45,9 @@ func (p *Plan) Live() bool { return p.live }
 // notLive says what of a test can't be run on real frames, and why; nil: it can.
 func (p *Plan) notLive() (place string, why error) {
 	t := p.Test
+	if p.Streamed() {
+		return "judge", errors.New("on real frames everything is seen and judged: leave judge out, or set it to full")
+	}
 	if n := t.Topology.SwitchCount(); n > 1 {
 		return "topology", fmt.Errorf("the topology %s has %d switches; a live run has one", t.Topology.Model, n)
 	}

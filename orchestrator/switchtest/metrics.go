@@ -1,12 +1,13 @@
 package switchtest
 
 import (
-	"math"
+	"fmt"
 	"slices"
 	"strings"
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/clock"
+	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/report"
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
@@ -25,8 +26,9 @@ type metric struct {
 	ofFlow func(f *FlowResult) (value int64, ok bool)
 	ofRun  func(r *facts) (value float64, ok bool) // in the unit of test files
 	sample func(r *run) []int64                    // of which the analysis has the distribution
-	spread func(l *ledger) []*analyzers.Distribution
+	spread func(r *run) []*analyzers.Distribution
 
+	tapped  bool     // only taps at all ports show it
 	byFlow  bool     // some flows can be bounded
 	columns []column // of tables of many runs
 	chart   string   // title of the distribution; empty: none
@@ -65,10 +67,10 @@ func builtin() []metric {
 			doc: "The same until its sender knows, about half a round trip later: what csg-htsim prints as finished at. Of " +
 				"ndp.",
 			ofFlow: func(f *FlowResult) (int64, bool) { return f.SenderFCTNS, f.SenderFCTNS > 0 }},
-		{name: "flow-trims", of: "trims", unit: count, scale: 1, byFlow: true,
+		{name: "flow-trims", tapped: true, of: "trims", unit: count, scale: 1, byFlow: true,
 			doc:    "Headers of trimmed packets that reached receiver or sender, per flow.",
 			ofFlow: transfer(func(f *FlowResult) int64 { return f.Headers + f.Returned })},
-		{name: "flow-drops", of: "drops", unit: count, scale: 1, byFlow: true,
+		{name: "flow-drops", tapped: true, of: "drops", unit: count, scale: 1, byFlow: true,
 			doc:    "Packets of the flow that neither arrived whole nor as a header.",
 			ofFlow: transfer(func(f *FlowResult) int64 { return f.Dropped })},
 		{name: "retransmissions", of: "retransmissions", unit: count, scale: 1, byFlow: true,
@@ -77,34 +79,36 @@ func builtin() []metric {
 		{name: "timeouts", of: "timeouts", unit: count, scale: 1, byFlow: true, doc: "Retransmission timeouts, per flow.",
 			ofFlow: transfer(func(f *FlowResult) int64 { return f.Timeouts })},
 		{name: "rtt-us", of: "rtt", unit: ns, scale: 1e3, byFlow: true, doc: "Round trips of ping and requests.",
-			sample: (*run).trips, spread: (*ledger).tripsOfFlows, chart: "Round trips", axis: "us",
+			sample: (*run).trips, spread: (*run).tripsOfFlows, chart: "Round trips", axis: "us",
 			columns: []column{{"median rtt us", 1, median}}},
 		{name: "total-goodput-gbps", doc: "Sum of the payload that reached its receiver, over the time of the run.",
 			ofRun: (*facts).totalGoodput},
 		{name: "makespan-us", doc: "From the first start to the last end of a flow.", ofRun: (*facts).makespan},
 		{name: "unfinished", doc: "Flows with a size that did not finish.",
-			ofRun: func(r *facts) (float64, bool) { return float64(len(r.unfinished())), true }},
-		{name: "trims", doc: "Packets that switches trimmed.", columns: []column{{"trims", 0, mean}},
+			ofRun: func(r *facts) (float64, bool) { return float64(r.flows.totals().Open), true }},
+		{name: "trims", tapped: true, doc: "Packets that switches trimmed.", columns: []column{{"trims", 0, mean}},
 			ofRun: func(r *facts) (float64, bool) { return float64(r.counted.Counters["total.trims"]), true }},
-		{name: "drops", doc: "Packets that switches dropped.", columns: []column{{"drops", 0, mean}}, ofRun: (*facts).drops},
-		{name: "queue-packets", of: "queue-packets", unit: count, scale: 1,
+		{name: "drops", tapped: true, doc: "Packets that switches dropped.", columns: []column{{"drops", 0, mean}},
+			ofRun: (*facts).drops},
+		{name: "queue-packets", tapped: true, of: "queue-packets", unit: count, scale: 1,
 			doc: "Greatest length of each data queue, in packets.",
 			sample: func(r *run) []int64 {
 				return r.queues(func(c fabric.QueueCounters) int64 { return int64(c.MaxPackets) })
 			},
 			columns: []column{{"queue packets", 0, greatest}}},
-		{name: "queue-bytes", of: "queue-bytes", unit: bytes, scale: 1, doc: "Greatest length of each data queue, in bytes.",
+		{name: "queue-bytes", tapped: true, of: "queue-bytes", unit: bytes, scale: 1,
+			doc:    "Greatest length of each data queue, in bytes.",
 			sample: func(r *run) []int64 { return r.queues(func(c fabric.QueueCounters) int64 { return int64(c.MaxBytes) }) }},
-		{name: "header-latency-us", of: "header-latency", unit: ns, scale: 1e3,
+		{name: "header-latency-us", tapped: true, of: "header-latency", unit: ns, scale: 1e3,
 			doc:    "From a trimmed packet's arrival at the switch to its header's departure.",
-			spread: func(l *ledger) []*analyzers.Distribution { return []*analyzers.Distribution{l.latency} },
+			spread: func(r *run) []*analyzers.Distribution { return []*analyzers.Distribution{r.ledger.latency} },
 			chart:  "Latency of trimmed headers", axis: "us"},
-		{name: "header-bytes", of: "header-bytes", unit: bytes, scale: 1,
+		{name: "header-bytes", tapped: true, of: "header-bytes", unit: bytes, scale: 1,
 			doc:    "Size of each trimmed packet that reached a host.",
-			spread: func(l *ledger) []*analyzers.Distribution { return []*analyzers.Distribution{l.sizes} }},
-		{name: "header-dscp", of: "header-dscp", unit: count, scale: 1,
+			spread: func(r *run) []*analyzers.Distribution { return []*analyzers.Distribution{r.ledger.sizes} }},
+		{name: "header-dscp", tapped: true, of: "header-dscp", unit: count, scale: 1,
 			doc:    "DSCP of each trimmed packet that reached a host.",
-			spread: func(l *ledger) []*analyzers.Distribution { return []*analyzers.Distribution{l.dscps} }},
+			spread: func(r *run) []*analyzers.Distribution { return []*analyzers.Distribution{r.ledger.dscps} }},
 	}
 }
 
@@ -119,6 +123,38 @@ func ofFamily(f *family) []metric {
 		list = append(list, of)
 	}
 	return list
+}
+
+// measurable refuses expectations of what is not seen.
+func (p *Plan) measurable() error {
+	e := &p.Test.Expect
+	lists := [][]config.MetricExpect{e.Metrics}
+	for i := range e.Flows {
+		lists = append(lists, e.Flows[i].Metrics)
+	}
+	for _, m := range slices.Concat(lists...) {
+		for _, of := range append(builtin(), ofFamily(p.family)...) {
+			if of.name == m.Name && (of.tapped || of.ofFlow == nil && of.ofRun == nil && of.sample == nil && of.spread == nil &&
+				!p.Test.Judge.Ports.All) {
+				return fmt.Errorf("%s: is measured by taps at all ports: set judge: full, or expect counters",
+					p.Test.Where("expect."+m.Name))
+			}
+		}
+	}
+	if len(e.Flows) > 0 && p.total > keptFlows {
+		return fmt.Errorf("%s: of more than %d flows no results of single flows are kept: expect the metrics of all",
+			p.Test.Where("expect.flows"), keptFlows)
+	}
+	for i := range e.Analyzers {
+		a := &e.Analyzers[i]
+		for _, of := range judgeTable() {
+			off := of.transport != nil && p.Test.Judge.Flows == 0 || of.transport == nil && !p.Test.Judge.Ports.Some()
+			if of.name == a.Name && off && a.Outcome > config.OutcomePass {
+				return fmt.Errorf("%s: the analyzer sees nothing (judge)", p.Test.Where("expect."+a.Name))
+			}
+		}
+	}
+	return nil
 }
 
 // metricsTable returns all metrics of the run in the order of analysis and reports: of flows, of the run, of queues,
@@ -146,7 +182,7 @@ func (r *facts) measure(name string, flows []int) measured {
 	table := r.metricsTable()
 	m := &table[slices.IndexFunc(table, func(m metric) bool { return m.name == name })]
 	switch {
-	case m.ofFlow != nil:
+	case m.ofFlow != nil && r.flows.kept():
 		return sumUp(m.flowValues(r, flows))
 	case m.ofRun != nil:
 		if v, ok := m.ofRun(r); ok {
@@ -193,8 +229,14 @@ func (r *run) metrics() []analyzers.Metric {
 		}
 	}
 	for _, m := range r.metricsTable() {
+		if m.tapped && r.ledger == nil {
+			continue
+		}
 		d := analyzers.NewDistribution("flows."+m.of, m.unit, 0)
-		if m.ofFlow != nil {
+		switch {
+		case m.ofFlow != nil && r.stream != nil:
+			d = r.stream.stats.values[m.of]
+		case m.ofFlow != nil:
 			for i := range r.flows.Flows {
 				if v, ok := m.ofFlow(&r.flows.Flows[i]); ok {
 					d.Record(v)
@@ -208,7 +250,7 @@ func (r *run) metrics() []analyzers.Metric {
 		}
 		add(d)
 		if m.spread != nil {
-			for _, d := range m.spread(r.ledger) {
+			for _, d := range m.spread(r) {
 				add(d)
 			}
 		}
@@ -233,25 +275,32 @@ func (r *facts) numbers() []report.Number {
 	return list
 }
 
+// chartPoints is how many quantiles draw the distribution of flows that are not kept.
+const chartPoints = 1000
+
 // distributions are the charts of metrics, by title.
 func (r *run) distributions() []report.Chart {
 	table := r.metricsTable()
 	slices.SortFunc(table, func(a, b metric) int { return strings.Compare(a.chart, b.chart) })
 	var charts []report.Chart
 	for _, m := range table {
-		if m.chart == "" {
+		if m.chart == "" || m.tapped && r.ledger == nil {
 			continue
 		}
 		var values []float64
 		switch {
-		case m.ofFlow != nil:
+		case m.ofFlow != nil && r.flows.kept():
 			values = m.flowValues(&r.facts, nil)
+		case m.ofFlow != nil:
+			for q := range chartPoints {
+				values = append(values, float64(r.stream.stats.values[m.of].Quantile(float64(q+1)/chartPoints))/m.scale)
+			}
 		case m.sample != nil:
 			for _, v := range m.sample(r) {
 				values = append(values, float64(v)/m.scale)
 			}
 		default:
-			for _, d := range m.spread(r.ledger) {
+			for _, d := range m.spread(r) {
 				for _, v := range d.Metric().Values {
 					values = append(values, float64(v)/m.scale)
 				}
@@ -265,39 +314,28 @@ func (r *run) distributions() []report.Chart {
 }
 
 func (r *facts) totalGoodput() (float64, bool) {
-	var bytes int64
-	for i := range r.flows.Flows {
-		bytes += r.flows.Flows[i].Payload
-	}
 	if r.flows.EndNS == 0 {
 		return 0, false
 	}
+	bytes := r.flows.totals().Payload
 	return float64(bitsPerSecond(bytes, clock.Duration(r.flows.EndNS)*clock.Nanosecond)) / 1e9, true
 }
 
 func (r *facts) makespan() (float64, bool) {
-	first, last := int64(math.MaxInt64), int64(-1)
-	for i := range r.flows.Flows {
-		if f := &r.flows.Flows[i]; f.Finished {
-			first, last = min(first, f.StartNS), max(last, f.StartNS+f.FCTNS)
-		}
-	}
-	return float64(last-first) / 1e3, last >= 0
+	t := r.flows.totals()
+	return float64(t.LastNS-t.FirstNS) / 1e3, t.Finished > 0
 }
 
-func (r *facts) drops() (float64, bool) {
-	var n int64
-	for i := range r.flows.Flows {
-		n += r.flows.Flows[i].Dropped
-	}
-	return float64(n), true
-}
+func (r *facts) drops() (float64, bool) { return float64(r.flows.totals().Dropped), true }
 
 // tripsOfFlows returns the round trips of each flow.
-func (l *ledger) tripsOfFlows() []*analyzers.Distribution {
-	list := make([]*analyzers.Distribution, len(l.flows))
-	for i := range l.flows {
-		list[i] = l.flows[i].Trips
+func (r *run) tripsOfFlows() []*analyzers.Distribution {
+	if r.ledger == nil {
+		return []*analyzers.Distribution{r.stream.stats.trips}
+	}
+	list := make([]*analyzers.Distribution, len(r.ledger.flows))
+	for i := range r.ledger.flows {
+		list[i] = r.ledger.flows[i].Trips
 	}
 	return list
 }
@@ -305,7 +343,7 @@ func (l *ledger) tripsOfFlows() []*analyzers.Distribution {
 // trips returns the round trips that are kept of all flows, in nanoseconds.
 func (r *run) trips() []int64 {
 	var list []int64
-	for _, d := range r.ledger.tripsOfFlows() {
+	for _, d := range r.tripsOfFlows() {
 		list = append(list, d.Metric().Values...)
 	}
 	return list

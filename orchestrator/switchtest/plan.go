@@ -1,7 +1,6 @@
 package switchtest
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -10,7 +9,6 @@ import (
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator/workload"
 	"candela.dev/candela/orchestrator/config"
-	"candela.dev/candela/orchestrator/switchtest/stack"
 	"candela.dev/candela/orchestrator/switchtest/transport"
 	"candela.dev/candela/packet"
 	"candela.dev/candela/testbeds/live"
@@ -31,10 +29,13 @@ const (
 // Plan is a test made ready to run: what depends on the machine is not in it.
 type Plan struct {
 	Test  *config.SwitchTest
-	Flows []Flow // by number
+	Flows []Flow // by number; none if they are streamed, see All
 	Spec  fabric.Spec
 	// Watch, if set, is shown the network before anything runs: for measurements that need taps of their own.
 	Watch func(*fabric.Network)
+
+	total int   // flows
+	bases []int // of each item the number of its first flow, less 1
 
 	family *family
 	model  switches.Model
@@ -59,10 +60,8 @@ func (p *Plan) complete() (err error) {
 	if p.family, p.model, err = familyOf(families(), t.Switch.Model); err != nil {
 		return fmt.Errorf("%s: %w", t.Where("switch-under-test.model"), err)
 	}
-	for i := range t.Workload {
-		if err := p.expand(i); err != nil {
-			return fmt.Errorf("%s: %w", t.Where(fmt.Sprintf("workload[%d]", i)), err)
-		}
+	if err := p.expand(); err != nil {
+		return err
 	}
 	if p.Spec, err = p.network(); err != nil {
 		return fmt.Errorf("%s: %w", t.Where("switch-under-test"), err)
@@ -92,56 +91,22 @@ func (p *Plan) try() error {
 	if path, what, why := p.Test.CheckStates(); path != "" {
 		return fmt.Errorf("%s: %s: %s", p.Test.Where(path), what, why)
 	}
-	if _, err := p.attach(n, newLedger(n, p)); err != nil {
+	var b books
+	if p.Streamed() {
+		b = newStream(p)
+		if _, err := p.watch(n); err != nil {
+			return err
+		}
+		if err := p.measurable(); err != nil {
+			return err
+		}
+	} else {
+		b = newLedger(n, p)
+	}
+	if _, err := p.attach(n, b); err != nil {
 		return fmt.Errorf("%s: %w", p.Test.Where("hosts"), err)
 	}
 	return nil
-}
-
-// expand adds the flows of a workload item.
-func (p *Plan) expand(item int) error {
-	w := &p.Test.Workload[item]
-	k := workload.Find(w.Kind)
-	t, err := findTransport(cmp.Or(k.Transport, p.Test.TransportOf(&w.Offer)))
-	if err != nil {
-		return err
-	}
-	scope := workload.Scope{Hosts: p.Test.Topology.HostCount(), Seed: p.Test.Seed, Item: item}
-	for i, f := range k.Flows(w.Values, scope) {
-		if f.Src == f.Dst && !t.ToItself {
-			return fmt.Errorf("hairpin: a host of the transport %s can't send to itself; sender %d would", t.Name, i)
-		}
-		p.add(item, i, t, f)
-	}
-	return p.check(item, k, t)
-}
-
-// add completes a flow, the i-th of its item, with what the item's flows have in common.
-func (p *Plan) add(item, i int, tr *transport.Transport, of workload.Flow) {
-	t, o := p.Test, &p.Test.Workload[item].Offer
-	f := Flow{
-		Flow: of, Number: len(p.Flows) + 1, Item: item, Transport: tr.Name, Src: fabric.HostID(of.Src),
-		Dst:        fabric.HostID(of.Dst),
-		PacketSize: t.PacketSizeOf(o), Start: clock.Time(0).Add(o.Start + clock.Duration(i)*o.Stagger),
-		Mark: stack.Mark{DSCP: uint8(o.DSCP), IPv6: o.IP == 6, ECN: packet.ECN(ecnOf(t))},
-	}
-	if o.Rate != nil {
-		f.Rate = *o.Rate
-	}
-	if o.Class != nil {
-		f.Mark.Class = uint8(*o.Class)
-	} else {
-		f.Mark.Class = uint8(o.DSCP) >> 3 // class selector (RFC 2474): what a switch without a map of its own goes by
-	}
-	body := int64(f.PacketSize - tr.HeaderSize(f.Mark.IPv6))
-	switch {
-	case f.Kind != Transfer || body <= 0:
-	case o.Packets != nil:
-		f.Packets, f.Payload = *o.Packets, *o.Packets*body
-	case o.Bytes != nil:
-		f.Packets, f.Payload = (*o.Bytes+body-1)/body, *o.Bytes
-	}
-	p.Flows = append(p.Flows, f)
 }
 
 // check refuses what the transport of an item's flows can't do.
@@ -267,10 +232,7 @@ func (p *Plan) Explain(w io.Writer) error {
 		e.line("              seeded bug %s", b)
 	}
 	p.explainNICs(&e)
-	e.line("  flows     %d", len(p.Flows))
-	for i := range p.Flows {
-		e.line("    %5d  %s", p.Flows[i].Number, p.Flows[i].Text())
-	}
+	p.explainFlows(&e)
 	for _, c := range t.Changes {
 		for _, s := range c.Set.Settings() {
 			e.line("  at %s  %s = %s %s", c.At, s.Name, s.Value, s.Unit)

@@ -50,6 +50,10 @@ func (r *run) report(v orchestrator.Verdict) *report.Report {
 	if text := r.plan.nicsText(); text != "" {
 		rep.Facts = append(rep.Facts, report.Fact{Name: "NICs", Value: text})
 	}
+	if n := len(r.plan.NotJudged()); n > 0 {
+		rep.Facts = append(rep.Facts, report.Fact{Name: "judge", Value: fmt.Sprintf("%s; %d rules are not judged: run.json "+
+			"lists them", r.plan.Test.Judge, n)})
+	}
 	for _, text := range r.unjudged() {
 		rep.Facts = append(rep.Facts, report.Fact{Name: "decision records", Value: text})
 	}
@@ -66,7 +70,12 @@ func (r *run) report(v orchestrator.Verdict) *report.Report {
 		rep.Packets = int64(r.net.Total().Sent)
 	}
 	if r.flows != nil {
-		rep.Tables = append(rep.Tables, r.flowTable())
+		if r.flows.kept() {
+			rep.Tables = append(rep.Tables, r.flowTable())
+		}
+		if r.plan.Streamed() || r.plan.Count() >= manyFlows {
+			rep.Tables = append(rep.Tables, r.groupTable())
+		}
 	}
 	if r.flows != nil && r.net != nil {
 		rep.Tables = append(rep.Tables, r.switchTable())
@@ -127,6 +136,33 @@ func withBugs(text string, bugs []string) string {
 	return text + " with seeded bugs " + strings.Join(bugs, ", ")
 }
 
+// manyFlows is how many flows make statistics worth a table.
+const manyFlows = 32
+
+// groupTable has a row for each group of flows, if there are several.
+func (r *facts) groupTable() report.Table {
+	tab := report.Table{Title: "Flow statistics", Note: "fct: of flows that finished.",
+		Columns: []report.Column{{Head: "flows"}, {Head: "count", Right: true}, {Head: "finished", Right: true},
+			{Head: "fct mean", Right: true}, {Head: "p50", Right: true}, {Head: "p95", Right: true}, {Head: "p99", Right: true},
+			{Head: "p99.9", Right: true}, {Head: "goodput mean", Right: true}, {Head: "resent", Right: true},
+			{Head: "reordered", Right: true}, {Head: ""}}}
+	for i := range r.flows.totals().Groups {
+		g := &r.flows.Statistics.Groups[i]
+		row := []string{strings.TrimSpace(g.By + " " + g.Name), report.Grouped(g.Flows), report.Grouped(g.Finished), "", "",
+			"", "", "", "", some(g.Retransmissions), some(g.Reordered), ""}
+		if f := g.FCT; f != nil {
+			for j, v := range []int64{int64(f.Mean), f.P50, f.P95, f.P99, f.P999} {
+				row[3+j] = report.Span(v)
+			}
+		}
+		if g.Goodput != nil {
+			row[8] = report.Quantity(int64(g.Goodput.Mean), analyzers.UnitBPS)
+		}
+		tab.Rows = append(tab.Rows, report.Row{Cells: row})
+	}
+	return tab
+}
+
 // flowTable has a row for each flow, or a few where neighbours are alike.
 func (r *facts) flowTable() report.Table {
 	tab := report.Table{Title: "Flows", Note: "Data packets. fct: time until the receiver had all of the flow; at " +
@@ -141,7 +177,7 @@ func (r *facts) flowTable() report.Table {
 			{Head: "rtt max", Right: true}, {Head: ""},
 		}}
 	for i := range r.flows.Flows {
-		f, p := &r.flows.Flows[i], &r.plan.Flows[i]
+		f := &r.flows.Flows[i]
 		row := []string{
 			strconv.Itoa(f.Flow), fmt.Sprintf("%d → %d", f.Src, f.Dst), f.Transport, "", "", "", some(f.Sent), some(f.Whole),
 			some(f.Headers), some(f.Returned),
@@ -161,7 +197,7 @@ func (r *facts) flowTable() report.Table {
 		if f.Trips != nil {
 			row[13], row[14] = report.Span(f.Trips.P50), report.Span(f.Trips.Max)
 		}
-		bad := !f.Finished && !p.Endless()
+		bad := !f.Finished && !f.endless()
 		if bad {
 			row[15] = "not finished"
 		}
@@ -188,16 +224,20 @@ func (r *run) switchTable() report.Table {
 		{Head: "recirculation queue", Right: true}, {Head: ""},
 	}}
 	for i := range r.net.Switches() {
-		sw, s := r.net.Switch(i), &r.ledger.taps[i]
+		sw := r.net.Switch(i)
+		var s *switchTaps
+		if r.ledger != nil {
+			s = &r.ledger.taps[i]
+		}
 		var in, out, dropped, marked, pauses, longest, recirculation int64
 		for port := range sw.Ports() {
 			c := sw.Port(port).Counters()
-			in, out, dropped, pauses = in+int64(s.in[port]), out+int64(s.out[port]), dropped+int64(c.Dropped),
-				pauses+int64(c.PausesSent)
+			in, out, dropped, pauses = in+int64(c.Received-c.PausesReceived), out+int64(c.Sent-c.PausesSent),
+				dropped+int64(c.Dropped), pauses+int64(c.PausesSent)
 			for q := range sw.Port(port).Queues() {
 				qc := sw.Port(port).Queue(q).Counters()
 				marked += int64(qc.Marked)
-				if s.data[port]&(1<<q) != 0 {
+				if s == nil || s.data[port]&(1<<q) != 0 {
 					longest = max(longest, int64(qc.MaxPackets))
 				}
 			}

@@ -63,7 +63,9 @@ func judgeTable() []analyzer {
 	var of []analyzer
 	for _, f := range families() {
 		if f.judge != nil {
-			of = append(of, ofSwitch(f.Name, f.rules, func(r *run) bool { return r.plan.judges(&f) }, f.judge))
+			a := ofSwitch(f.Name, f.rules, func(r *run) bool { return r.plan.judges(&f) }, f.judge)
+			a.family = &f
+			of = append(of, a)
 		}
 	}
 	for _, t := range transports() {
@@ -75,6 +77,7 @@ func judgeTable() []analyzer {
 	first := ofSwitch(forwarding.Name, forwarding.Rules(), func(*run) bool { return true }, forwarding.New)
 	last := ofSwitch(decision.Name, decision.Rules(), func(r *run) bool { return r.plan.Test.Taps.Decisions() != "" },
 		decision.New)
+	last.decides = true
 	return slices.Concat([]analyzer{first}, of, []analyzer{last})
 }
 

@@ -20,7 +20,7 @@ func TestTransportsAreDistinguished(t *testing.T) {
 		} else if other == "" {
 			first[tr.Protocol] = tr.Name
 		}
-		if tr.Attach == nil || tr.HeaderSize(true)-tr.HeaderSize(false) != 20 {
+		if (tr.Attach == nil) == (tr.Open == nil) || tr.HeaderSize(true)-tr.HeaderSize(false) != 20 {
 			t.Errorf("%s: no endpoints, or headers of %d and %d bytes", tr.Name, tr.HeaderSize(false), tr.HeaderSize(true))
 		}
 		if j := tr.Judge; j != nil && (j.New == nil || j.Recorded == nil || len(j.Rules) == 0) {

@@ -8,6 +8,7 @@ import (
 
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator/workload"
+	"candela.dev/candela/orchestrator/switchtest/transport"
 	"candela.dev/candela/testbeds/switches"
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
@@ -22,8 +23,9 @@ type FlowsDocument struct {
 	Hops   uint64 `json:"hops"`   // links traversed by packets, control packets included
 	Sent   uint64 `json:"sent"`   // packets that hosts sent, control packets included
 	// Drained says that nothing was left to happen when the run ended: what had not come by then would never have come.
-	Drained bool         `json:"drained"`
-	Flows   []FlowResult `json:"flows"`
+	Drained    bool         `json:"drained"`
+	Statistics *Statistics  `json:"statistics,omitempty"`
+	Flows      []FlowResult `json:"flows"` // none if they are too many to be kept
 }
 
 // FlowResult is what became of one flow. Packets are data packets; bytes are payload unless they say otherwise.
@@ -52,6 +54,8 @@ type FlowResult struct {
 	StaleLengths    int64  `json:"stale_lengths"`
 	Retransmissions int64  `json:"retransmissions"`
 	Timeouts        int64  `json:"timeouts"`
+	Reordered       int64  `json:"reordered"` // packets that arrived for the first time after one with a higher number
+	Tenant          int    `json:"tenant,omitempty"`
 	Trips           *Trips `json:"rtt,omitempty"`
 }
 
@@ -67,10 +71,19 @@ type Trips struct {
 // flowsDocument closes the books.
 func (r *run) flowsDocument() *FlowsDocument {
 	doc := &FlowsDocument{Schema: FlowsSchema, EndNS: r.end.Nanoseconds(), Hops: r.net.Hops(), Sent: r.net.Total().Sent,
-		Drained: r.quiet, Flows: make([]FlowResult, len(r.plan.Flows))}
+		Drained: r.quiet}
+	if r.stream != nil {
+		r.settle()
+		doc.Flows, doc.Statistics = r.stream.kept, r.stream.stats.close()
+		return doc
+	}
+	doc.Flows = make([]FlowResult, len(r.plan.Flows))
+	stats := newStatistics(r.plan)
 	for i := range r.plan.Flows {
 		doc.Flows[i] = r.flowResult(&r.plan.Flows[i], &r.ledger.flows[i])
+		stats.add(&doc.Flows[i])
 	}
+	doc.Statistics = stats.close()
 	return doc
 }
 
@@ -78,14 +91,19 @@ func (r *run) flowResult(f *Flow, a *account) FlowResult {
 	if f.Packets > 0 && a.fates == f.Packets {
 		a.Finish(a.last)
 	}
+	res := resultOf(f, &a.Progress, r.end, a.payload)
+	res.Sent, res.Whole, res.Duplicates, res.Headers, res.Returned = a.sent, a.whole, a.duplicates, a.headers, a.returned
+	res.Dropped, res.StaleLengths, res.Reordered = max(0, a.dropped), a.stale, a.reordered
+	return res
+}
+
+// resultOf is what the endpoints know of a flow; end is that of the run.
+func resultOf(f *Flow, a *transport.Progress, end clock.Time, payload int64) FlowResult {
 	res := FlowResult{
 		Flow: f.Number, Item: f.Item, Kind: f.Kind, Transport: f.Transport, Src: int(f.Src), Dst: int(f.Dst),
-		StartNS: f.Start.Nanoseconds(),
-		Bytes:   f.Payload, Finished: a.Finished, Sent: a.sent, Whole: a.whole, Payload: a.payload, Duplicates: a.duplicates,
-		Headers: a.headers, Returned: a.returned,
-		Dropped: max(0, a.dropped), StaleLengths: a.stale, Retransmissions: a.Retransmissions, Timeouts: a.Timeouts,
+		StartNS: f.Start.Nanoseconds(), Bytes: f.Payload, Finished: a.Finished, Payload: payload,
+		Retransmissions: a.Retransmissions, Timeouts: a.Timeouts,
 	}
-	end := r.end
 	if a.Finished {
 		end = a.Done
 		res.FCTNS = a.Done.Sub(f.Start).Nanoseconds()
@@ -94,9 +112,9 @@ func (r *run) flowResult(f *Flow, a *account) FlowResult {
 		res.SenderFCTNS = a.Known.Sub(f.Start).Nanoseconds()
 	}
 	if span := end.Sub(f.Start); span > 0 && f.Kind == Transfer {
-		res.GoodputBPS = bitsPerSecond(a.payload, span)
+		res.GoodputBPS = bitsPerSecond(payload, span)
 	}
-	if a.Trips.Count() > 0 {
+	if a.Trips != nil && a.Trips.Count() > 0 {
 		m := a.Trips.Metric()
 		res.Trips = &Trips{m.Count, m.Min, m.P50, m.P99, m.Max}
 	}
@@ -122,7 +140,11 @@ type CountersDocument struct {
 func (r *run) counters() (*CountersDocument, error) {
 	c := counterSet{}
 	for i := range r.net.Switches() {
-		if err := c.readSwitch(r.plan, r.net.Switch(i), &r.ledger.taps[i]); err != nil {
+		var taps *switchTaps
+		if r.ledger != nil {
+			taps = &r.ledger.taps[i]
+		}
+		if err := c.readSwitch(r.plan, r.net.Switch(i), taps); err != nil {
 			return nil, err
 		}
 	}
@@ -131,7 +153,11 @@ func (r *run) counters() (*CountersDocument, error) {
 			return nil, err
 		}
 	}
-	c.readTaps(r.ledger)
+	if r.ledger != nil {
+		c.readTaps(r.ledger)
+	} else {
+		c.readFlows(r.stream.stats)
+	}
 	return &CountersDocument{Schema: CountersSchema, Counters: c}, nil
 }
 
@@ -151,7 +177,9 @@ func (c counterSet) readSwitch(plan *Plan, sw *fabric.Switch, taps *switchTaps) 
 				f.Name)
 		}
 	}
-	c[name+".trims"] = taps.trims()
+	if taps != nil {
+		c[name+".trims"] = taps.trims()
+	}
 	ports := sw.Ports()
 	if sw.Recirculation(0) != nil {
 		ports += sw.Pipelines()
@@ -247,11 +275,20 @@ func (c counterSet) readTaps(l *ledger) {
 	}
 }
 
+// readFlows adds the sums of what endpoints count.
+func (c counterSet) readFlows(s *statistics) {
+	if g := s.groups[groupKey{"all", 0}]; g != nil {
+		c["flows.sent"], c["flows.retransmissions"], c["flows.timeouts"] = g.Sent, g.Retransmissions, g.Timeouts
+		c["flows.reordered"] = g.Reordered
+	}
+	c["flows.finished"], c["flows.open"], c["flows.payload"] = s.Finished, s.Open, s.Payload
+}
+
 // unfinished returns the flows of known size that did not come to their end.
 func (r *facts) unfinished() []*FlowResult {
 	var list []*FlowResult
 	for i := range r.flows.Flows {
-		if f := &r.flows.Flows[i]; !f.Finished && !r.plan.Flows[i].Endless() {
+		if f := &r.flows.Flows[i]; !f.Finished && !f.endless() {
 			list = append(list, f)
 		}
 	}

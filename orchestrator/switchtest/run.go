@@ -33,7 +33,9 @@ type run struct {
 	*orchestrator.Cycle
 
 	net       *fabric.Network
-	ledger    *ledger
+	ledger    *ledger // what taps saw; nil: the run is not tapped everywhere
+	stream    *stream // what endpoints say; nil: taps see everything
+	watched   *watched
 	judges    []*judge
 	endpoints *endpoints
 	capture   *captures
@@ -56,7 +58,7 @@ func Run(ctx context.Context, p *Plan, o orchestrator.Options) (*orchestrator.Ou
 func (r *run) Document() orchestrator.RunDocument {
 	t := r.plan.Test
 	return orchestrator.RunDocument{Name: t.Name, ConfigSHA256: t.Hash(), Testbed: r.testbed(), Seed: t.Seed,
-		Point: t.Point.Assigned(), Metadata: t.Metadata}
+		Point: t.Point.Assigned(), Metadata: t.Metadata, NotJudged: r.plan.NotJudged()}
 }
 
 // Steps of a run, in order.
@@ -105,7 +107,7 @@ func (r *run) closeFiles() (err error) {
 func (r *run) Progress(step string) []any {
 	switch step {
 	case stepBuild:
-		return []any{"hosts", r.net.Hosts(), "switches", r.net.Switches(), "flows", len(r.plan.Flows)}
+		return []any{"hosts", r.net.Hosts(), "switches", r.net.Switches(), "flows", r.plan.Count()}
 	case stepTraffic:
 		return []any{"end_ns", r.end.Nanoseconds(), "hops", r.net.Hops()}
 	case stepCheck:
@@ -125,8 +127,9 @@ func (r *run) build(context.Context) (err error) {
 	for range r.net.Switches() {
 		r.current = append(r.current, r.plan.Test.Switch.Values)
 	}
-	r.ledger = newLedger(r.net, r.plan)
-	r.net.SetTap(r.ledger.observe)
+	if err = r.observe(); err != nil {
+		return err
+	}
 	if err = r.seatJudges(); err != nil {
 		return err
 	}
@@ -144,7 +147,7 @@ func (r *run) build(context.Context) (err error) {
 		r.net.SetTap(r.kept.observe)
 		err = r.goLive()
 	} else {
-		r.endpoints, err = r.plan.attach(r.net, r.ledger)
+		r.endpoints, err = r.plan.attach(r.net, r.books())
 	}
 	if err != nil {
 		return err
@@ -237,6 +240,11 @@ func (r *run) simulate(ctx context.Context, end clock.Time) error {
 		if r.series != nil {
 			next = min(next, sample)
 		}
+		if r.stream != nil {
+			if err := r.feed(now, next.Add(1)); err != nil {
+				return err
+			}
+		}
 		quiet, err := r.advance(ctx, next)
 		if err != nil {
 			return err
@@ -244,6 +252,7 @@ func (r *run) simulate(ctx context.Context, end clock.Time) error {
 		if err := ctx.Err(); err != nil {
 			return context.Cause(ctx)
 		}
+		quiet = quiet && (r.stream == nil || r.stream.source.empty())
 		if r.plan.Test.Duration == 0 && (r.over() || quiet) {
 			r.end, r.quiet = r.now, quiet
 			return r.drain(ctx)
@@ -258,8 +267,8 @@ const grace = 100 * chunk
 // drain has what is still under way arrive, once all flows are through: what nobody has sent by then will never be
 // sent.
 func (r *run) drain(ctx context.Context) error {
-	for i := range r.plan.Flows {
-		if r.plan.Flows[i].Endless() {
+	for f := range r.plan.All() {
+		if f.Endless() {
 			return nil
 		}
 	}
@@ -279,6 +288,9 @@ func (r *run) drain(ctx context.Context) error {
 // over reports whether every flow that has an end has finished. Flows of transports that finish nothing are over when
 // nothing is left to happen.
 func (r *run) over() bool {
+	if r.stream != nil {
+		return r.stream.over()
+	}
 	for i := range r.ledger.flows {
 		if !r.ledger.flows[i].Finished && !r.plan.Flows[i].Endless() {
 			return false

@@ -59,7 +59,9 @@ func (s *series) sample(now clock.Time) {
 				}
 			}
 		}
-		add(s.r.ledger.taps[i].trims(), "%s.trims", sw.Name())
+		if s.r.ledger != nil {
+			add(s.r.ledger.taps[i].trims(), "%s.trims", sw.Name())
+		}
 	}
 	for i := s.r.net.Switches(); i < devices(s.r.net); i++ {
 		nic := deviceAt(s.r.net, i)

@@ -34,6 +34,8 @@ type Raw struct {
 	flows []rawFlow
 	turn  int
 	now   clock.Time // of the latest call: what is due by then is polled, without a timer
+	// Seen, if set, is shown every packet that arrives.
+	Seen func(now clock.Time, p *fabric.Packet)
 }
 
 // NewRaw returns a transport without flows.
@@ -51,7 +53,11 @@ func (r *Raw) Send(f Flow) { r.flows = append(r.flows, rawFlow{Flow: f, next: f.
 func (f *rawFlow) over() bool { return f.Packets > 0 && f.sent == f.Packets }
 
 // Receive implements fabric.Stack.
-func (r *Raw) Receive(clock.Time, *fabric.Packet) {}
+func (r *Raw) Receive(now clock.Time, p *fabric.Packet) {
+	if r.Seen != nil {
+		r.Seen(now, p)
+	}
+}
 
 // Poll implements fabric.Stack: flows whose time has come take turns.
 func (r *Raw) Poll(now clock.Time, p *fabric.Packet) bool {

@@ -5,6 +5,7 @@ package transport
 
 import (
 	"fmt"
+	"iter"
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/clock"
@@ -20,9 +21,19 @@ import (
 // judge of its hosts.
 type Transport struct {
 	wire.Transport
-	// Attach gives the hosts their endpoints and hands over the flows, which are all of this transport.
+	// One of both gives the hosts their endpoints; all flows are of this transport. Attach starts the flows, too. Open
+	// returns what starts them one by one: each flow that it is shown is valid until the next.
 	Attach func(s *Setup, flows []*Flow) error
+	Open   func(s *Setup, flows iter.Seq[*Flow]) (Endpoints, error)
 	Judge  *Judge // nil: its hosts are not judged
+}
+
+// Endpoints is the hosts of a transport.
+type Endpoints interface {
+	// Start takes a flow, which starts now or later.
+	Start(f *Flow) error
+	// Settle books how far the flows have come that are not closed.
+	Settle()
 }
 
 // Flow is one flow of a plan.
@@ -82,9 +93,11 @@ type Setup struct {
 	Values parameter.Values // of the transport
 	Bugs   []string         // seeded ones of the hosts
 	Books
-	Live bool                              // on real frames
-	Add  func(fabric.HostID, fabric.Stack) // puts an endpoint of the transport on a host
-	Fail func(error)                       // gives up the run
+	Live bool // on real frames
+	// Untapped says that endpoints count what arrives: nobody sees it on the wire.
+	Untapped bool
+	Add      func(fabric.HostID, fabric.Stack) // puts an endpoint of the transport on a host
+	Fail     func(error)                       // gives up the run
 }
 
 // Books is what endpoints tell about their flows.
@@ -94,6 +107,8 @@ type Books interface {
 	// Name says to which flow a connection of a sender belongs, of requests and responses, too.
 	Name(protocol fabric.Protocol, sender fabric.HostID, connection uint32, flow int)
 	Progress(flow int) *Progress
+	// Close says that nothing more will be booked for a flow.
+	Close(flow int)
 }
 
 // Progress is how far the endpoints of a flow have come.
@@ -104,6 +119,18 @@ type Progress struct {
 	Retransmissions        int64
 	Timeouts               int64
 	Finished, Acknowledged bool // Acknowledged: Known is set
+
+	// Of a run that is not tapped, as the endpoints count.
+	Sent, Whole, Duplicates, Headers, Payload int64
+	Reordered                                 int64 // whole packets that came first after one with a higher number
+}
+
+// Trip books a round trip.
+func (p *Progress) Trip(took clock.Duration) {
+	if p.Trips == nil {
+		p.Trips = analyzers.NewDistribution("flows.rtt", analyzers.UnitNS, 0)
+	}
+	p.Trips.Record(took.Nanoseconds())
 }
 
 // Finish says that the receiver has all of the flow.
@@ -117,7 +144,7 @@ type Loop struct {
 
 // Turn books a response and reports whether another request follows.
 func (l *Loop) Turn(now clock.Time, f *Flow, p *Progress) bool {
-	p.Trips.Record(now.Sub(l.Asked).Nanoseconds())
+	p.Trip(now.Sub(l.Asked))
 	if l.Answered++; l.Answered == f.Count {
 		p.Finish(now)
 		return false
@@ -127,12 +154,15 @@ func (l *Loop) Turn(now clock.Time, f *Flow, p *Progress) bool {
 }
 
 // OneVersion refuses flows over IPv4 beside others over IPv6: hosts and judges tell headers from payload by one size.
-func OneVersion(transport string, flows []*Flow) error {
-	for _, f := range flows {
-		if f.Mark.IPv6 != flows[0].Mark.IPv6 {
+func OneVersion(transport string, flows iter.Seq[*Flow]) error {
+	number, v6 := 0, false
+	for f := range flows {
+		if number == 0 {
+			number, v6 = f.Number, f.Mark.IPv6
+		}
+		if f.Mark.IPv6 != v6 {
 			return fmt.Errorf("flows %d and %d differ in ip: all %s flows of a test are of one version of IP; make it two tests",
-				flows[0].Number,
-				f.Number, transport)
+				number, f.Number, transport)
 		}
 	}
 	return nil

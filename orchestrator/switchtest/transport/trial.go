@@ -1,6 +1,8 @@
 package transport
 
 import (
+	"iter"
+
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator/parameter"
 	"candela.dev/candela/orchestrator/config"
@@ -12,7 +14,7 @@ type Trial struct {
 	Net     *fabric.Network
 	Test    *config.SwitchTest
 	Name    string             // of the transport
-	Flows   []Flow             // of all transports, by number
+	Flows   iter.Seq[*Flow]    // of all transports, by number
 	Values  parameter.Values   // of the transport
 	Latency clock.Duration     // of each switch
 	Queues  []fabric.QueueSpec // of each port of a switch, as its model has configured them
@@ -22,12 +24,14 @@ type Trial struct {
 	Slack clock.Duration
 	// FlowOf returns the number of the flow that a connection of a sender was announced for.
 	FlowOf func(sender fabric.HostID, connection uint32) (int, bool)
+	// Follows says whether a flow is judged; nil: all are.
+	Follows func(flow int) bool
 }
 
 // IPv6 reports whether the flows of the transport, if they are alike in that, use IPv6.
 func (t *Trial) IPv6() bool {
-	for i := range t.Flows {
-		if f := &t.Flows[i]; f.Transport == t.Name && f.Mark.IPv6 {
+	for f := range t.Flows {
+		if f.Transport == t.Name && f.Mark.IPv6 {
 			return true
 		}
 	}
@@ -54,8 +58,7 @@ func (t *Trial) RoundTrip() clock.Duration {
 func (t *Trial) Backlog(window int) clock.Duration {
 	packets := map[fabric.HostID]int64{}
 	most := int64(0)
-	for i := range t.Flows {
-		f := &t.Flows[i]
+	for f := range t.Flows {
 		n := int64(window)
 		if f.Packets > 0 {
 			n = min(n, f.Packets)
@@ -167,8 +170,8 @@ func (t *Trial) Slowest(bytes int) clock.Duration {
 
 func (t *Trial) PacketSize() int {
 	size := 0
-	for i := range t.Flows {
-		size = max(size, t.Flows[i].PacketSize)
+	for f := range t.Flows {
+		size = max(size, f.PacketSize)
 	}
 	return size
 }

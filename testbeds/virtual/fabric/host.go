@@ -71,6 +71,17 @@ func (h *Host) Kick(now clock.Time) {
 	}
 }
 
+// Retime has the stack's timer read again: for callers that gave it something to do later.
+func (h *Host) Retime(now clock.Time) {
+	if h.stack == nil {
+		return
+	}
+	at := h.stack.NextTimer()
+	if at != clock.Never && (h.timer.place == 0 || at < h.timer.at) {
+		h.part.engine.schedule(&h.timer.task, max(at, now))
+	}
+}
+
 // arrive takes p, which has come in whole.
 func (h *Host) arrive(now clock.Time, p *Packet) {
 	if h.egress != nil && h.egress.shim != nil {

@@ -27,7 +27,8 @@ type Network struct {
 	ports    []Port  // of switches, in their order, then of hosts
 	queues   []Queue // of ports, in their order
 	homes    []home  // of hosts
-	tap      Tap
+	tap      Tap     // at hosts
+	all      Tap     // those of taps that see everything
 	decided  func(*Switch, *trace.Decision)
 	started  bool
 	frames   []keptFrame // by number of a packet; nil: no frames are kept
@@ -77,14 +78,28 @@ func (n *Network) Switch(i int) *Switch { return n.switches[i] }
 // SetTap has every packet shown to t, in addition to taps set before.
 func (n *Network) SetTap(t Tap) {
 	t = n.ordered(t)
-	before := n.tap
-	if before == nil {
-		n.tap = t
-		return
+	n.tap, n.all = n.tap.and(t), n.all.and(t)
+	for _, sw := range n.switches {
+		sw.watch = sw.watch.and(t)
 	}
-	n.tap = func(at Point, now clock.Time, p *Packet) {
-		before(at, now, p)
+	for _, h := range n.hosts {
+		if h.egress != nil {
+			h.egress.nic.watch = h.egress.nic.watch.and(t)
+		}
+	}
+}
+
+// TapHosts has every packet shown to t at the hosts alone, in addition to taps set before.
+func (n *Network) TapHosts(t Tap) { n.tap = n.tap.and(n.ordered(t)) }
+
+// and returns a tap that shows packets to both.
+func (t Tap) and(next Tap) Tap {
+	if t == nil {
+		return next
+	}
+	return func(at Point, now clock.Time, p *Packet) {
 		t(at, now, p)
+		next(at, now, p)
 	}
 }
 

@@ -27,6 +27,7 @@ type Switch struct {
 	losslessClasses uint8 // of config
 	nic             bool  // of a host
 	stopped         bool
+	watch           Tap // nil: nobody sees the packets at the switch
 
 	rand          *rand.Rand // draws from source
 	recirculation Scheduler  // of recirculation ports
@@ -99,7 +100,7 @@ func (sw *Switch) arrive(now clock.Time, in *Port, p *Packet) {
 			p.Class = sw.classOfDSCP[p.DSCP&63]
 		}
 	}
-	if sw.net.tap != nil {
+	if sw.watch != nil {
 		sw.tap(now, Ingress, in.Index(), 0, p)
 	}
 	out, ok := sw.Route(p)
@@ -246,7 +247,7 @@ func (sw *Switch) transmit(now clock.Time, out *Port) bool {
 		case Forward:
 			q.dequeued++
 			q.dequeuedBytes += uint64(p.Size)
-			if sw.net.tap != nil {
+			if sw.watch != nil {
 				sw.tap(now, Egress, out.Index(), i, p)
 			}
 			if sw.nic {
@@ -289,10 +290,10 @@ func (sw *Switch) discard(now clock.Time, p *Packet, v Verdict) {
 		port.counters.DroppedBytes += uint64(p.Size)
 	}
 	sw.part.dropped[p.Kind()]++
-	if sw.net.tap != nil {
+	if sw.watch != nil {
 		at := sw.point(Dropped, int(v.Port), int(v.Queue))
 		at.Reason = v.Reason
-		sw.net.tap(at, now, p)
+		sw.watch(at, now, p)
 	}
 	if sw.nic {
 		sw.host.egress.drop(now, p)
@@ -355,9 +356,12 @@ func (w *wake) act(now clock.Time) {
 	}
 }
 
+// Watch has every packet at the switch shown to t, in addition to taps set before.
+func (sw *Switch) Watch(t Tap) { sw.watch = sw.watch.and(sw.net.ordered(t)) }
+
 func (sw *Switch) tap(now clock.Time, s Stage, port, queue int, p *Packet) {
-	if sw.net.tap != nil {
-		sw.net.tap(sw.point(s, port, queue), now, p)
+	if sw.watch != nil {
+		sw.watch(sw.point(s, port, queue), now, p)
 	}
 }
 

@@ -19,9 +19,10 @@ func attach(s *transport.Setup, flows []*transport.Flow) error {
 	byNumber := make(map[uint32]*transport.Flow)
 	answered := func(now clock.Time, id uint32, rtt clock.Duration) {
 		p := s.Progress(int(id))
-		p.Trips.Record(rtt.Nanoseconds())
+		p.Trip(rtt)
 		if p.Trips.Count() == int64(byNumber[id].Count) {
 			p.Finish(now)
+			s.Close(int(id))
 		}
 	}
 	echoes := make(map[fabric.HostID]*stack.Echo)

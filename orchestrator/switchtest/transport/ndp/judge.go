@@ -1,8 +1,6 @@
 package ndp
 
 import (
-	"slices"
-
 	"candela.dev/candela/analyzers"
 	judge "candela.dev/candela/analyzers/ndp"
 	"candela.dev/candela/clock"
@@ -10,6 +8,7 @@ import (
 	"candela.dev/candela/generator/parameter"
 	"candela.dev/candela/generator/workload"
 	"candela.dev/candela/orchestrator/switchtest/transport"
+	wire "candela.dev/candela/packet/ndp"
 	"candela.dev/candela/testbeds/virtual/fabric"
 	"candela.dev/candela/trace"
 )
@@ -21,9 +20,29 @@ func judgement() *transport.Judge {
 		OfNetwork: func(rule string) bool { return judge.OfNetwork(judge.Rule(rule)) },
 		New: func(t *transport.Trial) transport.Observer {
 			j := judge.New(configure(t))
-			return &observer{judge: j, tap: fabric.NDPTaps(-1, ndp.Codec().HeaderSize(t.IPv6()), j.Observe)}
+			observe := j.Observe
+			if t.Follows != nil {
+				observe = followed(t, j)
+			}
+			return &observer{judge: j, tap: fabric.NDPTaps(-1, ndp.Codec().HeaderSize(t.IPv6()), observe)}
 		},
 		Recorded: record,
+	}
+}
+
+// followed returns what shows the judge the packets of the flows that are judged, and of others that time passes. Only
+// the connections of the former have been announced.
+func followed(t *transport.Trial, j *judge.Analyzer) func(*trace.Tap) {
+	return func(tap *trace.Tap) {
+		sender := tap.Src
+		if (tap.NDP.Kind == wire.Data) == tap.Returned() { // feedback goes to the sender of data
+			sender = tap.Dst
+		}
+		if _, known := t.FlowOf(fabric.HostID(sender), tap.NDP.Connection); known {
+			j.Observe(tap)
+		} else {
+			j.Pass(tap.Time)
+		}
 	}
 }
 
@@ -140,8 +159,7 @@ func flowOf(t *transport.Trial, from, to, id uint32) int {
 		return n
 	}
 	number := 0
-	for i := range t.Flows {
-		f := &t.Flows[i]
+	for f := range t.Flows {
 		src, dst := uint32(f.Src), uint32(f.Dst)
 		if f.Kind != workload.Loop || f.Transport != t.Name || (src != from || dst != to) && (src != to || dst != from) {
 			continue
@@ -174,9 +192,9 @@ func copiesWithin(way, rto clock.Duration) int64 {
 func answerTime(t *transport.Trial, window int, copies int64, roundTrip clock.Duration) clock.Duration {
 	const least = 500 * clock.Microsecond
 	packets := int64(0)
-	for i := range t.Flows {
+	for f := range t.Flows {
 		most := int64(window)
-		if f := &t.Flows[i]; f.Packets > 0 {
+		if f.Packets > 0 {
 			most = min(most, f.Packets)
 		}
 		packets += most
@@ -191,8 +209,10 @@ func answerTime(t *transport.Trial, window int, copies int64, roundTrip clock.Du
 // pullGap returns the time between two PULLs of a host; alike is false if hosts differ, or if PULLs share their NIC
 // with other transports, whose packets hold them up.
 func pullGap(t *transport.Trial) (gap clock.Duration, alike bool) {
-	if slices.ContainsFunc(t.Flows, func(f transport.Flow) bool { return f.Transport != t.Name }) {
-		return 0, false
+	for f := range t.Flows {
+		if f.Transport != t.Name {
+			return 0, false
+		}
 	}
 	top := &t.Test.Topology
 	if len(top.Links) > 0 {

@@ -4,6 +4,7 @@ package ndp
 import (
 	"errors"
 	"fmt"
+	"iter"
 
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator/ndp"
@@ -15,7 +16,7 @@ import (
 
 // Transport joins declaration, endpoints and judge.
 func Transport() transport.Transport {
-	return transport.Transport{Transport: ndp.Transport(), Attach: attach, Judge: judgement()}
+	return transport.Transport{Transport: ndp.Transport(), Open: open, Judge: judgement()}
 }
 
 // endpoints is the NDP hosts of a run. It is the sink of all of them.
@@ -32,57 +33,59 @@ type connection struct {
 	number uint32
 }
 
-func attach(s *transport.Setup, flows []*transport.Flow) error {
+func open(s *transport.Setup, flows iter.Seq[*transport.Flow]) (transport.Endpoints, error) {
 	r := &endpoints{
 		Setup: s, hosts: make(map[fabric.HostID]*fabric.NDPHost), flows: make(map[connection]*transport.Flow),
 		loops: make(map[int]*transport.Loop),
 	}
-	senders := make(map[fabric.HostID]*transport.Flow)
+	senders := make(map[fabric.HostID]*transport.Flow) // of each host a flow that it sends data of
 	if err := transport.OneVersion("NDP", flows); err != nil {
-		return err
+		return nil, err
 	}
 	if err := keepsHeaders(&s.Test.Switch.Values, flows); err != nil {
-		return err
+		return nil, err
 	}
 	if s.Values.Number("pull-rate") == 0 {
-		return errors.New(
+		return nil, errors.New(
 			"pull-rate: 0 would ask for nothing, and no flow would end: must be above 0, at most 2; 1 is the link's rate")
 	}
-	for _, f := range flows {
+	for f := range flows {
 		for _, h := range []fabric.HostID{f.Src, f.Dst} {
 			if h != f.Src && f.Kind == workload.Transfer {
 				continue
 			}
-			if first := senders[h]; first != nil && first.Mark != f.Mark {
-				return fmt.Errorf("flows %d and %d of host %d differ in dscp, tc or ip: all flows of an NDP host are alike",
+			if first := senders[h]; first == nil {
+				kept := *f
+				senders[h] = &kept
+			} else if first.Mark != f.Mark {
+				return nil, fmt.Errorf("flows %d and %d of host %d differ in dscp, tc or ip: all flows of an NDP host are alike",
 					first.Number, f.Number, h)
 			}
-			senders[h] = f
 		}
 	}
-	for _, f := range flows {
+	for f := range flows {
 		for _, h := range []fabric.HostID{f.Src, f.Dst} {
 			if err := r.host(h, f, senders[h]); err != nil {
-				return err
+				return nil, err
 			}
 		}
 	}
-	for _, f := range flows {
-		if err := r.start(f); err != nil {
-			return err
-		}
-	}
-	return nil
+	return r, nil
 }
 
 // keepsHeaders refuses a switch that cuts frames within the headers of NDP, which nobody could read behind it.
-func keepsHeaders(v *parameter.Values, flows []*transport.Flow) error {
-	need := ndp.Codec().HeaderSize(len(flows) > 0 && flows[0].Mark.IPv6)
+func keepsHeaders(v *parameter.Values, flows iter.Seq[*transport.Flow]) error {
+	var first transport.Flow
+	for f := range flows {
+		first = *f
+		break
+	}
+	need := ndp.Codec().HeaderSize(first.Mark.IPv6)
 	for _, name := range []string{"trim-bytes", "trim-size"} {
 		if v.Table().Find(name) >= 0 && v.Int(name) < need {
 			return fmt.Errorf("switch-under-test.%s: %d bytes cut into the headers of NDP; flow %d has %d bytes of them: set "+
 				"%d or more", name, v.Int(name),
-				flows[0].Number, need, need)
+				first.Number, need, need)
 		}
 	}
 	return nil
@@ -119,8 +122,8 @@ func (r *endpoints) host(h fabric.HostID, f, sent *transport.Flow) error {
 	return nil
 }
 
-// start hands a flow to its sender; of a loop the first request.
-func (r *endpoints) start(f *transport.Flow) error {
+// Start implements transport.Endpoints: the sender has the flow; of a loop the first request.
+func (r *endpoints) Start(f *transport.Flow) error {
 	if f.Kind == workload.Loop {
 		r.loops[f.Number] = &transport.Loop{Asked: f.Start}
 		return r.send(f, f.Src, f.Dst, uint64(f.Request), f.Start)
@@ -158,12 +161,42 @@ func (r *endpoints) NDPEvent(now clock.Time, e ndp.Event) {
 			r.turn(now, f, fabric.HostID(e.Receiver), p)
 			return
 		}
+		p.Whole, p.Duplicates, p.Reordered = int64(e.Packets), int64(e.Duplicates), int64(e.Reordered)
+		p.Headers, p.Payload = int64(e.Trimmed), int64(e.Bytes)
 		p.Finish(now)
+		r.leave(e, f, p)
 	case ndp.Finished:
 		if f.Kind == workload.Transfer {
-			p.Acknowledged, p.Known = true, now
+			p.Acknowledged, p.Known, p.Sent = true, now, int64(e.Packets)
 		}
+		r.leave(e, f, p)
 	case ndp.Started:
+	}
+}
+
+// leave forgets a transfer once both ends are through, and a message of a loop once its sender is.
+func (r *endpoints) leave(e ndp.Event, f *transport.Flow, p *transport.Progress) {
+	if f.Kind == workload.Transfer {
+		if !p.Finished || !p.Acknowledged {
+			return
+		}
+		r.Close(f.Number)
+	}
+	delete(r.flows, connection{e.Sender, e.Connection})
+}
+
+// Settle implements transport.Endpoints.
+func (r *endpoints) Settle() {
+	for c, f := range r.flows {
+		if f.Kind != workload.Transfer {
+			continue
+		}
+		p := r.Progress(f.Number)
+		p.Sent = int64(r.hosts[f.Src].Core().Sent(c.number))
+		if e, ok := r.hosts[f.Dst].Core().Arrived(c.sender, c.number); ok {
+			p.Whole, p.Duplicates, p.Reordered = int64(e.Packets), int64(e.Duplicates), int64(e.Reordered)
+			p.Headers, p.Payload = int64(e.Trimmed), int64(e.Bytes)
+		}
 	}
 }
 
@@ -177,6 +210,8 @@ func (r *endpoints) turn(now clock.Time, f *transport.Flow, at fabric.HostID, p 
 		return
 	}
 	if !r.loops[f.Number].Turn(now, f, p) {
+		delete(r.loops, f.Number)
+		r.Close(f.Number)
 		return
 	}
 	if err := r.send(f, f.Src, f.Dst, uint64(f.Request), now); err != nil {

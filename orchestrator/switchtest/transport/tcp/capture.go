@@ -51,8 +51,7 @@ func record(t *transport.Trial) (transport.Recorder, string) {
 	for h := range t.Test.Topology.HostCount() {
 		c.hosts[fabric.HostID(h).IPv4()], c.hosts[fabric.HostID(h).IPv6()] = uint32(h), uint32(h)
 	}
-	for i := range t.Flows {
-		f := &t.Flows[i]
+	for f := range t.Flows {
 		if f.Transport != t.Name {
 			continue
 		}

@@ -26,10 +26,13 @@ type observer struct {
 	pauses []uint64 // that each host had received when it was looked at last
 	header int32
 	seen   judge.Observation
+	// follows says whether a flow is judged; nil: all are
+	follows func(flow int) bool
 }
 
 func newObserver(t *transport.Trial) transport.Observer {
-	o := &observer{judge: judge.New(configure(t)), header: int32(tcp.Codec().HeaderSize(t.IPv6())), net: t.Net,
+	o := &observer{judge: judge.New(configure(t)), follows: t.Follows,
+		header: int32(tcp.Codec().HeaderSize(t.IPv6())), net: t.Net,
 		pauses: make([]uint64, t.Net.Hosts())}
 	for id := range t.Net.Hosts() {
 		o.links = append(o.links, t.Test.Topology.HostLinkOf(id))
@@ -76,6 +79,10 @@ func (o *observer) Observe(at fabric.Point, now clock.Time, p *fabric.Packet) {
 		o.judge.Leaves(uint32(at.Node), now, link.Rate.Serialise(int(p.Size)+link.Framing))
 	}
 	if p.Protocol != fabric.TCP || !at.Host || at.Stage > fabric.Egress || p.Flags&fabric.Returned != 0 {
+		return
+	}
+	if o.follows != nil && !o.follows(int(p.Flow)) {
+		o.judge.Pass(now, uint32(p.Src), uint32(p.Dst), p.Flow)
 		return
 	}
 	h := &p.TCP

@@ -4,6 +4,7 @@ package tcp
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 
 	"candela.dev/candela/clock"
@@ -16,7 +17,7 @@ import (
 
 // Transport joins declaration, endpoints and judge.
 func Transport() transport.Transport {
-	return transport.Transport{Transport: tcp.Transport(), Attach: attach, Judge: judgement()}
+	return transport.Transport{Transport: tcp.Transport(), Open: open, Judge: judgement()}
 }
 
 // endpoints is the TCP hosts of a run. It is the sink of all of them. A connection has the number of its flow.
@@ -27,10 +28,10 @@ type endpoints struct {
 	loops map[int]*transport.Loop // by flow number
 }
 
-func attach(s *transport.Setup, flows []*transport.Flow) error {
+func open(s *transport.Setup, flows iter.Seq[*transport.Flow]) (transport.Endpoints, error) {
 	if s.Values.Duration("send-jitter-us") > 0 && len(s.Test.Switch.Values.Integers("pfc-classes")) > 0 {
-		return errors.New("send-jitter-us and pfc-classes: a NIC that is paused would keep what was decided for no time " +
-			"that is known; leave out one of them")
+		return nil, errors.New("send-jitter-us and pfc-classes: a NIC that is paused would keep what was decided for no " +
+			"time that is known; leave out one of them")
 	}
 	r := &endpoints{
 		Setup: s, hosts: make(map[fabric.HostID]*fabric.TCPHost), flows: make(map[uint32]*transport.Flow),
@@ -38,28 +39,24 @@ func attach(s *transport.Setup, flows []*transport.Flow) error {
 	}
 	first := make(map[fabric.HostID]*transport.Flow)
 	if err := transport.OneVersion("TCP", flows); err != nil {
-		return err
+		return nil, err
 	}
-	for _, f := range flows {
+	for f := range flows {
 		for _, h := range []fabric.HostID{f.Src, f.Dst} {
 			if other := first[h]; other != nil && other.Mark != f.Mark {
-				return fmt.Errorf("flows %d and %d of host %d differ in dscp, tc or ip: all flows of a TCP host are alike",
+				return nil, fmt.Errorf("flows %d and %d of host %d differ in dscp, tc or ip: all flows of a TCP host are alike",
 					other.Number, f.Number, h)
 			}
 			if first[h] == nil {
-				first[h] = f
+				kept := *f
+				first[h] = &kept
 				if err := r.host(h, f); err != nil {
-					return err
+					return nil, err
 				}
 			}
 		}
 	}
-	for _, f := range flows {
-		if err := r.start(f); err != nil {
-			return err
-		}
-	}
-	return nil
+	return r, nil
 }
 
 // host makes the endpoint of a host; f is one of its flows.
@@ -104,8 +101,8 @@ func (r *endpoints) jitter(h fabric.HostID, s fabric.Stack, most clock.Duration)
 // jitterStream tells a host's jitter from what else is drawn from the seed.
 const jitterStream = 0x6a
 
-// start hands a flow to its sender; of a loop the first request.
-func (r *endpoints) start(f *transport.Flow) error {
+// Start implements transport.Endpoints: the sender has the flow; of a loop the first request.
+func (r *endpoints) Start(f *transport.Flow) error {
 	r.flows[uint32(f.Number)] = f
 	bytes := uint64(f.Payload)
 	switch {
@@ -144,7 +141,33 @@ func (r *endpoints) TCPEvent(now clock.Time, e tcp.Event) {
 		case e.Bytes == uint64(f.Payload):
 			p.Finish(now)
 		}
-	case tcp.Acknowledged, tcp.Recovering:
+	case tcp.Acknowledged:
+		if f.Kind == workload.Transfer && p.Finished && fabric.HostID(e.Local) == f.Src {
+			r.settle(f, p)
+			r.Close(f.Number)
+			delete(r.flows, e.Connection)
+		}
+	case tcp.Recovering:
+	}
+}
+
+// Settle implements transport.Endpoints.
+func (r *endpoints) Settle() {
+	for _, f := range r.flows {
+		if f.Kind == workload.Transfer {
+			r.settle(f, r.Progress(f.Number))
+		}
+	}
+}
+
+// settle books how far a transfer has come.
+func (r *endpoints) settle(f *transport.Flow, p *transport.Progress) {
+	if c, ok := r.hosts[f.Src].Core().Connection(tcp.Endpoint(f.Dst), uint32(f.Number)); ok {
+		p.Sent = int64(c.Sent)
+	}
+	if c, ok := r.hosts[f.Dst].Core().Connection(tcp.Endpoint(f.Src), uint32(f.Number)); ok {
+		p.Whole, p.Payload = int64(c.Received), int64(c.Bytes)
+		p.Duplicates, p.Reordered = int64(c.Duplicates), int64(c.Reordered)
 	}
 }
 
@@ -163,6 +186,8 @@ func (r *endpoints) turn(now clock.Time, f *transport.Flow, at fabric.HostID, by
 	}
 	if l.Turn(now, f, p) {
 		r.send(f, f.Src, f.Dst, uint64(f.Request), now)
+	} else {
+		r.Close(f.Number)
 	}
 }
 

@@ -1,0 +1,4 @@
+package switchtest
+
+// Follows reports whether the hosts of a flow are judged.
+func (p *Plan) Follows(flow int) bool { return p.follows(flow) }

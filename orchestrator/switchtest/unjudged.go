@@ -1,0 +1,66 @@
+package switchtest
+
+import (
+	"fmt"
+	"slices"
+
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/orchestrator/switchtest/transport"
+)
+
+// NotJudged lists the rules that are not judged because not everything is seen, and why.
+func (p *Plan) NotJudged() []string {
+	if !p.Streamed() {
+		return nil
+	}
+	var list []string
+	j := p.Test.Judge
+	all := func(rules []analyzers.Rule, why string) {
+		for i := range rules {
+			list = append(list, rules[i].ID+": "+why)
+		}
+	}
+	for _, a := range judgeTable() {
+		switch t := a.transport; {
+		case t != nil && !p.speaks(t):
+		case t != nil && j.Flows == 0:
+			all(a.rules, "no flows are judged (judge.flows)")
+		case t != nil:
+			for i := range a.rules {
+				if why := p.unseen(t, &a.rules[i]); why != "" {
+					list = append(list, a.rules[i].ID+": "+why)
+				}
+			}
+		case a.family != nil && !p.judges(a.family):
+		case a.decides && p.Test.Taps.Decisions() == "":
+		case !j.Ports.Some():
+			all(a.rules, "no ports are seen (judge.ports)")
+		case !j.Ports.All:
+			all(a.rules, "judged only at switches all of whose ports are seen (judge.ports)")
+		}
+	}
+	return list
+}
+
+// unseen says why a rule about the hosts of a transport is not judged; empty: it is.
+func (p *Plan) unseen(t *transport.Transport, rule *analyzers.Rule) string {
+	j := p.Test.Judge
+	switch {
+	case !p.Streamed():
+	case j.Flows < config.WholeFlows && rule.Needs != analyzers.NeedsFlow:
+		return fmt.Sprintf("needs all packets of a host; %g %% of the flows are judged (judge.flows)",
+			float64(j.Flows)*100/config.WholeFlows)
+	case !j.Ports.All && p.Test.Stops() && t.Judge.OfNetwork != nil && t.Judge.OfNetwork(rule.ID):
+		return "needs what stopped switches lose (judge.ports: all)"
+	}
+	return ""
+}
+
+// seen returns the findings of rules that are judged.
+func (p *Plan) seen(t *transport.Transport, findings []analyzers.Finding) []analyzers.Finding {
+	return slices.DeleteFunc(findings, func(f analyzers.Finding) bool {
+		i := slices.IndexFunc(t.Judge.Rules, func(r analyzers.Rule) bool { return r.ID == f.Rule })
+		return i >= 0 && p.unseen(t, &t.Judge.Rules[i]) != ""
+	})
+}

@@ -12,7 +12,7 @@ import (
 
 // Kinds lists every kind of workload, in the order of the reference.
 func Kinds() []Kind {
-	return []Kind{incast(), permutation(), single(), ping(), requests()}
+	return []Kind{incast(), permutation(), single(), ping(), requests(), poisson()}
 }
 
 // Kind is a kind of workload: an item of a test's workload is a mapping from its name to its parameters.
@@ -30,6 +30,12 @@ type Kind struct {
 	// Stream returns what hands out the flows one after the other, in the order of their start, instead of Flows: their
 	// number is drawn, and Check returns how many are expected.
 	Stream func(v parameter.Values, in Scope) func() (Flow, bool)
+	// Of kinds with Stream: how many flows are expected, what is wrong with an item in its network, what it offers in
+	// words; Sized: each flow has a size of its own.
+	Expect  func(v parameter.Values, in Scope) float64
+	CheckIn func(v parameter.Values, in Scope) []Problem
+	Explain func(v parameter.Values, in Scope) string
+	Sized   bool
 	// Single returns the parameters of an item for one flow of an item; nil: the flow is a transfer between two hosts.
 	Single func(v parameter.Values, f *Flow) parameter.Values
 }
@@ -66,6 +72,9 @@ type Scope struct {
 	Hosts int
 	Seed  uint64
 	Item  int // its place in the workload, from 0
+
+	Rack           int     // hosts at one switch; neighbours have neighbouring numbers
+	Access, Fabric float64 // bits per second of the links of all hosts, and of those from leaf to spine switches
 }
 
 // Problem is a mistake in an item: the parameter that has it, or none, what is wrong, and what is allowed.

@@ -6,6 +6,7 @@ import (
 
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator/parameter"
+	"candela.dev/candela/generator/workload"
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
@@ -200,6 +201,27 @@ func (t *Topology) SwitchCount() int {
 		return shape.Switches(&spec)
 	}
 	return 0
+}
+
+// Scope is what the flows of an item of the workload depend on besides its parameters.
+func (t *SwitchTest) Scope(item int) workload.Scope {
+	spec := t.Topology.Spec()
+	in := workload.Scope{Hosts: spec.Hosts, Seed: t.Seed, Item: item, Rack: spec.Hosts}
+	for h := range spec.Hosts {
+		in.Access += float64(t.Topology.HostLinkOf(h).Rate)
+	}
+	switch spec.Kind {
+	case fabric.LeafSpine:
+		in.Rack = spec.Hosts / max(spec.Leaves, 1)
+		in.Fabric = float64(spec.Leaves*spec.Spines) * float64(t.Topology.Trunk.Rate)
+	case fabric.FatTree:
+		in.Rack = spec.K / 2
+		in.Fabric = float64(spec.Hosts) * float64(t.Topology.Trunk.Rate)
+	case fabric.Dumbbell:
+		in.Rack = spec.Hosts / 2
+	case fabric.SingleSwitch:
+	}
+	return in
 }
 
 // HostLinkOf returns the link of a host.

@@ -132,6 +132,11 @@ func (d *decoder) validateWorkload(t *SwitchTest, i, hosts int) int {
 	at := path + "." + w.Kind
 	d.validateOffer(t, w, k, at)
 	flows, problems := k.Check(w.Values, hosts)
+	if k.Expect != nil && hosts > 1 && len(problems) == 0 {
+		in := t.Scope(i)
+		problems = k.CheckIn(w.Values, in)
+		flows = int(min(k.Expect(w.Values, in), 1<<40))
+	}
 	for _, p := range problems {
 		d.problemAt(at+"."+p.Key, p.What, p.Why)
 	}
@@ -143,9 +148,11 @@ func (d *decoder) validateOffer(t *SwitchTest, w *Workload, k *workload.Kind, at
 	switch {
 	case l.Packets != nil && l.Bytes != nil:
 		d.problemAt(at+".bytes", "is given together with packets", "give only one of them")
+	case k.Sized && (l.Packets != nil || l.Bytes != nil || l.Stagger > 0):
+		d.problemAt(at, "takes neither packets, bytes nor stagger-us", "sizes and times are drawn; sizes: fixed has one size")
 	case closed && (l.Packets != nil || l.Bytes != nil):
 		d.problemAt(at, "has a count without packets or bytes", "")
-	case !closed && l.Packets == nil && l.Bytes == nil && t.Duration == 0 && !t.closedLoops():
+	case !closed && !k.Sized && l.Packets == nil && l.Bytes == nil && t.Duration == 0 && !t.closedLoops():
 		d.problemAt(at, "never ends",
 			"give packets or bytes, duration-us for the whole test, or a ping or requests workload beside it")
 	}

@@ -95,7 +95,7 @@ func (p *Plan) cursor(item int) (*cursor, error) {
 		return nil, err
 	}
 	c.body = int64(p.Test.PacketSizeOf(&w.Offer) - c.transport.HeaderSize(w.Offer.IP == 6))
-	scope := workload.Scope{Hosts: p.Test.Topology.HostCount(), Seed: p.Test.Seed, Item: item}
+	scope := p.Test.Scope(item)
 	if c.kind.Stream != nil {
 		c.draw = c.kind.Stream(w.Values, scope)
 	} else {
@@ -203,6 +203,12 @@ const shownFlows = 1000
 // explainFlows writes the flows, of many the first.
 func (p *Plan) explainFlows(e *explanation) {
 	e.line("  flows     %d", p.total)
+	for item := range p.Test.Workload {
+		w := &p.Test.Workload[item]
+		if k := workload.Find(w.Kind); k.Explain != nil {
+			e.line("    workload[%d]  %s", item, k.Explain(w.Values, p.Test.Scope(item)))
+		}
+	}
 	most := p.total
 	if p.Streamed() {
 		most = min(most, shownFlows)

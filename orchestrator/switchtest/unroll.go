@@ -18,6 +18,10 @@ func (p *Plan) Unrolled() *config.SwitchTest {
 		if k := workload.Find(item.Kind); k.Single != nil {
 			item.Values = k.Single(item.Values, &f.Flow)
 		} else {
+			if f.Bytes > 0 {
+				bytes := f.Bytes
+				item.Offer.Bytes = &bytes
+			}
 			item.Kind, item.Values = workload.Between(f.Flow.Src, f.Flow.Dst)
 		}
 		t.Workload = append(t.Workload, item)

@@ -1,0 +1,170 @@
+package workload
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/parameter"
+)
+
+func poisson() Kind {
+	return Kind{
+		Model: parameter.Model{Name: "poisson",
+			Doc: "Flows that arrive independently of each other, with drawn sizes and hosts. The seed alone decides when, " +
+				"between whom and how large: they are the same for every switch and transport.",
+			Parameters: append(parameter.Table{
+				{Name: "load", Kind: parameter.Number, Optional: true, Max: 4,
+					Doc: "Payload offered, as a share of the capacity of load-of; instead of flows-per-s."},
+				{Name: "load-of", Kind: parameter.Word, Words: []string{"access", "fabric"}, Default: "access",
+					Doc: "access: the links of all hosts, of all-to-one that of the receiver; fabric: all links from leaf to spine " +
+						"switches."},
+				{Name: "flows-per-s", Kind: parameter.Number, Optional: true, Max: 1_000_000_000, Doc: "Flows in a second."},
+				{Name: "stop-us", Kind: parameter.Duration, Unit: "us", Required: true, Min: 1, Max: 3_600_000_000,
+					Doc: "No flow arrives later than this after start-us."},
+				{Name: "pairs", Kind: parameter.Word, Words: []string{"uniform", "inter-rack", "permutation", "all-to-one"},
+					Default: "uniform",
+					Doc: "uniform: any two hosts; inter-rack: hosts at different leaf switches; permutation: each host to one " +
+						"other; all-to-one: all others to receiver."},
+				{Name: "receiver", Kind: parameter.Integer, Default: "0", Max: MaxHosts - 1, Doc: "Of all-to-one."},
+			}, sizeParameters()...)},
+		For: Transfer, Sample: "load: 0.1, stop-us: 1000", Sized: true,
+		Check: checkPoisson, Flows: collect(arrivals), Stream: arrivals,
+		Expect: func(v parameter.Values, in Scope) float64 {
+			return rate(v, in) * seconds(v.Duration("stop-us"))
+		},
+		Explain: explainPoisson, CheckIn: checkNetwork,
+	}
+}
+
+// collect makes a list of what a stream hands out.
+func collect(stream func(parameter.Values, Scope) func() (Flow, bool)) func(parameter.Values, Scope) []Flow {
+	return func(v parameter.Values, in Scope) []Flow {
+		var list []Flow
+		next := stream(v, in)
+		for f, ok := next(); ok; f, ok = next() {
+			list = append(list, f)
+		}
+		return list
+	}
+}
+
+func checkPoisson(v parameter.Values, hosts int) (int, []Problem) {
+	_, problems := sizesOf(v)
+	if v.Has("load") == v.Has("flows-per-s") {
+		problems = append(problems, Problem{"load", "needs one of load and flows-per-s", "load: 0.6, or flows-per-s: 10000"})
+	}
+	if v.Word("pairs") == "all-to-one" {
+		problems = append(problems, exists("receiver", v.Int("receiver"), hosts)...)
+	}
+	if hosts == 1 {
+		problems = append(problems, Problem{"pairs", "one host has nobody to send to", ""})
+	}
+	return 1, problems
+}
+
+// checkNetwork says what is wrong with an item in its network.
+func checkNetwork(v parameter.Values, in Scope) []Problem {
+	switch {
+	case v.Word("pairs") == "inter-rack" && in.Rack >= in.Hosts:
+		return []Problem{{"pairs", "inter-rack needs hosts at several switches", "the topology has one"}}
+	case v.Word("load-of") == "fabric" && in.Fabric == 0:
+		return []Problem{{"load-of", "fabric needs links from leaf to spine switches", "the topology has none: access"}}
+	}
+	return nil
+}
+
+// capacity returns what the load is a share of, in bits per second.
+func capacity(v parameter.Values, in Scope) float64 {
+	switch {
+	case v.Word("load-of") == "fabric":
+		return in.Fabric
+	case v.Word("pairs") == "all-to-one":
+		return in.Access / float64(max(in.Hosts, 1))
+	}
+	return in.Access
+}
+
+// rate returns the arrivals in a second.
+func rate(v parameter.Values, in Scope) float64 {
+	if v.Has("flows-per-s") {
+		return v.Number("flows-per-s")
+	}
+	s, _ := sizesOf(v)
+	return v.Number("load") * capacity(v, in) / 8 / s.mean()
+}
+
+// workloadStream tells what workloads draw from what hosts, switches and hashes draw from the seed.
+const workloadStream = 0x776f726b6c6f6164
+
+// arrivals draws the flows in the order of their start. Times, hosts and sizes have generators of their own: another
+// distribution of sizes leaves the pairs as they are.
+func arrivals(v parameter.Values, in Scope) func() (Flow, bool) {
+	stream := func(n uint64) *rand.Rand {
+		return rand.New(rand.NewPCG(in.Seed, workloadStream^uint64(in.Item)<<8^n))
+	}
+	times, hosts, drawn := stream(1), stream(2), stream(3)
+	s, _ := sizesOf(v)
+	mean, stop := 1/rate(v, in), seconds(v.Duration("stop-us"))
+	to := pairing(v, in, hosts)
+	at := 0.0 // seconds
+	return func() (Flow, bool) {
+		at += times.ExpFloat64() * mean
+		if !(at < stop) {
+			return Flow{}, false
+		}
+		src, dst := to()
+		return Flow{Kind: Transfer, Src: src, Dst: dst, Bytes: s.draw(drawn),
+			Start: clock.Duration(math.Round(at * float64(clock.Second)))}, true
+	}
+}
+
+// pairing returns what draws sender and receiver of a flow.
+func pairing(v parameter.Values, in Scope, r *rand.Rand) func() (src, dst int) {
+	other := func(not int) int {
+		h := r.IntN(in.Hosts - 1)
+		if h >= not {
+			h++
+		}
+		return h
+	}
+	switch v.Word("pairs") {
+	case "all-to-one":
+		dst := v.Int("receiver")
+		return func() (int, int) { return other(dst), dst }
+	case "inter-rack":
+		rack := max(1, min(in.Rack, in.Hosts/2))
+		return func() (int, int) {
+			src := r.IntN(in.Hosts)
+			first := src / rack * rack
+			dst := r.IntN(in.Hosts - rack)
+			if dst >= first {
+				dst += rack
+			}
+			return src, dst
+		}
+	case "permutation":
+		order := r.Perm(in.Hosts)
+		next := make([]int, in.Hosts)
+		for i, h := range order {
+			next[h] = order[(i+1)%in.Hosts]
+		}
+		return func() (int, int) { src := r.IntN(in.Hosts); return src, next[src] }
+	}
+	return func() (int, int) { src := r.IntN(in.Hosts); return src, other(src) }
+}
+
+// explainPoisson says in words what an item offers.
+func explainPoisson(v parameter.Values, in Scope) string {
+	s, _ := sizesOf(v)
+	perSecond := rate(v, in)
+	text := fmt.Sprintf("flows of %.4g bytes on average, %.5g in a second: %.3g Gb/s of payload, %.3g of access capacity",
+		s.mean(), perSecond, perSecond*s.mean()*8/1e9, perSecond*s.mean()*8/max(in.Access, 1))
+	if in.Fabric > 0 {
+		text += fmt.Sprintf(", %.3g of fabric capacity", perSecond*s.mean()*8/in.Fabric)
+	}
+	return text
+}
+
+func seconds(d clock.Duration) float64 { return float64(d) / float64(clock.Second) }

@@ -36,14 +36,17 @@ type Host struct {
 	nextPull clock.Time    // earliest time of the next PULL
 	answers  fifo[Packet]  // ACKs, NACKs and PULLs to be sent
 	ready    fifo[uint32]  // indices of senders that may send, each once
-	senders  []*sender
-	last     *receiver // receiver of the latest packet
+	senders  []*sender     // by number; of one that has finished the entry of through
+	last     *receiver     // receiver of the latest packet
 	pulls    turns
 	feedback spray
 	counters Counters
 
 	sink     Sink
-	known    map[receiverKey]*receiver
+	known    map[receiverKey]*receiver // not complete
+	complete map[receiverKey]uint32    // packets of the connections that are: late copies are still answered
+	late     receiver                  // the latest of them that was asked for
+	through  map[Endpoint]*sender      // by peer: stands for all senders to it that have finished
 	timeouts [timeoutLevels]fifo[timeout]
 	nacks    nth // counts occasions of faults
 	arrivals nth
@@ -60,7 +63,8 @@ func New(cfg Config, sink Sink) (*Host, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("NDP host %d: %w", cfg.Address, err)
 	}
-	h := &Host{cfg: cfg, sink: sink, known: make(map[receiverKey]*receiver)}
+	h := &Host{cfg: cfg, sink: sink, known: make(map[receiverKey]*receiver),
+		complete: make(map[receiverKey]uint32), through: make(map[Endpoint]*sender)}
 	h.feedback = newSpray(cfg.Paths, h.rng(math.MaxUint32))
 	return h, nil
 }

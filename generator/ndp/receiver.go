@@ -35,6 +35,10 @@ func (h *Host) receiver(now clock.Time, p *Packet) *receiver {
 		return h.last
 	}
 	r := h.known[key]
+	if packets, ok := h.complete[key]; r == nil && ok {
+		h.late = receiver{receiverKey: key, packets: packets, window: receiveWindow{base: packets}, done: true}
+		r = &h.late
+	}
 	if r == nil {
 		if p.Header.Flags&ndp.FlagSYN == 0 {
 			h.counters.Unclaimed++
@@ -77,7 +81,7 @@ func (h *Host) handleData(now clock.Time, p *Packet) {
 	h.credit(now, r)
 	if !r.done && r.packets > 0 && r.window.base == r.packets {
 		h.pace(now) // a pacer that is idle PULLs for the packet that completes a flow, too
-		h.complete(now, r)
+		h.finish(now, r)
 	}
 }
 
@@ -129,13 +133,15 @@ func (h *Host) reply(r *receiver, header ndp.Header) {
 	h.answers.push(Packet{From: h.cfg.Address, To: r.from, Header: header, Entropy: h.feedback.tag()})
 }
 
-// complete drops the credits that are left: there is nothing more to pull.
-func (h *Host) complete(now clock.Time, r *receiver) {
+// finish drops the credits that are left, because there is nothing more to pull, and all that late copies don't need.
+func (h *Host) finish(now clock.Time, r *receiver) {
 	r.done = true
 	r.window = receiveWindow{base: r.packets}
 	h.credits -= int(r.credits)
 	r.credits = 0
 	h.pulls.remove(r)
+	delete(h.known, r.receiverKey)
+	h.complete[r.receiverKey] = r.packets
 	h.report(now, h.arrived(r))
 }
 
@@ -155,12 +161,9 @@ func (h *Host) Arrived(from Endpoint, connection uint32) (e Event, ok bool) {
 	return h.arrived(r), true
 }
 
-// Sent returns how many packets of a connection were sent, retransmissions included.
+// Sent returns how many packets of a connection that has not finished were sent, retransmissions included.
 func (h *Host) Sent(connection uint32) uint32 {
-	if s := h.senders[connection-h.cfg.FirstConnection]; s != nil {
-		return s.ordinal
-	}
-	return 0
+	return h.senders[connection-h.cfg.FirstConnection].ordinal
 }
 
 // credit notes that a PULL is due for a packet of r that has arrived.

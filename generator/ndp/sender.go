@@ -204,8 +204,19 @@ func (s *sender) finish(now clock.Time) {
 	s.done = true
 	s.window = sendWindow{base: s.packets, next: s.packets}
 	s.paths = spray{}
+	s.host.senders[s.index] = s.host.finished(s.to)
 	s.host.report(now, Event{Kind: Finished, Sender: s.host.cfg.Address, Receiver: s.to, Connection: s.connection,
 		Started: s.started, Bytes: s.bytes, Packets: s.ordinal})
+}
+
+// finished returns what stands for all senders to a peer that have finished: it ignores feedback.
+func (h *Host) finished(peer Endpoint) *sender {
+	s := h.through[peer]
+	if s == nil {
+		s = &sender{host: h, to: peer, running: true, done: true}
+		h.through[peer] = s
+	}
+	return s
 }
 
 func (s *sender) handleNack(n *ndp.Header) {

@@ -192,7 +192,9 @@ func (r *endpoints) Settle() {
 			continue
 		}
 		p := r.Progress(f.Number)
-		p.Sent = int64(r.hosts[f.Src].Core().Sent(c.number))
+		if !p.Acknowledged {
+			p.Sent = int64(r.hosts[f.Src].Core().Sent(c.number))
+		}
 		if e, ok := r.hosts[f.Dst].Core().Arrived(c.sender, c.number); ok {
 			p.Whole, p.Duplicates, p.Reordered = int64(e.Packets), int64(e.Duplicates), int64(e.Reordered)
 			p.Headers, p.Payload = int64(e.Trimmed), int64(e.Bytes)

@@ -16,7 +16,7 @@ import (
 // Limits in words, as wc -w counts them, including tables and code: of handwritten pages, to which a later issue may
 // add 1,200, and of decision records.
 const (
-	maxWords   = 16000
+	maxWords   = 16000 + 1200 // issue 17: judge, flow statistics and generated traffic
 	maxRecords = 7000
 )
 

@@ -141,6 +141,20 @@ deadline-us: 200000
 	}
 }
 
+// Flows get their connections in the order of their numbers, which is not that of their starts: paths are drawn by
+// connection.
+func TestFlowsOfSeveralItemsAreThoseOfJudgeFull(t *testing.T) {
+	sampled(t, `
+topology: {kind: leaf-spine, leaves: 2, spines: 2, hosts-per-leaf: 4, link: {gbps: 10}}
+switch-under-test: {model: ndp-ideal}
+hosts: {transport: ndp, paths: 2}
+workload:
+  - permutation: {bytes: 60000, start-us: 40}
+  - incast: {senders: 6, bytes: 60000, stagger-us: 5}
+deadline-us: 200000
+`, "off", never)
+}
+
 // A switch all of whose ports are seen is judged as if everything were.
 func TestSwitchesAtSampledPortsAreJudgedAsAllSwitches(t *testing.T) {
 	found := 0

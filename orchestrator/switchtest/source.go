@@ -147,11 +147,14 @@ func (c *cursor) next() bool {
 }
 
 // source hands out the flows of all items in the order of their start; those of one instant by number.
-type source struct{ cursors cursors }
+type source struct {
+	cursors  cursors
+	byNumber bool // in the order of their numbers instead
+}
 
 // newSource returns a source of all flows.
-func newSource(p *Plan) (*source, error) {
-	s := new(source)
+func newSource(p *Plan, byNumber bool) (*source, error) {
+	s := &source{byNumber: byNumber}
 	for item := range p.Test.Workload {
 		c, err := p.cursor(item)
 		if err != nil {
@@ -161,7 +164,9 @@ func newSource(p *Plan) (*source, error) {
 			s.cursors = append(s.cursors, c)
 		}
 	}
-	heap.Init(&s.cursors)
+	if !byNumber {
+		heap.Init(&s.cursors)
+	}
 	return s, nil
 }
 
@@ -172,9 +177,13 @@ func (s *source) before(end clock.Time) *Flow {
 	}
 	c := s.cursors[0]
 	f := c.flow
-	if c.next() {
+	switch more := c.next(); {
+	case s.byNumber && more:
+	case s.byNumber:
+		s.cursors = s.cursors[1:]
+	case more:
 		heap.Fix(&s.cursors, 0)
-	} else {
+	default:
 		heap.Pop(&s.cursors)
 	}
 	return &f

@@ -127,11 +127,11 @@ func (r *run) feed(now, before clock.Time) error {
 	s := r.stream
 	if s.source == nil {
 		var err error
-		if s.source, err = newSource(r.plan); err != nil {
+		if s.source, err = newSource(r.plan, s.kept != nil); err != nil {
 			return err
 		}
 	}
-	if s.kept != nil { // all at once: no timer is set later than if everything were judged
+	if s.kept != nil { // all at once, by number: connections and timers are those of judge: full
 		before = clock.Never
 	}
 	for f := s.source.before(before); f != nil; f = s.source.before(before) {

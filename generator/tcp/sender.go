@@ -233,6 +233,9 @@ func (s *sender) advance(now clock.Time, upTo uint64) int {
 	}
 	s.segments = s.segments[n:]
 	s.base += uint64(n)
+	if len(s.segments) == 0 {
+		s.segments = nil // most of what a connection that has finished would hold
+	}
 	if sample >= 0 {
 		s.measure(sample)
 	}

@@ -103,8 +103,7 @@ type engine struct {
 	ring     [days][]event
 	reusable [][]event // of days that have passed: few circulate, and those are in the cache
 	scratch  []event   // where a day is sorted to
-	lows     digits    // of sorting
-	highs    digits
+	digits   digits    // of sorting
 
 	far   []farEvent
 	order uint64 // of scheduling among far events

@@ -32,7 +32,7 @@ type planned struct {
 // a list sorted by (time, switch or host, order of scheduling).
 func TestCalendarServesLikeASortedList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var e engine
+		e := engine{portWidth: 3}
 		e.span(clock.Duration(rapid.Int64Range(0, int64(clock.Millisecond)).Draw(t, "span")),
 			clock.Duration(rapid.Int64Range(0, int64(100*clock.Nanosecond)).Draw(t, "day")))
 		var got, want []int
@@ -97,18 +97,19 @@ func TestCalendarServesLikeASortedList(t *testing.T) {
 func TestEventsOfOneDayAreSorted(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for _, count := range []int{0, 1, few, few + 1, 300, 3000} {
-		for _, instants := range []int64{1, 3, 40, 1 << 13} {
-			for _, ports := range []int{3, 200, 5000, 1 << portBits} {
-				e := engine{dayLog: 13, portWidth: uint(bits.Len(uint(ports - 1)))}
+		for _, times := range [][2]int64{{1, 1}, {3, 24}, {40, 1}, {40, 24}, {1 << 16, 1}, {1 << 11, 32}} {
+			instants, step := times[0], times[1]
+			for _, ports := range []int{1, 3, 200, 5000, 1 << portBits} {
+				e := engine{dayLog: maxDayLog, portWidth: uint(bits.Len(uint(ports - 1)))}
 				events := make([]event, count)
 				for i := range events {
 					w := what(rng.IntN(3))<<kindShift | what(rng.IntN(ports))<<packetBits | what(i)
-					events[i] = event(rng.Int64N(instants))<<whatBits | event(w)
+					events[i] = event(rng.Int64N(instants)*step)<<whatBits | event(w)
 				}
 				want := slices.Clone(events)
 				slices.Sort(want) // the packet number, here the position, comes last
 				if got := e.sorted(events); !slices.Equal(got, want) {
-					t.Errorf("%d events at %d instants and %d ports are not in order", count, instants, ports)
+					t.Errorf("%d events at %d instants of %d ps and %d ports are not in order", count, instants, step, ports)
 				}
 			}
 		}

@@ -1,23 +1,37 @@
 package fabric
 
+import "math/bits"
+
 // few events are sorted by moving them one by one: counting would take longer.
-const few = 24
+const few = 32
 
 // sorted returns events in the order of their turns; those of one turn keep their order, which is that of scheduling.
-// Many are distributed by the two halves of their time within the day, the lower first (a radix sort). What then has
-// one instant is sorted by rank.
+// Many are distributed by the digits of their turns, the lowest first (a radix sort). The digits skip bits that are 0
+// in all events: the highest of port numbers, and the lowest of times, which are multiples of the time of a byte.
 func (e *engine) sorted(events []event) []event {
 	if len(events) <= few {
 		insertionSort(events)
 		return events
 	}
-	digit := (e.dayLog + 1) / 2
-	lows, highs := e.count(events, digit)
+	var union event
+	for _, ev := range events {
+		union |= ev
+	}
+	multiple := min(uint(bits.TrailingZeros64(union.offset())), e.dayLog)
+	e.pack(events, multiple)
+	width := e.portWidth + kindBits + e.dayLog - multiple
+	passes := (width + maxDigit - 1) / maxDigit
 	e.scratch = room(e.scratch, len(events))
-	distribute(events, e.scratch[:len(events)], whatBits, lows)
-	distribute(e.scratch[:len(events)], events, whatBits+digit, highs)
-	e.rank(events)
-	return events
+	from, to := events, e.scratch[:len(events)]
+	for shift := uint(packetBits); passes > 0; passes-- {
+		digit := (width + passes - 1) / passes
+		e.distribute(from, to, shift, digit)
+		from, to = to, from
+		shift, width = shift+digit, width-digit
+	}
+	e.scratch = to[:cap(to)]
+	e.unpack(from, multiple)
+	return from
 }
 
 // room returns an array for n events, the one given if it is large enough.
@@ -28,111 +42,59 @@ func room(array []event, n int) []event {
 	return array[:cap(array)]
 }
 
-// digits is where events go in a distribution, by a digit of up to 8 bits: how many have it, then where the next of
-// them belongs.
-type digits struct {
-	at   [1 << maxDigit]uint32
-	mask event
+// pack moves the kinds and times of events down, next to their ports, without the lowest bits of times, which are zero.
+func (e *engine) pack(events []event, zeros uint) {
+	at := packetBits + e.portWidth
+	for i, ev := range events {
+		time := ev >> ((whatBits + zeros) & 63) << ((at + kindBits) & 63)
+		kind := ev >> kindShift & (1<<kindBits - 1) << (at & 63)
+		events[i] = time | kind | ev&(1<<kindShift-1)
+	}
 }
 
-const maxDigit = 8 // bits: half of maxDayLog
-
-// count returns where events with each low and each high digit of their time begin.
-func (e *engine) count(events []event, digit uint) (lows, highs *digits) {
-	lows, highs = &e.lows, &e.highs
-	size := 1 << digit
-	clear(lows.at[:size])
-	clear(highs.at[:size])
-	lows.mask, highs.mask = event(size-1), event(size-1)
-	for _, ev := range events {
-		lows.at[uint8(ev>>whatBits&lows.mask)]++
-		highs.at[uint8(ev>>((whatBits+digit)&63))]++
+// unpack reverses pack.
+func (e *engine) unpack(events []event, zeros uint) {
+	at := packetBits + e.portWidth
+	below := event(1)<<at - 1
+	for i, ev := range events {
+		time := ev >> ((at + kindBits) & 63) << ((whatBits + zeros) & 63)
+		kind := ev >> (at & 63) & (1<<kindBits - 1) << kindShift
+		events[i] = time | kind | ev&below
 	}
-	var low, high uint32
-	for i := range size {
-		l, h := &lows.at[i&(len(lows.at)-1)], &highs.at[i&(len(highs.at)-1)]
-		low, *l = low+*l, low
-		high, *h = high+*h, high
-	}
-	return lows, highs
 }
 
-// distribute puts events into another array, sorted by the digit that begins at shift.
-func distribute(events, into []event, shift uint, to *digits) {
-	mask := to.mask
+// digits counts the events with each value of a digit, then holds where the next of them goes.
+type digits [1 << maxDigit]uint32
+
+const maxDigit = 9 // bits
+
+// distribute copies events into another array, sorted by the digit of so many bits that begins at shift.
+func (e *engine) distribute(events, into []event, shift, digit uint) {
+	d, mask := &e.digits, event(1)<<digit-1
+	counts := d[:mask+1]
+	clear(counts)
 	for _, ev := range events {
-		next := &to.at[uint8(ev>>(shift&63)&mask)]
+		d[ev>>(shift&63)&mask&(1<<maxDigit-1)]++
+	}
+	var sum uint32
+	for i, n := range counts {
+		counts[i] = sum
+		sum += n
+	}
+	for _, ev := range events {
+		next := &d[ev>>(shift&63)&mask&(1<<maxDigit-1)]
 		into[*next] = ev
 		*next++
 	}
-}
-
-// rank sorts the events of each instant, which are adjacent, by their ranks.
-func (e *engine) rank(events []event) {
-	for i := 1; i < len(events); i++ {
-		if events[i].turn() >= events[i-1].turn() {
-			continue
-		}
-		first, end, instant := i-1, i+1, events[i].offset()
-		for first > 0 && events[first-1].offset() == instant {
-			first--
-		}
-		for end < len(events) && events[end].offset() == instant {
-			end++
-		}
-		e.rankInstant(events[first:end])
-		i = end
-	}
-}
-
-// rankInstant sorts events of one instant by rank: by port, a digit at a time, then by kind.
-func (e *engine) rankInstant(events []event) {
-	if len(events) <= few {
-		insertionSort(events)
-		return
-	}
-	e.scratch = room(e.scratch, len(events))
-	from, to := events, e.scratch[:len(events)]
-	for shift := uint(packetBits); ; shift += maxDigit {
-		width := uint(maxDigit)
-		last := shift >= packetBits+e.portWidth
-		if last {
-			shift, width = kindShift, kindBits
-		}
-		distribute(from, to, shift, e.countOne(from, shift, width))
-		from, to = to, from
-		if last {
-			break
-		}
-	}
-	if &from[0] != &events[0] {
-		copy(events, from)
-	}
-}
-
-// countOne returns where events with each digit of so many bits from shift on begin.
-func (e *engine) countOne(events []event, shift, width uint) *digits {
-	d := &e.lows
-	size := 1 << width
-	clear(d.at[:size])
-	d.mask = event(size - 1)
-	for _, ev := range events {
-		d.at[uint8(ev>>(shift&63)&d.mask)]++
-	}
-	var sum uint32
-	for i := range size {
-		at := &d.at[i&(len(d.at)-1)]
-		sum, *at = sum+*at, sum
-	}
-	return d
 }
 
 // insertionSort sorts events by their turns; those of one turn keep their order.
 func insertionSort(events []event) {
 	for i := 1; i < len(events); i++ {
 		ev := events[i]
+		last := ev | packetMask // of its turn
 		j := i
-		for ; j > 0 && events[j-1].turn() > ev.turn(); j-- {
+		for ; j > 0 && events[j-1] > last; j-- {
 			events[j] = events[j-1]
 		}
 		events[j] = ev

@@ -270,8 +270,8 @@ topology: {kind: single-switch, hosts: 16}
 switch-under-test: {model: ndp-ideal}
 hosts: {transport: ndp}
 workload:
-  - flow: {src: 1, dst: 0, count: 35000, packets: 1, packet-size: 1500, stagger-us: 1}
-  - flow: {src: 3, dst: 2, count: 35000, packets: 1, packet-size: 1500, stagger-us: 1}
+  - flow: {src: 1, dst: 0, count: 35000, packets: 1, stagger-us: 1}
+  - flow: {src: 3, dst: 2, count: 35000, packets: 1, stagger-us: 1}
 `
 	o := outcome(t, text)
 	doc := flowsOf(t, o.Dir)

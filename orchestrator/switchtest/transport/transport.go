@@ -28,7 +28,8 @@ type Transport struct {
 	Judge  *Judge // nil: its hosts are not judged
 }
 
-// Endpoints is the hosts of a transport.
+// Endpoints is the hosts of a transport. While the network runs, hosts may be simulated in parallel: what a host's
+// stack does at once concerns this host alone, and books are told through fabric.Host.Report.
 type Endpoints interface {
 	// Start takes a flow, which starts now or later.
 	Start(f *Flow) error
@@ -136,21 +137,25 @@ func (p *Progress) Trip(took clock.Duration) {
 // Finish says that the receiver has all of the flow.
 func (p *Progress) Finish(now clock.Time) { p.Finished, p.Done = true, now }
 
-// Loop is a closed loop of requests and responses in progress.
+// Loop is a closed loop of requests and responses in progress, at the client.
 type Loop struct {
 	Asked    clock.Time
 	Answered int
 }
 
-// Turn books a response and reports whether another request follows.
-func (l *Loop) Turn(now clock.Time, f *Flow, p *Progress) bool {
-	p.Trip(now.Sub(l.Asked))
-	if l.Answered++; l.Answered == f.Count {
-		p.Finish(now)
-		return false
-	}
+// Turn takes a response; it returns the round trip and whether another request follows.
+func (l *Loop) Turn(now clock.Time, f *Flow) (trip clock.Duration, more bool) {
+	trip = now.Sub(l.Asked)
 	l.Asked = now
-	return true
+	l.Answered++
+	return trip, l.Answered < f.Count
+}
+
+// Turned books a response; more: another request follows.
+func (p *Progress) Turned(now clock.Time, trip clock.Duration, more bool) {
+	if p.Trip(trip); !more {
+		p.Finish(now)
+	}
 }
 
 // OneVersion refuses flows over IPv4 beside others over IPv6: hosts and judges tell headers from payload by one size.

@@ -12,6 +12,9 @@ type keptFrame struct {
 // KeepFrames makes the network keep the original frames of packets (SetFrame), as a live switch needs: bytes that no
 // header describes then pass unchanged.
 func (n *Network) KeepFrames() {
+	if len(n.parts) > 1 {
+		panic("fabric: only a network that one worker simulates keeps frames")
+	}
 	if n.frames == nil {
 		n.frames = make([]keptFrame, 0, slab)
 	}

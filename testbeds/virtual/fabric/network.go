@@ -27,8 +27,9 @@ type Network struct {
 	ports    []Port  // of switches, in their order, then of hosts
 	queues   []Queue // of ports, in their order
 	homes    []home  // of hosts
-	tap      Tap     // at hosts
-	all      Tap     // those of taps that see everything
+	tap      Tap     // at hosts, in order
+	atHosts  Tap     // the same, as set
+	all      Tap     // those of taps that see everything, as set
 	decided  func(*Switch, *trace.Decision)
 	started  bool
 	frames   []keptFrame // by number of a packet; nil: no frames are kept
@@ -77,20 +78,23 @@ func (n *Network) Switch(i int) *Switch { return n.switches[i] }
 
 // SetTap has every packet shown to t, in addition to taps set before.
 func (n *Network) SetTap(t Tap) {
-	t = n.ordered(t)
-	n.tap, n.all = n.tap.and(t), n.all.and(t)
+	n.TapHosts(t)
+	n.all = n.all.and(t)
 	for _, sw := range n.switches {
-		sw.watch = sw.watch.and(t)
+		sw.Watch(t)
 	}
 	for _, h := range n.hosts {
 		if h.egress != nil {
-			h.egress.nic.watch = h.egress.nic.watch.and(t)
+			h.egress.nic.Watch(t)
 		}
 	}
 }
 
 // TapHosts has every packet shown to t at the hosts alone, in addition to taps set before.
-func (n *Network) TapHosts(t Tap) { n.tap = n.tap.and(n.ordered(t)) }
+func (n *Network) TapHosts(t Tap) {
+	n.atHosts = n.atHosts.and(t)
+	n.tap = n.ordered(n.atHosts)
+}
 
 // and returns a tap that shows packets to both.
 func (t Tap) and(next Tap) Tap {

@@ -82,8 +82,11 @@ func (h *Host) between() *egress {
 		ids:       identitiesOf(len(n.hosts) + len(n.switches) + int(h.id)),
 		pipelines: 1, first: h.port.number,
 		buffer: buffer{spec: spec.Buffer}, classOfDSCP: spec.ClassOfDSCP,
-		host: h, nic: true, watch: n.all, ports: n.ports[h.port.number : h.port.number+1 : h.port.number+1],
+		host: h, nic: true, ports: n.ports[h.port.number : h.port.number+1 : h.port.number+1],
 		routes: routes{group: make([]uint16, len(n.switches)), groups: []group{{ports: []uint16{0}}}},
+	}
+	if n.all != nil {
+		nic.Watch(n.all)
 	}
 	nic.source.seed(n.spec.Seed, seedOf(nic.name))
 	nic.rand = rand.New(&nic.source)

@@ -39,11 +39,12 @@ type division struct {
 	of     []int
 	parts  int
 	window clock.Duration // the shortest delay between partitions
+	why    string         // there are not more partitions
 }
 
 func (n *Network) partition(p *plan) {
 	d := n.divide(p)
-	n.windows = windows{length: d.window, workers: max(1, n.spec.Workers), forced: n.spec.forced}
+	n.windows = windows{length: d.window, workers: max(1, n.spec.Workers), forced: n.spec.forced, why: d.why}
 	all := new(slabs)
 	if d.parts > 1 {
 		all.all = make([]*[slab]Packet, maxSlabs)
@@ -97,7 +98,11 @@ func (n *Network) divide(p *plan) division {
 	nodes := len(n.switches) + len(n.hosts)
 	whole := division{of: make([]int, nodes), parts: 1}
 	workers := min(n.spec.Workers, 1<<8)
-	if workers < 2 || nodes > 1<<16 {
+	if workers < 2 {
+		return whole
+	}
+	if nodes > 1<<16 {
+		whole.why = fmt.Sprintf("%d switches and hosts; networks of up to %d are divided", nodes, 1<<16)
 		return whole
 	}
 	edges := n.edges(p)
@@ -108,10 +113,12 @@ func (n *Network) divide(p *plan) division {
 	slices.Sort(lengths)
 	lengths = slices.Compact(lengths)
 	slices.Reverse(lengths)
-	best := whole
+	best, most := whole, 0
 	for _, window := range lengths {
 		for _, apart := range []bool{false, true} { // hosts from their switches
-			if window <= 0 || !n.spec.forced && n.capacity(window) < fewHops {
+			hops := n.capacity(window)
+			most = max(most, hops)
+			if window <= 0 || !n.spec.forced && hops < fewHops {
 				continue
 			}
 			d := n.cut(edges, window, apart, workers)
@@ -122,6 +129,14 @@ func (n *Network) divide(p *plan) division {
 		if best.parts == workers {
 			break
 		}
+	}
+	switch {
+	case best.parts == workers:
+	case most < fewHops && !n.spec.forced:
+		best.why = fmt.Sprintf("a window of the longest delay, %v, has at most %d hops; several workers need %d",
+			lengths[0], most, fewHops)
+	default:
+		best.why = "no cut at links that are long enough divides the network into more parts of similar size"
 	}
 	return best
 }

@@ -27,8 +27,9 @@ type Switch struct {
 	losslessClasses uint8 // of config
 	nic             bool  // of a host
 	stopped         bool
-	watch           Tap // nil: nobody sees the packets at the switch
+	watch           Tap // in order; nil: nobody sees the packets at the switch
 
+	seen          Tap        // watch as set
 	rand          *rand.Rand // draws from source
 	recirculation Scheduler  // of recirculation ports
 	name          string
@@ -357,7 +358,10 @@ func (w *wake) act(now clock.Time) {
 }
 
 // Watch has every packet at the switch shown to t, in addition to taps set before.
-func (sw *Switch) Watch(t Tap) { sw.watch = sw.watch.and(sw.net.ordered(t)) }
+func (sw *Switch) Watch(t Tap) {
+	sw.seen = sw.seen.and(t)
+	sw.watch = sw.net.ordered(sw.seen)
+}
 
 func (sw *Switch) tap(now clock.Time, s Stage, port, queue int, p *Packet) {
 	if sw.watch != nil {

@@ -14,8 +14,9 @@ import (
 type windows struct {
 	length  clock.Duration
 	workers int
-	open    bool // a window is being simulated
-	forced  bool // for tests: use all workers even in windows with few hops
+	open    bool   // a window is being simulated
+	why     string // there are fewer partitions than workers
+	forced  bool   // for tests: use all workers even in windows with few hops
 	recent  uint64
 	work    Parallelism
 }
@@ -26,12 +27,15 @@ type Parallelism struct {
 	Window              clock.Duration // 0: there is one partition
 	Windows, Alone      uint64         // windows; of those, how many one worker simulated because they held too few hops
 	Longest             uint64         // critical path: the sum over windows of the busiest worker's hops
+	// Undivided says why there are fewer partitions than workers; empty: there are as many.
+	Undivided string
 }
 
 // Parallelism returns how the network was simulated up to now.
 func (n *Network) Parallelism() Parallelism {
 	w := n.windows.work
 	w.Workers, w.Partitions, w.Window = n.windows.workers, len(n.parts), n.windows.length
+	w.Undivided = n.windows.why
 	return w
 }
 
@@ -317,6 +321,10 @@ func (n *Network) orderedDecisions(f func(*trace.Decision)) func(*Switch, *trace
 		sw.part.note(sight{tell: func() { f(&kept) }})
 	}
 }
+
+// Apart reports whether other hosts are being simulated in parallel: what a stack does outside its host must go through
+// Report.
+func (h *Host) Apart() bool { return h.net.windows.open }
 
 // Report calls f in event order. Stacks use it for calls to other objects, which may be simulated in parallel.
 func (h *Host) Report(f func()) {

@@ -15,9 +15,9 @@ func Transport() transport.Transport {
 }
 
 func attach(s *transport.Setup, flows []*transport.Flow) error {
-	// answered books a round trip of a ping.
+	// book books a round trip of a ping.
 	byNumber := make(map[uint32]*transport.Flow)
-	answered := func(now clock.Time, id uint32, rtt clock.Duration) {
+	book := func(now clock.Time, id uint32, rtt clock.Duration) {
 		p := s.Progress(int(id))
 		p.Trip(rtt)
 		if p.Trips.Count() == int64(byNumber[id].Count) {
@@ -28,7 +28,9 @@ func attach(s *transport.Setup, flows []*transport.Flow) error {
 	echoes := make(map[fabric.HostID]*stack.Echo)
 	at := func(h fabric.HostID) *stack.Echo {
 		if echoes[h] == nil {
-			echoes[h] = stack.NewEcho(h, answered)
+			echoes[h] = stack.NewEcho(h, func(now clock.Time, id uint32, rtt clock.Duration) {
+				s.Net.Host(h).Report(func() { book(now, id, rtt) })
+			})
 			s.Add(h, echoes[h])
 		}
 		return echoes[h]

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"sync"
 
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator/ndp"
@@ -22,10 +23,39 @@ func Transport() transport.Transport {
 // endpoints is the NDP hosts of a run. It is the sink of all of them.
 type endpoints struct {
 	*transport.Setup
-	hosts map[fabric.HostID]*fabric.NDPHost
-	// flows by sender and connection; requests and responses of one loop lead to the same flow.
+	hosts map[fabric.HostID]*host
+}
+
+// host is one of them, with the flows of its connections that are not through. Requests and responses of one loop lead
+// to the same flow.
+type host struct {
+	*fabric.NDPHost
+	at      *fabric.Host
+	sends   map[uint32]*transport.Flow
+	loops   map[int]*transport.Loop // of which it is the client, by flow number
+	arrives arriving
+}
+
+// arriving is the flows of what is sent to a host. Senders, which may be simulated in parallel, enter a connection
+// before its first packet can arrive; the host alone removes it.
+type arriving struct {
+	sync.Mutex
 	flows map[connection]*transport.Flow
-	loops map[int]*transport.Loop // by flow number
+}
+
+func (a *arriving) enter(c connection, f *transport.Flow) {
+	a.Lock()
+	defer a.Unlock()
+	a.flows[c] = f
+}
+
+// remove returns the flow of a connection that is through; nil: unknown.
+func (a *arriving) remove(c connection) *transport.Flow {
+	a.Lock()
+	defer a.Unlock()
+	f := a.flows[c]
+	delete(a.flows, c)
+	return f
 }
 
 type connection struct {
@@ -34,10 +64,7 @@ type connection struct {
 }
 
 func open(s *transport.Setup, flows iter.Seq[*transport.Flow]) (transport.Endpoints, error) {
-	r := &endpoints{
-		Setup: s, hosts: make(map[fabric.HostID]*fabric.NDPHost), flows: make(map[connection]*transport.Flow),
-		loops: make(map[int]*transport.Loop),
-	}
+	r := &endpoints{Setup: s, hosts: make(map[fabric.HostID]*host)}
 	senders := make(map[fabric.HostID]*transport.Flow) // of each host a flow that it sends data of
 	if err := transport.OneVersion("NDP", flows); err != nil {
 		return nil, err
@@ -113,43 +140,73 @@ func (r *endpoints) host(h fabric.HostID, f, sent *transport.Flow) error {
 	if sent != nil {
 		cfg.DataClass, cfg.DataDSCP = sent.Mark.Class, sent.Mark.DSCP
 	}
-	host, err := r.Net.AttachNDP(h, cfg, r)
+	ndpHost, err := r.Net.AttachNDP(h, cfg, r)
 	if err != nil {
 		return err
 	}
-	r.hosts[h] = host
-	r.Add(h, host)
+	r.hosts[h] = &host{NDPHost: ndpHost, at: r.Net.Host(h), sends: make(map[uint32]*transport.Flow),
+		loops: make(map[int]*transport.Loop), arrives: arriving{flows: make(map[connection]*transport.Flow)}}
+	r.Add(h, ndpHost)
 	return nil
 }
 
 // Start implements transport.Endpoints: the sender has the flow; of a loop the first request.
 func (r *endpoints) Start(f *transport.Flow) error {
 	if f.Kind == workload.Loop {
-		r.loops[f.Number] = &transport.Loop{Asked: f.Start}
+		r.hosts[f.Src].loops[f.Number] = &transport.Loop{Asked: f.Start}
 		return r.send(f, f.Src, f.Dst, uint64(f.Request), f.Start)
 	}
 	return r.send(f, f.Src, f.Dst, uint64(f.Payload), f.Start)
 }
 
 func (r *endpoints) send(f *transport.Flow, from, to fabric.HostID, bytes uint64, at clock.Time) error {
-	number, err := r.hosts[from].Core().Send(ndp.Flow{To: ndp.Endpoint(to), Bytes: bytes, Start: at})
+	h := r.hosts[from]
+	number, err := h.Core().Send(ndp.Flow{To: ndp.Endpoint(to), Bytes: bytes, Start: at})
 	if err != nil {
 		return err
 	}
-	r.flows[connection{ndp.Endpoint(from), number}] = f
-	r.Name(fabric.NDP, from, number, f.Number)
-	if f.Kind == workload.Transfer {
-		r.Own(fabric.NDP, from, number, f.Number)
-	}
+	h.sends[number] = f
+	r.hosts[to].arrives.enter(connection{ndp.Endpoint(from), number}, f)
+	h.at.Report(func() {
+		r.Name(fabric.NDP, from, number, f.Number)
+		if f.Kind == workload.Transfer {
+			r.Own(fabric.NDP, from, number, f.Number)
+		}
+	})
 	return nil
 }
 
-// NDPEvent implements ndp.Sink.
+// NDPEvent implements ndp.Sink. What an event does at its host is done at once; books are told in order.
 func (r *endpoints) NDPEvent(now clock.Time, e ndp.Event) {
-	f := r.flows[connection{e.Sender, e.Connection}]
-	if f == nil {
+	var h *host
+	var f *transport.Flow
+	switch e.Kind {
+	case ndp.Started:
 		return
+	case ndp.Received:
+		h = r.hosts[fabric.HostID(e.Receiver)]
+		f = h.arrives.remove(connection{e.Sender, e.Connection})
+	case ndp.Retransmitted, ndp.TimedOut, ndp.Finished:
+		h = r.hosts[fabric.HostID(e.Sender)]
+		f = h.sends[e.Connection]
 	}
+	switch {
+	case f == nil:
+	case e.Kind == ndp.Received && f.Kind == workload.Loop:
+		r.turn(now, h, f)
+	case h.at.Apart():
+		e, f := e, f
+		h.at.Report(func() { r.book(now, f, &e) })
+	default:
+		r.book(now, f, &e)
+	}
+	if e.Kind == ndp.Finished {
+		delete(h.sends, e.Connection)
+	}
+}
+
+// book tells the books of an event. A transfer is closed once both ends are through.
+func (r *endpoints) book(now clock.Time, f *transport.Flow, e *ndp.Event) {
 	p := r.Progress(f.Number)
 	switch e.Kind {
 	case ndp.Retransmitted:
@@ -157,66 +214,64 @@ func (r *endpoints) NDPEvent(now clock.Time, e ndp.Event) {
 	case ndp.TimedOut:
 		p.Timeouts++
 	case ndp.Received:
-		if f.Kind == workload.Loop {
-			r.turn(now, f, fabric.HostID(e.Receiver), p)
-			return
-		}
-		p.Whole, p.Duplicates, p.Reordered = int64(e.Packets), int64(e.Duplicates), int64(e.Reordered)
-		p.Headers, p.Payload = int64(e.Trimmed), int64(e.Bytes)
+		came(p, e)
 		p.Finish(now)
-		r.leave(e, f, p)
 	case ndp.Finished:
 		if f.Kind == workload.Transfer {
 			p.Acknowledged, p.Known, p.Sent = true, now, int64(e.Packets)
 		}
-		r.leave(e, f, p)
 	case ndp.Started:
+	}
+	if f.Kind == workload.Transfer && p.Finished && p.Acknowledged {
+		r.Close(f.Number)
 	}
 }
 
-// leave forgets a transfer once both ends are through, and a message of a loop once its sender is.
-func (r *endpoints) leave(e ndp.Event, f *transport.Flow, p *transport.Progress) {
-	if f.Kind == workload.Transfer {
-		if !p.Finished || !p.Acknowledged {
-			return
-		}
-		r.Close(f.Number)
-	}
-	delete(r.flows, connection{e.Sender, e.Connection})
+// came books what has arrived.
+func came(p *transport.Progress, e *ndp.Event) {
+	p.Whole, p.Duplicates, p.Reordered = int64(e.Packets), int64(e.Duplicates), int64(e.Reordered)
+	p.Headers, p.Payload = int64(e.Trimmed), int64(e.Bytes)
 }
 
 // Settle implements transport.Endpoints.
 func (r *endpoints) Settle() {
-	for c, f := range r.flows {
-		if f.Kind != workload.Transfer {
-			continue
+	for _, h := range r.hosts {
+		for number, f := range h.sends {
+			if f.Kind == workload.Transfer {
+				r.Progress(f.Number).Sent = int64(h.Core().Sent(number))
+			}
 		}
-		p := r.Progress(f.Number)
-		if !p.Acknowledged {
-			p.Sent = int64(r.hosts[f.Src].Core().Sent(c.number))
-		}
-		if e, ok := r.hosts[f.Dst].Core().Arrived(c.sender, c.number); ok {
-			p.Whole, p.Duplicates, p.Reordered = int64(e.Packets), int64(e.Duplicates), int64(e.Reordered)
-			p.Headers, p.Payload = int64(e.Trimmed), int64(e.Bytes)
+		for c, f := range h.arrives.flows {
+			if e, ok := h.Core().Arrived(c.sender, c.number); ok && f.Kind == workload.Transfer {
+				came(r.Progress(f.Number), &e)
+			}
 		}
 	}
 }
 
-// turn goes on with a closed loop: a request that has arrived is answered, and a response is followed by the next
-// request.
-func (r *endpoints) turn(now clock.Time, f *transport.Flow, at fabric.HostID, p *transport.Progress) {
-	if at == f.Dst {
-		if err := r.send(f, f.Dst, f.Src, uint64(f.Response), now.Add(f.Service)); err != nil {
-			r.Fail(err)
+// turn goes on with a closed loop at one of its hosts: a request that has arrived is answered, and a response is
+// followed by the next request.
+func (r *endpoints) turn(now clock.Time, h *host, f *transport.Flow) {
+	if h.at.ID() == f.Dst {
+		r.goOn(h, f, f.Src, uint64(f.Response), now.Add(f.Service))
+		return
+	}
+	trip, more := h.loops[f.Number].Turn(now, f)
+	h.at.Report(func() {
+		if r.Progress(f.Number).Turned(now, trip, more); !more {
+			r.Close(f.Number)
 		}
-		return
+	})
+	if more {
+		r.goOn(h, f, f.Dst, uint64(f.Request), now)
+	} else {
+		delete(h.loops, f.Number)
 	}
-	if !r.loops[f.Number].Turn(now, f, p) {
-		delete(r.loops, f.Number)
-		r.Close(f.Number)
-		return
-	}
-	if err := r.send(f, f.Src, f.Dst, uint64(f.Request), now); err != nil {
-		r.Fail(err)
+}
+
+// goOn sends the next message of a loop.
+func (r *endpoints) goOn(h *host, f *transport.Flow, to fabric.HostID, bytes uint64, at clock.Time) {
+	if err := r.send(f, h.at.ID(), to, bytes, at); err != nil {
+		h.at.Report(func() { r.Fail(err) })
 	}
 }

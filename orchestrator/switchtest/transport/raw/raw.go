@@ -36,8 +36,13 @@ func attach(s *transport.Setup, flows []*transport.Flow) error {
 		if s.Untapped {
 			counts.flows[uint32(f.Number)] = &arrivals{of: f, header: int64(header)}
 			at(f.Dst).Seen = func(now clock.Time, p *fabric.Packet) {
+				h := s.Net.Host(f.Dst)
+				if !h.Apart() {
+					counts.seen(now, &p.Header)
+					return
+				}
 				header := p.Header // the books are those of all hosts
-				s.Net.Host(f.Dst).Report(func() { counts.seen(now, &header) })
+				h.Report(func() { counts.seen(now, &header) })
 			}
 		}
 	}

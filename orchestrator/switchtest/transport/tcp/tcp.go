@@ -23,9 +23,21 @@ func Transport() transport.Transport {
 // endpoints is the TCP hosts of a run. It is the sink of all of them. A connection has the number of its flow.
 type endpoints struct {
 	*transport.Setup
-	hosts map[fabric.HostID]*fabric.TCPHost
-	flows map[uint32]*transport.Flow
-	loops map[int]*transport.Loop // by flow number
+	hosts map[fabric.HostID]*host
+}
+
+// host is one of them, with its ends of connections.
+type host struct {
+	*fabric.TCPHost
+	at   *fabric.Host
+	ends map[uint32]*end
+}
+
+// end is one end of a connection. Both ends of a flow have one.
+type end struct {
+	flow   *transport.Flow
+	loop   transport.Loop // at the client
+	served int            // requests, at the server
 }
 
 func open(s *transport.Setup, flows iter.Seq[*transport.Flow]) (transport.Endpoints, error) {
@@ -33,10 +45,7 @@ func open(s *transport.Setup, flows iter.Seq[*transport.Flow]) (transport.Endpoi
 		return nil, errors.New("send-jitter-us and pfc-classes: a NIC that is paused would keep what was decided for no " +
 			"time that is known; leave out one of them")
 	}
-	r := &endpoints{
-		Setup: s, hosts: make(map[fabric.HostID]*fabric.TCPHost), flows: make(map[uint32]*transport.Flow),
-		loops: make(map[int]*transport.Loop),
-	}
+	r := &endpoints{Setup: s, hosts: make(map[fabric.HostID]*host)}
 	first := make(map[fabric.HostID]*transport.Flow)
 	if err := transport.OneVersion("TCP", flows); err != nil {
 		return nil, err
@@ -78,13 +87,13 @@ func (r *endpoints) host(h fabric.HostID, f *transport.Flow) error {
 	if v.Word("congestion-control") == "reno" {
 		cfg.Control = tcp.Reno
 	}
-	host, err := r.Net.AttachTCP(h, cfg, r)
+	tcpHost, err := r.Net.AttachTCP(h, cfg, r)
 	if err != nil {
 		return err
 	}
-	host.Core().SeedBugs(seeded)
-	r.hosts[h] = host
-	r.Add(h, r.jitter(h, host, v.Duration("send-jitter-us")))
+	tcpHost.Core().SeedBugs(seeded)
+	r.hosts[h] = &host{TCPHost: tcpHost, at: r.Net.Host(h), ends: make(map[uint32]*end)}
+	r.Add(h, r.jitter(h, tcpHost, v.Duration("send-jitter-us")))
 	return nil
 }
 
@@ -103,11 +112,12 @@ const jitterStream = 0x6a
 
 // Start implements transport.Endpoints: the sender has the flow; of a loop the first request.
 func (r *endpoints) Start(f *transport.Flow) error {
-	r.flows[uint32(f.Number)] = f
+	for _, h := range []fabric.HostID{f.Src, f.Dst} {
+		r.hosts[h].ends[uint32(f.Number)] = &end{flow: f, loop: transport.Loop{Asked: f.Start}}
+	}
 	bytes := uint64(f.Payload)
 	switch {
 	case f.Kind == workload.Loop:
-		r.loops[f.Number] = &transport.Loop{Asked: f.Start}
 		bytes = uint64(f.Request)
 	case f.Endless():
 		bytes = tcp.Endless
@@ -115,85 +125,118 @@ func (r *endpoints) Start(f *transport.Flow) error {
 	if f.Kind == workload.Transfer {
 		r.Own(fabric.TCP, f.Src, uint32(f.Number), f.Number)
 	}
-	return r.write(f, f.Src, f.Dst, bytes, f.Start)
+	return r.hosts[f.Src].write(f, f.Dst, bytes, f.Start)
 }
 
-func (r *endpoints) write(f *transport.Flow, from, to fabric.HostID, bytes uint64, at clock.Time) error {
-	return r.hosts[from].Core().Write(tcp.Endpoint(to), uint32(f.Number), bytes, at)
+func (h *host) write(f *transport.Flow, to fabric.HostID, bytes uint64, at clock.Time) error {
+	return h.Core().Write(tcp.Endpoint(to), uint32(f.Number), bytes, at)
 }
 
-// TCPEvent implements tcp.Sink.
+// TCPEvent implements tcp.Sink. What an event does at its host is done at once; books are told in order.
 func (r *endpoints) TCPEvent(now clock.Time, e tcp.Event) {
-	f := r.flows[e.Connection]
-	if f == nil {
+	h := r.hosts[fabric.HostID(e.Local)]
+	c := h.ends[e.Connection]
+	if c == nil {
 		return
 	}
-	p := r.Progress(f.Number)
+	f := c.flow
 	switch e.Kind {
 	case tcp.Retransmitted:
-		p.Retransmissions++
+		h.at.Report(func() { r.Progress(f.Number).Retransmissions++ })
 	case tcp.TimedOut:
-		p.Timeouts++
+		h.at.Report(func() { r.Progress(f.Number).Timeouts++ })
 	case tcp.Delivered:
 		switch {
 		case f.Kind == workload.Loop:
-			r.turn(now, f, fabric.HostID(e.Local), e.Bytes, p)
+			r.turn(now, h, c, e.Bytes)
 		case e.Bytes == uint64(f.Payload):
-			p.Finish(now)
+			s := h.stream(e.Peer, f)
+			h.at.Report(func() {
+				p := r.Progress(f.Number)
+				came(p, &s)
+				p.Finish(now)
+			})
 		}
 	case tcp.Acknowledged:
-		if f.Kind == workload.Transfer && p.Finished && fabric.HostID(e.Local) == f.Src {
-			r.settle(f, p)
-			r.Close(f.Number)
-			delete(r.flows, e.Connection)
+		if f.Kind == workload.Transfer && h.at.ID() == f.Src {
+			r.acknowledged(h, f)
 		}
 	case tcp.Recovering:
 	}
 }
 
+// acknowledged books that the sender of a transfer is through, and closes it if the receiver is.
+func (r *endpoints) acknowledged(h *host, f *transport.Flow) {
+	sent := int64(h.stream(tcp.Endpoint(f.Dst), f).Sent)
+	delete(h.ends, uint32(f.Number))
+	h.at.Report(func() {
+		p := r.Progress(f.Number)
+		if p.Sent = sent; p.Finished {
+			delete(r.hosts[f.Dst].ends, uint32(f.Number)) // which has no more events
+			r.Close(f.Number)
+		}
+	})
+}
+
+// stream returns how far the connection of a flow has come at one end.
+func (h *host) stream(peer tcp.Endpoint, f *transport.Flow) tcp.Stream {
+	s, _ := h.Core().Connection(peer, uint32(f.Number))
+	return s
+}
+
+// came books what has arrived.
+func came(p *transport.Progress, s *tcp.Stream) {
+	p.Whole, p.Payload = int64(s.Received), int64(s.Bytes)
+	p.Duplicates, p.Reordered = int64(s.Duplicates), int64(s.Reordered)
+}
+
 // Settle implements transport.Endpoints.
 func (r *endpoints) Settle() {
-	for _, f := range r.flows {
-		if f.Kind == workload.Transfer {
-			r.settle(f, r.Progress(f.Number))
+	for id, h := range r.hosts {
+		for _, c := range h.ends {
+			f := c.flow
+			if f.Kind != workload.Transfer {
+				continue
+			}
+			p := r.Progress(f.Number)
+			if id == f.Src {
+				p.Sent = int64(h.stream(tcp.Endpoint(f.Dst), f).Sent)
+			} else if !p.Finished {
+				s := h.stream(tcp.Endpoint(f.Src), f)
+				came(p, &s)
+			}
 		}
 	}
 }
 
-// settle books how far a transfer has come.
-func (r *endpoints) settle(f *transport.Flow, p *transport.Progress) {
-	if c, ok := r.hosts[f.Src].Core().Connection(tcp.Endpoint(f.Dst), uint32(f.Number)); ok {
-		p.Sent = int64(c.Sent)
-	}
-	if c, ok := r.hosts[f.Dst].Core().Connection(tcp.Endpoint(f.Src), uint32(f.Number)); ok {
-		p.Whole, p.Payload = int64(c.Received), int64(c.Bytes)
-		p.Duplicates, p.Reordered = int64(c.Duplicates), int64(c.Reordered)
-	}
-}
-
-// turn goes on with a closed loop. One side waits at a time, so that what has arrived there in order is a number of
-// whole messages and maybe a part of the next.
-func (r *endpoints) turn(now clock.Time, f *transport.Flow, at fabric.HostID, bytes uint64, p *transport.Progress) {
-	l := r.loops[f.Number]
-	if at == f.Dst {
-		if bytes == uint64(l.Answered+1)*uint64(f.Request) {
-			r.send(f, f.Dst, f.Src, uint64(f.Response), now.Add(f.Service))
+// turn goes on with a closed loop at one of its hosts. One side waits at a time, so that what has arrived there in
+// order is a number of whole messages and maybe a part of the next.
+func (r *endpoints) turn(now clock.Time, h *host, c *end, bytes uint64) {
+	f := c.flow
+	if h.at.ID() == f.Dst {
+		if bytes == uint64(c.served+1)*uint64(f.Request) {
+			c.served++
+			r.send(h, f, f.Src, uint64(f.Response), now.Add(f.Service))
 		}
 		return
 	}
-	if bytes != uint64(l.Answered+1)*uint64(f.Response) {
+	if bytes != uint64(c.loop.Answered+1)*uint64(f.Response) {
 		return
 	}
-	if l.Turn(now, f, p) {
-		r.send(f, f.Src, f.Dst, uint64(f.Request), now)
-	} else {
-		r.Close(f.Number)
+	trip, more := c.loop.Turn(now, f)
+	h.at.Report(func() {
+		if r.Progress(f.Number).Turned(now, trip, more); !more {
+			r.Close(f.Number)
+		}
+	})
+	if more {
+		r.send(h, f, f.Dst, uint64(f.Request), now)
 	}
 }
 
 // send writes while the simulation runs; the host is polled when the sink has returned.
-func (r *endpoints) send(f *transport.Flow, from, to fabric.HostID, bytes uint64, at clock.Time) {
-	if err := r.write(f, from, to, bytes, at); err != nil {
-		r.Fail(err)
+func (r *endpoints) send(h *host, f *transport.Flow, to fabric.HostID, bytes uint64, at clock.Time) {
+	if err := h.write(f, to, bytes, at); err != nil {
+		h.at.Report(func() { r.Fail(err) })
 	}
 }

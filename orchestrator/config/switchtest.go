@@ -26,6 +26,7 @@ type SwitchTest struct {
 	Duration     clock.Duration // traffic stops and the run ends here; 0: when every flow has finished
 	Deadline     clock.Duration // of the whole run, in simulated time
 	Taps         Taps
+	Results      Results
 	Judge        *Judging       // never nil once the test is checked
 	SizeClasses  []int64        // edges between classes of flow sizes, in bytes, in order
 	Series       clock.Duration // between two samples of the time series; 0: none
@@ -129,10 +130,28 @@ type Taps struct {
 
 // Decisions returns the format of decision records; empty: none are kept.
 func (t *Taps) Decisions() string {
-	if t.decisions == nil {
+	return wordOf(t.decisions)
+}
+
+// Results says which results are written as tables.
+type Results struct {
+	flows, queues, metrics *status // csv or parquet
+}
+
+// Flows returns the format of the table of flows; empty: none is written.
+func (r *Results) Flows() string { return wordOf(r.flows) }
+
+// Queues returns the same of queues.
+func (r *Results) Queues() string { return wordOf(r.queues) }
+
+// Metrics returns the same of metrics.
+func (r *Results) Metrics() string { return wordOf(r.metrics) }
+
+func wordOf(s *status) string {
+	if s == nil {
 		return ""
 	}
-	return string(*t.decisions)
+	return string(*s)
 }
 
 // SwitchExpect is what the author of a switch test expects. An analyzer that it doesn't mention is expected to pass.

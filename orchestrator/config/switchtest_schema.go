@@ -81,6 +81,8 @@ func switchTestSchema(o *Options) *object {
 				at: at(func(t *SwitchTest) *clock.Duration { return &t.Deadline })},
 			{key: "taps", doc: "What is recorded before and after the switch under test.", kind: tapsSchema(), def: "{}",
 				at: at(func(t *SwitchTest) *Taps { return &t.Taps })},
+			{key: "results", doc: "Results that are written as tables, beside the JSON documents.", kind: resultsSchema(),
+				def: "{}", at: at(func(t *SwitchTest) *Results { return &t.Results })},
 			{key: "judge", doc: judgeDoc, kind: judgeKind(), defDoc: "by the number of flows",
 				at: at(func(t *SwitchTest) **Judging { return &t.Judge })},
 			{key: "size-classes-bytes", doc: "Flow sizes at which classes begin: statistics of flows are kept of each class.",
@@ -221,6 +223,23 @@ func tapsSchema() *object {
 					"decisions.parquet, and judge it against the taps.",
 				kind: optional[status]{enum[status]{values: wordsOf(trace.DecisionFormats())}},
 				at:   at(func(t *Taps) **status { return &t.decisions })},
+		},
+	}
+}
+
+func resultsSchema() *object {
+	table := func(key, doc string, of func(r *Results) **status) field {
+		return field{key: key, doc: doc, kind: optional[status]{enum[status]{values: []status{"csv", "parquet"}}}, at: at(of)}
+	}
+	return &object{
+		title: "results", doc: "Results that are written as tables, beside the JSON documents.",
+		fields: []field{
+			table("flows", "Write a row for each flow to flows.csv or flows.parquet: of any number of flows, as they end.",
+				func(r *Results) **status { return &r.flows }),
+			table("queues", "Write the statistics of each queue to queues.csv or queues.parquet.",
+				func(r *Results) **status { return &r.queues }),
+			table("metrics", "Write the metrics of the analysis to metrics.csv or metrics.parquet.",
+				func(r *Results) **status { return &r.metrics }),
 		},
 	}
 }

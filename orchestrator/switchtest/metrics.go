@@ -63,6 +63,11 @@ func builtin() []metric {
 			doc:    "Flow completion time of each flow that finished: from its start until its receiver has all of it.",
 			ofFlow: func(f *FlowResult) (int64, bool) { return f.FCTNS, f.Finished && f.Kind == Transfer },
 			chart:  "Flow completion time", axis: "us", columns: []column{{"max fct us", 1, greatest}}},
+		{name: "slowdown", of: "slowdown-permille", unit: count, scale: 1e3, byFlow: true,
+			doc: "Completion time of each flow that finished, over that of the flow alone in the network at line rate, " +
+				"without handshake or feedback.",
+			ofFlow: func(f *FlowResult) (int64, bool) { return permille(f.Slowdown()), f.Slowdown() > 0 },
+			chart:  "Slowdown", axis: "times the ideal"},
 		{name: "sender-fct-us", of: "sender-fct", unit: ns, scale: 1e3, byFlow: true,
 			doc: "The same until its sender knows, about half a round trip later: what csg-htsim prints as finished at. Of " +
 				"ndp.",

@@ -63,6 +63,13 @@ func (r *run) report(v orchestrator.Verdict) *report.Report {
 	if r.net != nil && r.plan.Test.Stops() {
 		rep.Facts = append(rep.Facts, report.Fact{Name: "out of service", Value: r.outages()})
 	}
+	for _, f := range []struct{ name, format, what string }{
+		{"flows", t.Results.Flows(), "a row for each flow"}, {"metrics", t.Results.Metrics(), "a row for each metric"},
+	} {
+		if f.format != "" {
+			rep.Files = append(rep.Files, report.File{Name: f.name + "." + f.format, What: f.what})
+		}
+	}
 	if t.Series > 0 {
 		rep.Files = append(rep.Files, report.File{Name: "series.csv", What: "queues, trims and goodput over time"})
 	}
@@ -141,22 +148,26 @@ const manyFlows = 32
 
 // groupTable has a row for each group of flows, if there are several.
 func (r *facts) groupTable() report.Table {
-	tab := report.Table{Title: "Flow statistics", Note: "fct: of flows that finished.",
+	tab := report.Table{Title: "Flow statistics", Note: "fct: of flows that finished; slowdown: fct over that of the " +
+		"flow alone at line rate.",
 		Columns: []report.Column{{Head: "flows"}, {Head: "count", Right: true}, {Head: "finished", Right: true},
 			{Head: "fct mean", Right: true}, {Head: "p50", Right: true}, {Head: "p95", Right: true}, {Head: "p99", Right: true},
-			{Head: "p99.9", Right: true}, {Head: "goodput mean", Right: true}, {Head: "resent", Right: true},
-			{Head: "reordered", Right: true}, {Head: ""}}}
+			{Head: "p99.9", Right: true}, {Head: "slowdown p50", Right: true}, {Head: "slowdown p99", Right: true},
+			{Head: "goodput mean", Right: true}, {Head: "resent", Right: true}, {Head: "reordered", Right: true}, {Head: ""}}}
 	for i := range r.flows.totals().Groups {
 		g := &r.flows.Statistics.Groups[i]
 		row := []string{strings.TrimSpace(g.By + " " + g.Name), report.Grouped(g.Flows), report.Grouped(g.Finished), "", "",
-			"", "", "", "", some(g.Retransmissions), some(g.Reordered), ""}
+			"", "", "", "", "", "", some(g.Retransmissions), some(g.Reordered), ""}
 		if f := g.FCT; f != nil {
 			for j, v := range []int64{int64(f.Mean), f.P50, f.P95, f.P99, f.P999} {
 				row[3+j] = report.Span(v)
 			}
 		}
+		if s := g.Slowdown; s != nil {
+			row[8], row[9] = fmt.Sprintf("%.2f", float64(s.P50)/1000), fmt.Sprintf("%.2f", float64(s.P99)/1000)
+		}
 		if g.Goodput != nil {
-			row[8] = report.Quantity(int64(g.Goodput.Mean), analyzers.UnitBPS)
+			row[10] = report.Quantity(int64(g.Goodput.Mean), analyzers.UnitBPS)
 		}
 		tab.Rows = append(tab.Rows, report.Row{Cells: row})
 	}

@@ -40,6 +40,8 @@ type FlowResult struct {
 	Bytes     int64             `json:"bytes"` // to send; 0: without end
 	Finished  bool              `json:"finished"`
 	FCTNS     int64             `json:"fct_ns,omitempty"` // of flows that finished: until the receiver had all
+	// IdealNS is how long a transfer takes at line rate along an idle path.
+	IdealNS int64 `json:"ideal_ns,omitempty"`
 	// SenderFCTNS is the same until the sender knew, where its transport says so (ndp).
 	SenderFCTNS int64 `json:"sender_fct_ns,omitempty"`
 	// GoodputBPS is payload that arrived whole, over the time to the flow's end or to that of the run.
@@ -81,6 +83,7 @@ func (r *run) flowsDocument() *FlowsDocument {
 	stats := newStatistics(r.plan)
 	for i := range r.plan.Flows {
 		doc.Flows[i] = r.flowResult(&r.plan.Flows[i], &r.ledger.flows[i])
+		doc.Flows[i].IdealNS = r.ideal.of(&r.plan.Flows[i]).Nanoseconds()
 		stats.add(&doc.Flows[i])
 	}
 	doc.Statistics = stats.close()
@@ -119,6 +122,14 @@ func resultOf(f *Flow, a *transport.Progress, end clock.Time, payload int64) Flo
 		res.Trips = &Trips{m.Count, m.Min, m.P50, m.P99, m.Max}
 	}
 	return res
+}
+
+// Slowdown returns the completion time over the ideal one; 0: the flow has none.
+func (f *FlowResult) Slowdown() float64 {
+	if !f.Finished || f.IdealNS == 0 {
+		return 0
+	}
+	return float64(f.FCTNS) / float64(f.IdealNS)
 }
 
 // bitsPerSecond returns the rate of so many bytes in a span; 128 bits hold what 64 don't.

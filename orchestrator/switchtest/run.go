@@ -41,10 +41,12 @@ type run struct {
 	capture   *captures
 	decisions *decisions // nil: none are kept
 	series    *series
-	current   []parameter.Values // of each switch
-	live      *liveRun           // nil: simulated
-	kept      keptTaps           // of a live run
-	now       clock.Time         // up to where it has come
+	ideal     *ideal
+	table     *tableWriter[FlowResult] // of flows; nil: not asked for
+	current   []parameter.Values       // of each switch
+	live      *liveRun                 // nil: simulated
+	kept      keptTaps                 // of a live run
+	now       clock.Time               // up to where it has come
 	end       clock.Time
 	quiet     bool // in the end nothing was left to happen
 	closed    bool // captures and decisions are
@@ -89,7 +91,22 @@ func (r *run) Judge() []orchestrator.Step {
 }
 
 // CleanUp closes what a run that failed left open.
-func (r *run) CleanUp(bool) error { return errors.Join(r.closeFiles(), r.closeLive()) }
+func (r *run) CleanUp(bool) error { return errors.Join(r.closeFiles(), r.closeTable(), r.closeLive()) }
+
+// closeTable writes the flows whose results were kept, and completes the file.
+func (r *run) closeTable() error {
+	w := r.table
+	if w == nil {
+		return nil
+	}
+	r.table = nil
+	if r.flows != nil {
+		for i := range r.flows.Flows {
+			w.write(&r.flows.Flows[i])
+		}
+	}
+	return w.close()
+}
 
 // closeFiles closes the files that grow with the traffic.
 func (r *run) closeFiles() (err error) {
@@ -126,6 +143,12 @@ func (r *run) build(context.Context) (err error) {
 	}
 	for range r.net.Switches() {
 		r.current = append(r.current, r.plan.Test.Switch.Values)
+	}
+	r.ideal = newIdeal(r.net)
+	if format := r.plan.Test.Results.Flows(); format != "" {
+		if r.table, err = newTable(r.Dir, "flows", format, flowColumns()); err != nil {
+			return err
+		}
 	}
 	if err = r.observe(); err != nil {
 		return err
@@ -361,6 +384,7 @@ func (r *run) check(context.Context) (err error) {
 	}
 	r.checked = r.integrity()
 	return errors.Join(
+		r.closeTable(),
 		r.Dir.WriteFile("flows.json", r.flows.Write),
 		r.Dir.WriteFile("switch-counters.json", r.counted.Write),
 		r.Dir.WriteJSON("integrity.json", r.checked),
@@ -383,6 +407,9 @@ func (r *run) analyse(context.Context) error {
 	names := []string{"flows"}
 	for _, j := range r.judges {
 		names = append(names, j.name)
+	}
+	if err := writeTable(r.Dir, "metrics", r.plan.Test.Results.Metrics(), metricColumns(), analysis.Metrics); err != nil {
+		return err
 	}
 	return r.WriteAnalysis(analysis, names)
 }

@@ -3,6 +3,7 @@ package switchtest
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 
@@ -56,6 +57,7 @@ type Group struct {
 	Reordered       int64   `json:"reordered"`
 	FCT             *Spread `json:"fct_ns,omitempty"`
 	Goodput         *Spread `json:"goodput_bps,omitempty"`
+	Slowdown        *Spread `json:"slowdown_permille,omitempty"` // completion times over the ideal ones
 }
 
 // Spread describes values by an HDR histogram of three digits, up to 1000 values exactly.
@@ -86,7 +88,7 @@ type groupKey struct {
 
 type group struct {
 	Group
-	fct, goodput *analyzers.Distribution
+	fct, goodput, slowdown *analyzers.Distribution
 }
 
 // maxGroups bounds the groups by item and tenant.
@@ -167,8 +169,9 @@ func (s *statistics) group(by string, place int, name string) *group {
 	g := s.groups[k]
 	if g == nil {
 		g = &group{Group: Group{By: by, Name: name},
-			fct:     analyzers.NewDistribution("fct", analyzers.UnitNS, 0),
-			goodput: analyzers.NewDistribution("goodput", analyzers.UnitBPS, 0)}
+			fct:      analyzers.NewDistribution("fct", analyzers.UnitNS, 0),
+			goodput:  analyzers.NewDistribution("goodput", analyzers.UnitBPS, 0),
+			slowdown: analyzers.NewDistribution("slowdown", analyzers.UnitCount, 0)}
 		s.groups[k], s.order = g, append(s.order, k)
 	}
 	return g
@@ -185,12 +188,18 @@ func (g *group) add(f *FlowResult) {
 		g.Finished++
 		if f.Kind == Transfer {
 			g.fct.Record(f.FCTNS)
+			if f.IdealNS > 0 {
+				g.slowdown.Record(permille(f.Slowdown()))
+			}
 		}
 	}
 	if f.Kind == Transfer {
 		g.goodput.Record(f.GoodputBPS)
 	}
 }
+
+// permille returns a ratio in thousandths.
+func permille(ratio float64) int64 { return int64(math.Round(1000 * ratio)) }
 
 // close completes the document.
 func (s *statistics) close() *statistics {
@@ -204,7 +213,7 @@ func (s *statistics) close() *statistics {
 	s.Groups, s.SizeClasses = nil, s.edges
 	for _, k := range s.order {
 		g := s.groups[k]
-		g.FCT, g.Goodput = spreadOf(g.fct), spreadOf(g.goodput)
+		g.FCT, g.Goodput, g.Slowdown = spreadOf(g.fct), spreadOf(g.goodput), spreadOf(g.slowdown)
 		s.Groups = append(s.Groups, g.Group)
 	}
 	slices.SortFunc(s.OpenFlows, func(a, b Left) int { return a.Flow - b.Flow })

@@ -22,6 +22,8 @@ type stream struct {
 	kept   []FlowResult // of every flow, if they are few
 	owners bool         // judges of switches ask which flow a packet belongs to
 	late   transport.Progress
+	ideal  *ideal
+	table  *tableWriter[FlowResult] // that takes flows as they end; nil: none
 }
 
 // openFlow is a flow that has started.
@@ -107,9 +109,14 @@ func (s *stream) book(f *openFlow, end clock.Time) {
 			s.stats.trips.Record(v)
 		}
 	}
+	if s.ideal != nil {
+		res.IdealNS = s.ideal.of(f.flow).Nanoseconds()
+	}
 	s.stats.add(&res)
 	if s.kept != nil {
 		s.kept[res.Flow-1] = res
+	} else if s.table != nil {
+		s.table.write(&res)
 	}
 }
 

@@ -29,6 +29,7 @@ func (r *run) observe() (err error) {
 		return nil
 	}
 	r.stream = newStream(r.plan)
+	r.stream.ideal, r.stream.table = r.ideal, r.table
 	if r.watched, err = r.plan.watch(r.net); err != nil {
 		return err
 	}

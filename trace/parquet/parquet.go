@@ -1,6 +1,6 @@
-// Package parquet writes flat tables of integers and words as Apache Parquet files (format version 1): plain values,
-// compressed with Snappy. It covers what records of switches need: a complete library made every command of Candela
-// start slower by a quarter.
+// Package parquet writes flat tables of numbers and words as Apache Parquet files (format version 1): plain values,
+// compressed with Snappy. It covers what records and results of switch tests need: a complete library made every
+// command of Candela start slower by a quarter.
 package parquet
 
 import (
@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 
 	"github.com/klauspost/compress/s2"
 )
@@ -16,6 +17,7 @@ import (
 type Column struct {
 	Name     string
 	Text     bool // UTF-8; else 64-bit integers
+	Real     bool // 64-bit floating point
 	Unsigned bool // of integers
 	Optional bool // rows may have no value
 }
@@ -73,6 +75,9 @@ func (p *Writer) Int(at int, v int64) {
 	c := p.given(at, true)
 	c.values = binary.LittleEndian.AppendUint64(c.values, uint64(v))
 }
+
+// Real gives the row a floating-point number in a column.
+func (p *Writer) Real(at int, v float64) { p.Int(at, int64(math.Float64bits(v))) }
 
 // Text gives the row a word in a column.
 func (p *Writer) Text(at int, s string) {
@@ -170,15 +175,19 @@ func (p *Writer) Close() error {
 
 // Numbers of the format.
 const (
-	typeInt64, typeBytes       = 2, 6
+	typeInt64, typeReal        = 2, 5
+	typeBytes                  = 6
 	encodingPlain, encodingRLE = 0, 3
 	convertedText, converted64 = 0, 14 // UTF8, UINT_64
 	codecSnappy                = 1
 )
 
 func (c *column) physical() int {
-	if c.Text {
+	switch {
+	case c.Text:
 		return typeBytes
+	case c.Real:
+		return typeReal
 	}
 	return typeInt64
 }

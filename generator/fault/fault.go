@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Set is a set of faults B, numbered from 0 to at most 31. The zero value is empty.
-type Set[B ~uint8] uint32
+// Set is a set of faults B, numbered from 0 to at most 63. The zero value is empty.
+type Set[B ~uint8] uint64
 
 // NewSet returns the set of the given faults.
 func NewSet[B ~uint8](list ...B) Set[B] {

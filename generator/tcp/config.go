@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"candela.dev/candela/clock"
+	"candela.dev/candela/packet"
 	wire "candela.dev/candela/packet/tcp"
 )
 
@@ -17,6 +18,8 @@ type (
 const (
 	FlagPSH     = wire.FlagPSH
 	FlagACK     = wire.FlagACK
+	FlagECE     = wire.FlagECE
+	FlagCWR     = wire.FlagCWR
 	WindowScale = wire.WindowScale
 	HeaderLen   = wire.HeaderLen
 )
@@ -35,6 +38,7 @@ type Packet struct {
 	Number uint64
 	// Trimmed: a switch cut the payload.
 	Trimmed bool
+	ECN     packet.ECN // of the IP header
 }
 
 // numberAck is set in the Number of packets without payload.
@@ -57,6 +61,7 @@ type Control uint8
 const (
 	Cubic Control = iota // RFC 9438, Linux's default
 	Reno                 // RFC 5681
+	DCTCP                // RFC 8257; grows as Reno
 )
 
 // Config describes a host.
@@ -69,6 +74,7 @@ type Config struct {
 	DelayedACK    clock.Duration // Linux: 40 ms; 0: an ACK for every segment
 	Control       Control
 	FirstSequence uint32 // of every connection, at both ends
+	ECN           ECN
 }
 
 const (
@@ -96,10 +102,10 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("minimum RTO %v: must be positive, at most %v", c.MinRTO, maxRTO)
 	case c.DelayedACK < 0 || c.DelayedACK > clock.Second:
 		return fmt.Errorf("delayed ACK %v: must be 0 to 1 s", c.DelayedACK)
-	case c.Control > Reno:
+	case c.Control > DCTCP:
 		return fmt.Errorf("congestion control %d is unknown", c.Control)
 	}
-	return nil
+	return c.ECN.validate(c.Control)
 }
 
 // EventKind is the kind of an event.
@@ -133,5 +139,6 @@ type Counters struct {
 	SegmentsReceived, Duplicates, OutOfWindow         uint64
 	ACKsSent                                          uint64 // without data
 	Damaged                                           uint64 // trimmed
+	Marks                                             uint64 // windows reduced by ECN
 	Invalid                                           uint64 // ACKs of unsent data, and sequence numbers before the stream
 }

@@ -43,7 +43,7 @@ func (w *window) grow(now clock.Time, n float64, rtt clock.Duration) {
 			return
 		}
 	}
-	if w.control == Reno {
+	if w.control != Cubic {
 		w.size += n / w.size
 		return
 	}

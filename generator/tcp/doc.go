@@ -9,13 +9,14 @@
 //   - detection of lost retransmissions after three later deliveries (as RFC 8985, but counted in packets, not time),
 //   - Karn's algorithm and the timer of RFC 6298 with Linux's minimum of 200 ms,
 //   - delayed ACKs after initial quick ACKs,
+//   - ECN (RFC 3168) and DCTCP (RFC 8257), given as negotiated,
 //   - flow control with a window that is always open.
 //
 // It omits features that do not change how a switch's queue fills:
 //
 //   - Connections are set up out of band, with a sequence number given to both ends, and never close. Their timer
 //     starts at its minimum.
-//   - It has no urgent data, Nagle, ECN, F-RTO and HyStart.
+//   - It has no urgent data, Nagle, F-RTO and HyStart.
 //   - It has no tail loss probe: for a lone segment, Linux's comes no earlier than the timeout.
 //   - An ACK carries one SACK block, that of the segment that caused it. The further blocks of RFC 2018 protect against
 //     lost ACKs.

@@ -45,6 +45,7 @@ type connection struct {
 	key
 	sender
 	receiver
+	ecnReceiver
 	queued bool       // in Host.ready
 	order  int        // order of creation
 	place  int        // position in Host.timers, from 1; 0: absent
@@ -113,7 +114,7 @@ func (h *Host) HandlePacket(now clock.Time, p *Packet) {
 
 // settle follows every change of a connection: it queues the connection if it may send, and updates its timers.
 func (h *Host) settle(c *connection) {
-	if !c.queued && (c.ackNow || c.maySend()) {
+	if !c.queued && (c.ackNow || len(c.earlier) > 0 || c.maySend()) {
 		c.queued = true
 		h.ready = append(h.ready, c)
 	}
@@ -165,13 +166,14 @@ func (h *Host) Poll(now clock.Time, p *Packet) bool {
 		c.queued = false
 		*p = Packet{From: h.cfg.Address, To: c.peer, Connection: c.number}
 		switch {
+		case len(c.earlier) > 0:
+			h.sendEarlier(c, p)
+			h.settle(c)
+			return true
 		case c.maySend():
 			h.transmit(now, c, p)
 		case c.ackNow:
-			h.acks++
-			h.counters.ACKsSent++
-			p.Number = numberAck | h.acks
-			p.Header.Seq = h.cfg.sequence(c.next)
+			h.number(c, p)
 		default:
 			continue
 		}

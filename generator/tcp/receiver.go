@@ -43,6 +43,7 @@ func (h *Host) arrived(now clock.Time, c *connection, p *Packet) {
 		r.ackNow = true
 		return
 	}
+	h.notice(c, p)
 	gaps := len(r.beyond) > 0
 	if r.add(span{max(start, r.have), end}) {
 		r.count(start, end)
@@ -136,6 +137,7 @@ func (h *Host) acknowledge(c *connection, to *Header) {
 		b := r.beyond[r.latest]
 		to.SACK = Block{Start: h.cfg.sequence(b.start), End: h.cfg.sequence(b.end)}
 	}
+	h.echo(&c.ecnReceiver, to)
 	h.damageAck(r, to)
 	r.pending, r.ackNow, r.ackAt = 0, false, clock.Never
 }

@@ -28,6 +28,7 @@ const (
 	open     phase = iota
 	recovery       // fast recovery (RFC 6675)
 	loss           // after a timeout
+	reduced        // after a mark (RFC 3168): the window is reduced at most once
 )
 
 // retransmission is a retransmission neither delivered nor lost yet.
@@ -56,6 +57,7 @@ type sender struct {
 	recover uint64 // end of the phase
 	window  window
 	usage   usage
+	ecnSender
 
 	expires  clock.Time // retransmission timer
 	backoff  int
@@ -94,7 +96,7 @@ func newSender(cfg *Config) sender {
 	return sender{
 		mss: cfg.MSS, limit: uint64(cfg.tellable()), expires: clock.Never, minRTO: cfg.MinRTO,
 		minRTT: clock.Duration(clock.Never),
-		window: newWindow(cfg.Control, cfg.InitialWindow),
+		window: newWindow(cfg.Control, cfg.InitialWindow), ecnSender: ecnSender{alpha: cfg.ECN.Alpha},
 	}
 }
 
@@ -151,6 +153,7 @@ func (h *Host) transmit(now clock.Time, c *connection, p *Packet) {
 	s.used(false)
 	h.counters.SegmentsSent++
 	p.Number, p.Payload, p.Header.Seq = number, int(g.length), h.cfg.sequence(g.start)
+	h.label(s, p, retransmit)
 	s.spoilSequence(&p.Header, g.start+uint64(h.cfg.FirstSequence))
 	if s.expires == clock.Never {
 		s.restart(now)
@@ -187,6 +190,7 @@ func (h *Host) acknowledged(now clock.Time, c *connection, a *Header) {
 	}
 	s.limit = max(s.limit, upTo+uint64(a.Window)<<WindowScale)
 	h.ignoresReceiver(s)
+	before := s.una()
 	grown := s.advance(now, upTo)
 	if a.SACK != (Block{}) {
 		h.sack(now, s, a.SACK)
@@ -194,18 +198,17 @@ func (h *Host) acknowledged(now clock.Time, c *connection, a *Header) {
 	if s.phase != open && s.una() >= s.recover {
 		s.phase = open
 	}
+	mayGrow := h.echoes(s, a, s.una()-before)
 	if grown > 0 {
 		s.backoff = 0
-		if s.phase != recovery && s.mayGrow() {
+		if mayGrow && s.phase != recovery && s.mayGrow() {
 			s.grow(now, grown)
 		}
 		s.restart(now)
 	}
-	if s.detect() && s.phase == open {
+	if s.detect() && (s.phase == open || s.phase == reduced) {
+		s.lossReduces()
 		s.phase, s.recover, s.force = recovery, s.next, true
-		if !s.bugs.Has(BugIgnoresLoss) {
-			s.window.reduce()
-		}
 		h.counters.Recoveries++
 		h.report(now, c, Recovering, s.una())
 	}
@@ -330,6 +333,7 @@ func (h *Host) timeout(now clock.Time, c *connection) {
 	h.report(now, c, TimedOut, s.una())
 	if !s.bugs.Has(BugKeepsWindow) {
 		s.window.collapse(s.backoff == 0)
+		s.cwr = true
 	}
 	s.phase, s.recover, s.force = loss, s.next, true
 	s.retransmissions = s.retransmissions[:0]

@@ -25,7 +25,8 @@ type nics struct {
 // nicCommon returns the common switch settings that apply to NICs too.
 func nicCommon() parameter.Table {
 	return slices.DeleteFunc(common(), func(p parameter.Parameter) bool {
-		return !slices.Contains([]string{"ecn-min-bytes", "ecn-max-bytes", "ecn-probability"}, p.Name)
+		return !slices.Contains([]string{"ecn-min-bytes", "ecn-max-bytes", "ecn-probability",
+			"ecn-threshold-bytes", "ecn-threshold-packets"}, p.Name)
 	})
 }
 
@@ -78,7 +79,9 @@ func (p *Plan) addNICs() (place string, err error) {
 	if err := n.model.Configure(n.Values, &s); err != nil {
 		return "hosts.nic", err
 	}
-	applyMarking(n.Values, s.Queues)
+	if err := applyMarking(n.Values, s.Queues); err != nil {
+		return "hosts.nic", err
+	}
 	ranked := func(q fabric.QueueSpec) bool { return q.Order == fabric.ByRank }
 	if slices.ContainsFunc(s.Queues, ranked) && !n.model.Ranks {
 		return "hosts.nic.model", fmt.Errorf("the model %s serves packets by rank, and nothing gives them ranks", n.Model)

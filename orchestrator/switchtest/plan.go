@@ -151,7 +151,9 @@ func (p *Plan) network() (fabric.Spec, error) {
 	if err := p.model.Configure(t.Switch.Values, &s.Switch); err != nil {
 		return s, err
 	}
-	applyCommon(t.Switch.Values, &s.Switch)
+	if err := applyCommon(t.Switch.Values, &s.Switch); err != nil {
+		return s, err
+	}
 	if p.model.NIC != nil {
 		if err := p.model.NIC(t.Switch.Values, t.Switch.Bugs, &s.NIC); err != nil {
 			return s, err

@@ -141,6 +141,11 @@ func common() parameter.Table {
 		{Name: "ecn-max-bytes", Kind: parameter.Integer, Unit: "bytes", Default: "0", Max: most,
 			Doc: "Bytes in a queue from which on all of them are marked; 0: no marking."},
 		{Name: "ecn-probability", Kind: parameter.Number, Default: "1", Max: 1, Doc: "Probability just below ecn-max-bytes."},
+		{Name: "ecn-threshold-bytes", Kind: parameter.Integer, Unit: "bytes", Default: "0", Max: most,
+			Doc: "DCTCP's K: an ECN-capable packet that finds so many bytes waiting in its queue is marked; 0: none is. It " +
+				"stands for ecn-min-bytes and ecn-max-bytes of this value."},
+		{Name: "ecn-threshold-packets", Kind: parameter.Integer, Unit: "packets", Default: "0", Max: 1 << 20,
+			Doc: "The same in packets, whatever their size."},
 		{Name: "pfc-classes", Kind: parameter.Integers, Max: 7,
 			Doc: "Lossless traffic classes, under priority flow control."},
 		{Name: "pfc-xoff-bytes", Kind: parameter.Integer, Unit: "bytes", Default: "100000", Min: 1, Max: most,
@@ -166,25 +171,34 @@ func with(t, more parameter.Table) parameter.Table {
 }
 
 // applyCommon writes the common settings into the description of a switch, as far as they say something.
-func applyCommon(v parameter.Values, s *fabric.SwitchSpec) {
+func applyCommon(v parameter.Values, s *fabric.SwitchSpec) error {
 	if d := v.Duration("latency-ns"); d > 0 {
 		s.Latency = d
 	}
-	applyMarking(v, s.Queues)
 	for _, class := range v.Integers("pfc-classes") {
 		s.PFC.Classes |= 1 << class
 	}
 	if s.PFC.Classes != 0 {
 		s.PFC.XOff, s.PFC.XOn, s.PFC.Headroom = v.Int("pfc-xoff-bytes"), v.Int("pfc-xon-bytes"), v.Int("pfc-headroom-bytes")
 	}
+	return applyMarking(v, s.Queues)
 }
 
 // applyMarking writes the common settings of ECN into the description of queues.
-func applyMarking(v parameter.Values, queues []fabric.QueueSpec) {
-	if high := v.Int("ecn-max-bytes"); high > 0 {
-		for i := range queues {
-			queues[i].Mark = fabric.MarkSpec{MinBytes: v.Int("ecn-min-bytes"), MaxBytes: high,
-				Probability: v.Number("ecn-probability")}
+func applyMarking(v parameter.Values, queues []fabric.QueueSpec) error {
+	low, high := v.Int("ecn-min-bytes"), v.Int("ecn-max-bytes")
+	if step := v.Int("ecn-threshold-bytes"); step > 0 {
+		if low != 0 || high != 0 {
+			return fmt.Errorf("ecn-threshold-bytes is a step: leave out ecn-min-bytes and ecn-max-bytes, or it")
+		}
+		low, high = step, step
+	}
+	for i := range queues {
+		queues[i].Mark.Packets = v.Int("ecn-threshold-packets")
+		if high > 0 {
+			queues[i].Mark.MinBytes, queues[i].Mark.MaxBytes = low, high
+			queues[i].Mark.Probability = v.Number("ecn-probability")
 		}
 	}
+	return nil
 }

@@ -18,6 +18,8 @@ type Flags uint8
 const (
 	FlagPSH Flags = 1 << 3
 	FlagACK Flags = 1 << 4
+	FlagECE Flags = 1 << 6 // RFC 3168
+	FlagCWR Flags = 1 << 7
 )
 
 // WindowScale is the shift of Header.Window (RFC 7323), the same at both ends.
@@ -69,7 +71,7 @@ func (h *Header) Parse(b []byte) error {
 		return fmt.Errorf("%w: %d bytes, want at least %d", ErrForeign, len(b), HeaderLen)
 	case b[12] != HeaderLen/4<<4:
 		return fmt.Errorf("%w: data offset %d, want %d words", ErrForeign, b[12]>>4, HeaderLen/4)
-	case Flags(b[13])&^(FlagPSH|FlagACK) != 0:
+	case Flags(b[13])&^(FlagPSH|FlagACK|FlagECE|FlagCWR) != 0:
 		return fmt.Errorf("%w: flags 0x%02x", ErrForeign, b[13])
 	}
 	g := Header{

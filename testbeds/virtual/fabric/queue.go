@@ -53,7 +53,8 @@ func (q *Queue) configure(c *QueueSpec) {
 	if c.MaxPackets > 0 {
 		q.places = int32(min(c.MaxPackets, math.MaxInt32))
 	}
-	q.ranked, q.shared, q.dynamic, q.marking = c.Order == ByRank, !c.Private, c.Alpha != 0, c.Mark.MaxBytes != 0
+	q.ranked, q.shared, q.dynamic = c.Order == ByRank, !c.Private, c.Alpha != 0
+	q.marking = c.Mark.MaxBytes != 0 || c.Mark.Packets != 0
 }
 
 // QueueCounters count since the start of the simulation.
@@ -156,10 +157,12 @@ func (q *Queue) remove(p *Packet) {
 	q.removedBytes += uint64(p.Size)
 }
 
-// marks reports whether a packet that finds bytes waiting is to be marked; draw returns a number in [0,1) and is called
-// at most once.
-func (m *MarkSpec) marks(bytes int, draw func() float64) bool {
+// marks reports whether a packet that finds bytes and packets waiting is to be marked; draw returns a number in [0,1)
+// and is called at most once.
+func (m *MarkSpec) marks(bytes, packets int, draw func() float64) bool {
 	switch {
+	case m.Packets != 0 && packets >= m.Packets:
+		return true
 	case bytes < m.MinBytes || m.MaxBytes == 0:
 		return false
 	case bytes >= m.MaxBytes:

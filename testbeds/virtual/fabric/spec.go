@@ -80,10 +80,11 @@ type QueueSpec struct {
 
 // MarkSpec is ECN marking of arriving ECN-capable packets by the bytes that wait: never below MinBytes, always from
 // MaxBytes on; between them the probability grows from 0 to Probability. MinBytes = MaxBytes is a step. MaxBytes 0:
-// off.
+// off. From Packets waiting packets on, all are marked, too; 0: off.
 type MarkSpec struct {
 	MinBytes, MaxBytes int
 	Probability        float64
+	Packets            int
 }
 
 // SchedulerKind is how a port chooses among its queues.

@@ -191,7 +191,7 @@ func (sw *Switch) leave(now clock.Time, p *Packet, q *Queue) {
 
 // mark sets CE as the queue, which marks, is configured to.
 func (sw *Switch) mark(q *Queue, p *Packet) {
-	if !ect(p) || !q.config.Mark.marks(q.bytes, sw.rand.Float64) {
+	if !ect(p) || !q.config.Mark.marks(q.bytes, int(q.packets), sw.rand.Float64) {
 		return
 	}
 	p.ECN = packet.CE

@@ -21,6 +21,7 @@ type TCPConfig struct {
 	FirstSequence uint32
 	IPv6          bool
 	Class, DSCP   uint8 // of all packets
+	ECN           tcp.ECN
 }
 
 func (c *TCPConfig) complete() {
@@ -53,6 +54,7 @@ func (n *Network) AttachTCP(id HostID, cfg TCPConfig, sink tcp.Sink) (*TCPHost, 
 		Address: tcp.Endpoint(id), MSS: cfg.PacketSize - s.header, InitialWindow: cfg.InitialWindow,
 		ReceiveWindow: cfg.ReceiveWindow,
 		MinRTO:        cfg.MinRTO, DelayedACK: cfg.DelayedACK, Control: cfg.Control, FirstSequence: cfg.FirstSequence,
+		ECN: cfg.ECN,
 	}, sink)
 	if err != nil {
 		return nil, err
@@ -72,7 +74,7 @@ func (s *TCPHost) Receive(now clock.Time, p *Packet) {
 	}
 	s.in = tcp.Packet{
 		From: tcp.Endpoint(p.Src), To: tcp.Endpoint(p.Dst), Connection: p.Flow, Header: p.TCP,
-		Payload: max(0, int(p.Size)-s.header), Trimmed: p.Flags&Trimmed != 0,
+		Payload: max(0, int(p.Size)-s.header), Trimmed: p.Flags&Trimmed != 0, ECN: p.ECN,
 	}
 	s.core.HandlePacket(now, &s.in)
 }
@@ -86,7 +88,7 @@ func (s *TCPHost) Poll(now clock.Time, p *Packet) bool {
 	p.Protocol, p.Dst, p.TCP, p.IPv6 = TCP, HostID(o.To), o.Header, s.cfg.IPv6
 	p.Flow, p.Number, p.Entropy = o.Connection, numberOf(o.Number), uint16(o.Connection)
 	p.Size = int32(s.header + o.Payload)
-	p.Class, p.DSCP = s.cfg.Class, s.cfg.DSCP
+	p.Class, p.DSCP, p.ECN = s.cfg.Class, s.cfg.DSCP, o.ECN
 	return true
 }
 

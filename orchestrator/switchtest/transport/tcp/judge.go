@@ -48,7 +48,7 @@ func configure(t *transport.Trial) judge.Config {
 		MinRTO: values.Duration("min-rto-us"), Beta: 0.7, FirstSequence: uint32(values.Int("first-sequence")),
 		Hold: hold(t) + t.Slack,
 	}
-	if values.Word("congestion-control") == "reno" {
+	if values.Word("congestion-control") != "cubic" {
 		c.Beta = 0.5
 	}
 	return c

@@ -80,12 +80,10 @@ func (r *endpoints) host(h fabric.HostID, f *transport.Flow) error {
 		ReceiveWindow: v.Int("receive-window-bytes"),
 		MinRTO:        v.Duration("min-rto-us"), DelayedACK: v.Duration("delayed-ack-us"),
 		FirstSequence: uint32(v.Int("first-sequence")), IPv6: f.Mark.IPv6, Class: f.Mark.Class, DSCP: f.Mark.DSCP,
+		ECN: ecnOf(v), Control: controls[v.Word("congestion-control")],
 	}
 	if cfg.DelayedACK == 0 {
 		cfg.DelayedACK = -1
-	}
-	if v.Word("congestion-control") == "reno" {
-		cfg.Control = tcp.Reno
 	}
 	tcpHost, err := r.Net.AttachTCP(h, cfg, r)
 	if err != nil {

@@ -18,6 +18,6 @@ func ping() Kind {
 			return []Flow{{Kind: Pings, Src: v.Int("src"), Dst: v.Int("dst"), Count: v.Int("count"),
 				Interval: v.Duration("interval-us")}}
 		},
-		Single: func(v parameter.Values, _ *Flow) parameter.Values { return v },
+		Single: func(v parameter.Values, _ *Flow) (string, parameter.Values) { return "ping", v },
 	}
 }

@@ -66,10 +66,15 @@ func checkPoisson(v parameter.Values, hosts int) (int, []Problem) {
 
 // checkNetwork says what is wrong with an item in its network.
 func checkNetwork(v parameter.Values, in Scope) []Problem {
-	switch {
-	case v.Word("pairs") == "inter-rack" && in.Rack >= in.Hosts:
+	if v.Word("pairs") == "inter-rack" && in.Rack >= in.Hosts {
 		return []Problem{{"pairs", "inter-rack needs hosts at several switches", "the topology has one"}}
-	case v.Word("load-of") == "fabric" && in.Fabric == 0:
+	}
+	return checkLoad(v, in)
+}
+
+// checkLoad refuses a load of what the network lacks.
+func checkLoad(v parameter.Values, in Scope) []Problem {
+	if v.Word("load-of") == "fabric" && in.Fabric == 0 {
 		return []Problem{{"load-of", "fabric needs links from leaf to spine switches", "the topology has none: access"}}
 	}
 	return nil
@@ -98,13 +103,15 @@ func rate(v parameter.Values, in Scope) float64 {
 // workloadStream tells what workloads draw from what hosts, switches and hashes draw from the seed.
 const workloadStream = 0x776f726b6c6f6164
 
+// stream returns the n-th generator of an item.
+func (in *Scope) stream(n uint64) *rand.Rand {
+	return rand.New(rand.NewPCG(in.Seed, workloadStream^uint64(in.Item)<<8^n))
+}
+
 // arrivals draws the flows in the order of their start. Times, hosts and sizes have generators of their own: another
 // distribution of sizes leaves the pairs as they are.
 func arrivals(v parameter.Values, in Scope) func() (Flow, bool) {
-	stream := func(n uint64) *rand.Rand {
-		return rand.New(rand.NewPCG(in.Seed, workloadStream^uint64(in.Item)<<8^n))
-	}
-	times, hosts, drawn := stream(1), stream(2), stream(3)
+	times, hosts, drawn := in.stream(1), in.stream(2), in.stream(3)
 	s, _ := sizesOf(v)
 	mean, stop := 1/rate(v, in), seconds(v.Duration("stop-us"))
 	to := pairing(v, in, hosts)
@@ -159,10 +166,15 @@ func pairing(v parameter.Values, in Scope, r *rand.Rand) func() (src, dst int) {
 func explainPoisson(v parameter.Values, in Scope) string {
 	s, _ := sizesOf(v)
 	perSecond := rate(v, in)
-	text := fmt.Sprintf("flows of %.4g bytes on average, %.5g in a second: %.3g Gb/s of payload, %.3g of access capacity",
-		s.mean(), perSecond, perSecond*s.mean()*8/1e9, perSecond*s.mean()*8/max(in.Access, 1))
+	return fmt.Sprintf("flows of %.4g bytes on average, %.5g in a second: ", s.mean(), perSecond) +
+		offered(perSecond*s.mean()*8, in)
+}
+
+// offered says in words what so many bits of payload in a second are.
+func offered(bits float64, in Scope) string {
+	text := fmt.Sprintf("%.3g Gb/s of payload, %.3g of access capacity", bits/1e9, bits/max(in.Access, 1))
 	if in.Fabric > 0 {
-		text += fmt.Sprintf(", %.3g of fabric capacity", perSecond*s.mean()*8/in.Fabric)
+		text += fmt.Sprintf(", %.3g of fabric capacity", bits/in.Fabric)
 	}
 	return text
 }

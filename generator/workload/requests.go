@@ -45,10 +45,10 @@ func requests() Kind {
 			}
 			return list
 		},
-		Single: func(v parameter.Values, f *Flow) parameter.Values {
+		Single: func(v parameter.Values, f *Flow) (string, parameter.Values) {
 			one := v.Clone()
 			one.SetRanges("clients", [][2]int64{{int64(f.Src), int64(f.Src)}})
-			return one
+			return "requests", one
 		},
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 // Kinds lists every kind of workload, in the order of the reference.
 func Kinds() []Kind {
-	return []Kind{incast(), permutation(), single(), ping(), requests(), poisson()}
+	return []Kind{incast(), permutation(), single(), ping(), requests(), poisson(), queries()}
 }
 
 // Kind is a kind of workload: an item of a test's workload is a mapping from its name to its parameters.
@@ -36,8 +36,9 @@ type Kind struct {
 	CheckIn func(v parameter.Values, in Scope) []Problem
 	Explain func(v parameter.Values, in Scope) string
 	Sized   bool
-	// Single returns the parameters of an item for one flow of an item; nil: the flow is a transfer between two hosts.
-	Single func(v parameter.Values, f *Flow) parameter.Values
+	// Single returns kind and parameters of an item for one flow of an item; nil: the flow is a transfer between two
+	// hosts.
+	Single func(v parameter.Values, f *Flow) (kind string, single parameter.Values)
 }
 
 // Exchange says what a flow is for.
@@ -65,6 +66,9 @@ type Flow struct {
 
 	Start clock.Duration // after that of the item
 	Bytes int64          // of a transfer; 0: as the item says
+
+	Query    int // of the item, from 1: flows that make one query; 0: none
+	Siblings int // flows of the query, this one included
 }
 
 // Scope is what the flows of an item depend on besides its parameters.

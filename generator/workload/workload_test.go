@@ -75,7 +75,9 @@ func TestAnItemOfASingleFlowIsThatFlow(t *testing.T) {
 			of := &k
 			var alone parameter.Values
 			if k.Single != nil {
-				alone = k.Single(v, &want)
+				var name string
+				name, alone = k.Single(v, &want)
+				of = workload.Find(name)
 			} else {
 				var name string
 				name, alone = workload.Between(want.Src, want.Dst)

@@ -95,10 +95,15 @@ type Offer struct {
 	Start      clock.Duration
 	Stagger    clock.Duration // from one flow of the item to the next
 	DSCP       int
-	Class      *int // traffic class; nil: by the switch's map from DSCP
-	IP         int  // 4 or 6
+	Class      *int   // traffic class; nil: by the switch's map from DSCP
+	IP         int    // 4 or 6
+	Tenant     *int   // whose flows these are; nil: nobody's
+	Weight     *int64 // beside others, in millionths; nil: 1
 	Transport  string
 }
+
+// WeightUnit is Offer.Weight of 1.
+const WeightUnit = 1_000_000
 
 // Change is something that is set while traffic runs.
 type Change struct {

@@ -149,7 +149,8 @@ func (d *decoder) validateOffer(t *SwitchTest, w *Workload, k *workload.Kind, at
 	case l.Packets != nil && l.Bytes != nil:
 		d.problemAt(at+".bytes", "is given together with packets", "give only one of them")
 	case k.Sized && (l.Packets != nil || l.Bytes != nil || l.Stagger > 0):
-		d.problemAt(at, "takes neither packets, bytes nor stagger-us", "sizes and times are drawn; sizes: fixed has one size")
+		d.problemAt(at, "takes neither packets, bytes nor stagger-us",
+			"sizes and times are drawn; sizes: fixed with size-bytes has one size")
 	case closed && (l.Packets != nil || l.Bytes != nil):
 		d.problemAt(at, "has a count without packets or bytes", "")
 	case !closed && !k.Sized && l.Packets == nil && l.Bytes == nil && t.Duration == 0 && !t.closedLoops():
@@ -165,6 +166,9 @@ func (d *decoder) validateOffer(t *SwitchTest, w *Workload, k *workload.Kind, at
 		d.problemAt(at+".rate-gbps", "is too slow", "rates start at 0.001 Gb/s")
 	case l.Transport != "" && d.options.transport(l.Transport) == nil:
 		d.problemAt(at+".transport", "is unknown", "")
+	}
+	if l.Weight != nil && *l.Weight == 0 && !d.touched[at+".weight"] {
+		d.problemAt(at+".weight", "is 0: such a flow would get nothing", "weights are above 0; the default is 1")
 	}
 	if l.Start >= t.Duration && t.Duration > 0 {
 		d.problemAt(at+".start-us", "is past the end of the test", "the test ends after duration-us")

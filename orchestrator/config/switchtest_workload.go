@@ -56,6 +56,12 @@ func (k workloadKind) encode(src any) *yaml.Node {
 	return present(k.object.encode(src))
 }
 
+// Limits of what flows are to switches that know tenants.
+const (
+	maxTenant = 1 << 20
+	maxWeight = 1 << 20
+)
+
 // offerFields declares the fields that all items have.
 func offerFields(o *Options) []field {
 	in := func(f func(*Offer) any) func(any) any {
@@ -90,6 +96,12 @@ func offerFields(o *Options) []field {
 			at:   in(func(l *Offer) any { return &l.Class })},
 		{key: "ip", doc: "Version of IP.", kind: choice{values: []int{4, 6}}, def: "4",
 			at: in(func(l *Offer) any { return &l.IP })},
+		{key: "tenant", doc: "Whose flows these are; statistics are kept by tenant.",
+			kind: optional[int]{integer{min: 1, max: maxTenant}},
+			at:   in(func(l *Offer) any { return &l.Tenant })},
+		{key: "weight", doc: "Share of each flow beside others, for switches that divide a link by weight; by default 1.",
+			kind: optional[int64]{quantity{scale: WeightUnit, min: 0, max: maxWeight}},
+			at:   in(func(l *Offer) any { return &l.Weight })},
 		{key: "transport", doc: "Transport of these flows if not that of hosts, with its default parameters.",
 			kind: optionalStatus{transports},
 			at:   in(func(l *Offer) any { return (*status)(&l.Transport) })},

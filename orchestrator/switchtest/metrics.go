@@ -86,6 +86,17 @@ func builtin() []metric {
 		{name: "rtt-us", of: "rtt", unit: ns, scale: 1e3, byFlow: true, doc: "Round trips of ping and requests.",
 			sample: (*run).trips, spread: (*run).tripsOfFlows, chart: "Round trips", axis: "us",
 			columns: []column{{"median rtt us", 1, median}}},
+		{name: "qct-us", of: "qct", unit: ns, scale: 1e3,
+			doc:    "Query completion time of each completed query: from its start to the last byte of its last answer.",
+			spread: (*run).qct, chart: "Query completion time", axis: "us",
+			columns: []column{{"mean qct us", 1, mean}}},
+		{name: "completed-flows", doc: "Share of the flows with an end that finished, from 0 to 1.",
+			ofRun: func(r *facts) (float64, bool) {
+				t := r.flows.totals()
+				return float64(t.Finished) / float64(max(1, t.Finished+t.Open)), t.Finished+t.Open > 0
+			}},
+		{name: "completed-queries", doc: "Share of the queries all of whose flows finished, from 0 to 1.",
+			ofRun: (*facts).completedQueries},
 		{name: "total-goodput-gbps", doc: "Sum of the payload that reached its receiver, over the time of the run.",
 			ofRun: (*facts).totalGoodput},
 		{name: "makespan-us", doc: "From the first start to the last end of a flow.", ofRun: (*facts).makespan},
@@ -248,7 +259,7 @@ func (r *run) metrics() []analyzers.Metric {
 				}
 			}
 		}
-		if m.sample != nil {
+		if m.sample != nil && (m.spread == nil || r.ledger != nil) { // streamed round trips are one distribution
 			for _, v := range m.sample(r) {
 				d.Record(v)
 			}
@@ -324,6 +335,20 @@ func (r *facts) totalGoodput() (float64, bool) {
 	}
 	bytes := r.flows.totals().Payload
 	return float64(bitsPerSecond(bytes, clock.Duration(r.flows.EndNS)*clock.Nanosecond)) / 1e9, true
+}
+
+// qct returns the completion times of queries.
+func (r *run) qct() []*analyzers.Distribution {
+	return []*analyzers.Distribution{r.flows.totals().qct}
+}
+
+func (r *facts) completedQueries() (float64, bool) {
+	for _, g := range r.flows.totals().Groups {
+		if g.By == "all" && g.Queries > 0 {
+			return float64(g.QueriesCompleted) / float64(g.Queries), true
+		}
+	}
+	return 0, false
 }
 
 func (r *facts) makespan() (float64, bool) {

@@ -57,8 +57,15 @@ type FlowResult struct {
 	Retransmissions int64  `json:"retransmissions"`
 	Timeouts        int64  `json:"timeouts"`
 	Reordered       int64  `json:"reordered"` // packets that arrived for the first time after one with a higher number
-	Tenant          int    `json:"tenant,omitempty"`
 	Trips           *Trips `json:"rtt,omitempty"`
+
+	Tenant int     `json:"tenant,omitempty"` // from 1
+	Weight float64 `json:"weight,omitempty"` // if not 1
+	Class  int     `json:"class,omitempty"`  // traffic class of the packets
+	DSCP   int     `json:"dscp,omitempty"`
+	// Query is that of the item to which the flow belongs, from 1; it has QueryFlows flows.
+	Query      int `json:"query,omitempty"`
+	QueryFlows int `json:"query_flows,omitempty"`
 }
 
 // Trips sums up round trips in nanoseconds.
@@ -105,7 +112,11 @@ func resultOf(f *Flow, a *transport.Progress, end clock.Time, payload int64) Flo
 	res := FlowResult{
 		Flow: f.Number, Item: f.Item, Kind: f.Kind, Transport: f.Transport, Src: int(f.Src), Dst: int(f.Dst),
 		StartNS: f.Start.Nanoseconds(), Bytes: f.Payload, Finished: a.Finished, Payload: payload,
-		Retransmissions: a.Retransmissions, Timeouts: a.Timeouts,
+		Retransmissions: a.Retransmissions, Timeouts: a.Timeouts, Tenant: f.Tenant, Class: int(f.Mark.Class),
+		DSCP: int(f.Mark.DSCP), Query: f.Query, QueryFlows: f.Siblings,
+	}
+	if f.Weight != 1 {
+		res.Weight = f.Weight
 	}
 	if a.Finished {
 		end = a.Done

@@ -8,6 +8,7 @@ import (
 
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator/workload"
+	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/switchtest/stack"
 	"candela.dev/candela/orchestrator/switchtest/transport"
 	"candela.dev/candela/packet"
@@ -121,12 +122,19 @@ func (c *cursor) next() bool {
 	f := Flow{
 		Flow: of, Number: c.p.bases[c.item] + c.index + 1, Item: c.item, Transport: c.transport.Name,
 		Src: fabric.HostID(of.Src), Dst: fabric.HostID(of.Dst), PacketSize: t.PacketSizeOf(o),
-		Start: clock.Time(0).Add(o.Start + clock.Duration(c.index)*o.Stagger + of.Start),
-		Mark:  stack.Mark{DSCP: uint8(o.DSCP), IPv6: o.IP == 6, ECN: packet.ECN(ecnOf(t))},
+		Start:  clock.Time(0).Add(o.Start + clock.Duration(c.index)*o.Stagger + of.Start),
+		Mark:   stack.Mark{DSCP: uint8(o.DSCP), IPv6: o.IP == 6, ECN: packet.ECN(ecnOf(t))},
+		Weight: 1,
 	}
 	c.index++
 	if o.Rate != nil {
 		f.Rate = *o.Rate
+	}
+	if o.Tenant != nil {
+		f.Tenant = *o.Tenant
+	}
+	if o.Weight != nil {
+		f.Weight = float64(*o.Weight) / config.WeightUnit
 	}
 	if o.Class != nil {
 		f.Mark.Class = uint8(*o.Class)

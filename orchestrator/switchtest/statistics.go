@@ -33,6 +33,9 @@ type Statistics struct {
 	values map[string]*analyzers.Distribution // by name in the analysis
 	table  []metric
 	trips  *analyzers.Distribution
+
+	queries map[queryKey]*query // that are in progress
+	qct     *analyzers.Distribution
 }
 
 type statistics = Statistics
@@ -55,9 +58,13 @@ type Group struct {
 	Retransmissions int64   `json:"retransmissions"`
 	Timeouts        int64   `json:"timeouts"`
 	Reordered       int64   `json:"reordered"`
-	FCT             *Spread `json:"fct_ns,omitempty"`
+	FCT             *Spread `json:"fct_ns,omitempty"` // of transfers, and of the flows of queries
 	Goodput         *Spread `json:"goodput_bps,omitempty"`
 	Slowdown        *Spread `json:"slowdown_permille,omitempty"` // completion times over the ideal ones
+	// Of queries: a query is completed when all its flows are; QCT is from its start to the end of the last of them.
+	Queries          int64   `json:"queries,omitempty"`
+	QueriesCompleted int64   `json:"queries_completed,omitempty"`
+	QCT              *Spread `json:"qct_ns,omitempty"`
 }
 
 // Spread describes values by an HDR histogram of three digits, up to 1000 values exactly.
@@ -88,7 +95,7 @@ type groupKey struct {
 
 type group struct {
 	Group
-	fct, goodput, slowdown *analyzers.Distribution
+	fct, goodput, slowdown, qct *analyzers.Distribution
 }
 
 // maxGroups bounds the groups by item and tenant.
@@ -99,7 +106,8 @@ const openListed = 1000
 
 func newStatistics(p *Plan) *statistics {
 	s := &statistics{edges: p.Test.SizeClasses, groups: make(map[groupKey]*group), FirstNS: -1,
-		values: make(map[string]*analyzers.Distribution), trips: analyzers.NewDistribution("flows.rtt", analyzers.UnitNS, 0)}
+		values: make(map[string]*analyzers.Distribution), trips: analyzers.NewDistribution("flows.rtt", analyzers.UnitNS, 0),
+		queries: make(map[queryKey]*query), qct: newQCT()}
 	for _, m := range builtin() {
 		if m.ofFlow != nil {
 			s.table = append(s.table, m)
@@ -134,7 +142,15 @@ func (s *statistics) add(f *FlowResult) {
 			s.values[s.table[i].of].Record(v)
 		}
 	}
-	s.group("all", 0, "").add(f)
+	took, queried := s.query(f)
+	add := func(by string, place int, name string) {
+		g := s.group(by, place, name)
+		g.add(f)
+		if queried {
+			g.addQuery(took)
+		}
+	}
+	add("all", 0, "")
 	if f.Kind == Transfer {
 		if place, found := slices.BinarySearch(s.edges, f.Bytes); f.Bytes > 0 {
 			if found {
@@ -144,10 +160,10 @@ func (s *statistics) add(f *FlowResult) {
 		}
 	}
 	if f.Item < maxGroups {
-		s.group("item", f.Item, strconv.Itoa(f.Item)).add(f)
+		add("item", f.Item, strconv.Itoa(f.Item))
 	}
 	if f.Tenant > 0 {
-		s.group("tenant", f.Tenant, strconv.Itoa(f.Tenant)).add(f)
+		add("tenant", f.Tenant, strconv.Itoa(f.Tenant))
 	}
 }
 
@@ -171,7 +187,7 @@ func (s *statistics) group(by string, place int, name string) *group {
 		g = &group{Group: Group{By: by, Name: name},
 			fct:      analyzers.NewDistribution("fct", analyzers.UnitNS, 0),
 			goodput:  analyzers.NewDistribution("goodput", analyzers.UnitBPS, 0),
-			slowdown: analyzers.NewDistribution("slowdown", analyzers.UnitCount, 0)}
+			slowdown: analyzers.NewDistribution("slowdown", analyzers.UnitCount, 0), qct: newQCT()}
 		s.groups[k], s.order = g, append(s.order, k)
 	}
 	return g
@@ -186,7 +202,7 @@ func (g *group) add(f *FlowResult) {
 	g.Reordered += f.Reordered
 	if f.Finished {
 		g.Finished++
-		if f.Kind == Transfer {
+		if f.Kind == Transfer || f.Query > 0 {
 			g.fct.Record(f.FCTNS)
 			if f.IdealNS > 0 {
 				g.slowdown.Record(permille(f.Slowdown()))
@@ -214,6 +230,7 @@ func (s *statistics) close() *statistics {
 	for _, k := range s.order {
 		g := s.groups[k]
 		g.FCT, g.Goodput, g.Slowdown = spreadOf(g.fct), spreadOf(g.goodput), spreadOf(g.slowdown)
+		g.QCT = spreadOf(g.qct)
 		s.Groups = append(s.Groups, g.Group)
 	}
 	slices.SortFunc(s.OpenFlows, func(a, b Left) int { return a.Flow - b.Flow })
@@ -228,7 +245,7 @@ func (d *FlowsDocument) kept() bool {
 // totals returns the sums over all flows, of a document of an older version from its flows.
 func (d *FlowsDocument) totals() *Statistics {
 	if d.Statistics == nil {
-		s := &Statistics{FirstNS: -1, groups: make(map[groupKey]*group)}
+		s := &Statistics{FirstNS: -1, groups: make(map[groupKey]*group), queries: make(map[queryKey]*query), qct: newQCT()}
 		for i := range d.Flows {
 			s.add(&d.Flows[i])
 		}

@@ -16,7 +16,7 @@ func (p *Plan) Unrolled() *config.SwitchTest {
 		item := p.Test.Workload[f.Item]
 		item.Offer.Start, item.Offer.Stagger = clock.Duration(f.Start), 0
 		if k := workload.Find(item.Kind); k.Single != nil {
-			item.Values = k.Single(item.Values, &f.Flow)
+			item.Kind, item.Values = k.Single(item.Values, &f.Flow)
 		} else {
 			if f.Bytes > 0 {
 				bytes := f.Bytes

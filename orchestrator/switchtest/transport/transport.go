@@ -51,6 +51,8 @@ type Flow struct {
 	Start      clock.Time
 	Rate       clock.BitRate
 	Mark       stack.Mark
+	Tenant     int     // 0: none
+	Weight     float64 // beside other flows
 }
 
 // Endless reports whether the flow sends until the test ends.
@@ -83,6 +85,15 @@ func (f *Flow) Text() string {
 	}
 	if f.Mark.IPv6 {
 		s += ", IPv6"
+	}
+	if f.Tenant > 0 {
+		s += fmt.Sprintf(", tenant %d", f.Tenant)
+	}
+	if f.Weight != 1 {
+		s += fmt.Sprintf(", weight %g", f.Weight)
+	}
+	if f.Query > 0 {
+		s += fmt.Sprintf(", query %d", f.Query)
 	}
 	return s
 }

@@ -82,6 +82,7 @@ type Options struct {
 	File     string // the test's file name
 	Testbed  string // overrides the testbed of the file, as given; empty: the file's
 	Repeat   int    // 1-based repetition; 0: not repeated
+	Workers  int    // that simulate a network of switches, if it can be divided; 0: one
 	Wall     func() time.Time
 	Progress func(step string) // called before each step; nil: never
 	// Waivers excuse known violations; nil: none.

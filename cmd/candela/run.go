@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -37,6 +38,7 @@ type runFlags struct {
 	format    string
 	junit     string
 	points    []int
+	workers   int
 	waivers   string
 	report    string
 	line      string // the command line
@@ -92,6 +94,9 @@ was refused.`,
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "show all rows")
 	fl.StringVar(&f.format, "format", "text", "format of stdout: text or json")
 	fl.IntSliceVar(&f.points, "point", nil, "run only these points of a sweep, numbered from 1")
+	fl.IntVar(&f.workers, "workers", runtime.GOMAXPROCS(0),
+		"processors for tests of a switch: points of a sweep run side by side, and each network is divided among the "+
+			"processors that remain; the result does not depend on it")
 	fl.StringVar(&f.waivers, "waivers", "", "file of known violations that do not fail")
 	fl.StringVar(&f.junit, "junit", "", "file for the result as JUnit XML")
 	fl.StringVar(&f.report, "report", "",
@@ -103,6 +108,9 @@ func runTests(cmd *cobra.Command, args []string, f runFlags) error {
 	defer outlivePipe()()
 	if f.repeat < 1 {
 		return fmt.Errorf("--repeat %d: want at least 1", f.repeat)
+	}
+	if f.workers < 1 {
+		return fmt.Errorf("--workers %d: want at least 1", f.workers)
 	}
 	if f.format != "text" && f.format != "json" {
 		return fmt.Errorf("--format %q: want text or json", f.format)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
@@ -73,8 +72,8 @@ type aheadRun struct {
 	err     error
 }
 
-// oneSwitch runs a test of a switch. The first test of a file starts all tests of the file in the background, one a
-// core: simulations share nothing. Results are printed in the order of the points.
+// oneSwitch runs a test of a switch. The first test of a file starts all tests of the file in the background, as many
+// at a time as there are workers: simulations share nothing. Results are printed in the order of the points.
 func (s *suite) oneSwitch(ctx context.Context, from *planned, repeat int) error {
 	sweep, err := s.sweepOf(from)
 	if err != nil {
@@ -108,7 +107,7 @@ func (s *suite) startFile(ctx context.Context, file string, sweep *orchestrator.
 	for i, k := range queue {
 		runs[i] = s.ahead[k]
 	}
-	workers := runtime.GOMAXPROCS(0)
+	workers := s.flags.workers
 	if len(queue) > 0 && queue[0].plan.ofSwitch.Live() {
 		workers = 1
 	}
@@ -116,14 +115,15 @@ func (s *suite) startFile(ctx context.Context, file string, sweep *orchestrator.
 		// Each run watches ctx itself and leaves its error in the aheadRun.
 		_ = orchestrator.Batch(context.WithoutCancel(ctx), workers, len(runs), func(_, i int) error {
 			defer close(runs[i].done)
-			runs[i].outcome, runs[i].err = s.simulate(ctx, queue[i], sweep)
+			runs[i].outcome, runs[i].err = s.simulate(ctx, queue[i], sweep, workers/min(workers, len(runs)))
 			return nil
 		})
 	})
 }
 
 // simulate runs one test of a switch. It only reads the suite.
-func (s *suite) simulate(ctx context.Context, k aheadKey, sweep *orchestrator.Sweep) (*orchestrator.Outcome, error) {
+func (s *suite) simulate(ctx context.Context, k aheadKey, sweep *orchestrator.Sweep, workers int) (
+	*orchestrator.Outcome, error) {
 	p := k.plan.ofSwitch
 	if seed, ok := s.repeatSeed(p.Test.Seed, k.repeat); ok {
 		var err error
@@ -132,6 +132,7 @@ func (s *suite) simulate(ctx context.Context, k aheadKey, sweep *orchestrator.Sw
 		}
 	}
 	o := s.options(k.plan, k.repeat, sweep)
+	o.Workers = workers
 	if bed := p.Bed(); bed != nil {
 		return switchtest.RunLab(ctx, p, openNetwork(bed), o)
 	}

@@ -179,7 +179,7 @@ func (j *journeys) repeat(ctx context.Context, p *Plan) (err error) {
 		}
 	}
 	again := &run{facts: facts{plan: p}, Cycle: &orchestrator.Cycle{}}
-	if again.net, err = p.build(); err != nil {
+	if again.net, err = p.build(1); err != nil {
 		return err
 	}
 	for range again.net.Switches() {

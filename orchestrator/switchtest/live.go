@@ -138,7 +138,7 @@ type liveRun struct {
 
 // goLive makes namespaces, links and hosts, whose transports are those of a network that does not run.
 func (r *run) goLive() error {
-	holder, err := r.plan.build()
+	holder, err := r.plan.build(1)
 	if err != nil {
 		return err
 	}

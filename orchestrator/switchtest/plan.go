@@ -76,7 +76,7 @@ func (p *Plan) complete() (err error) {
 
 // try builds the network and its hosts, so that what only the models see is an error before anything runs.
 func (p *Plan) try() error {
-	n, err := p.build()
+	n, err := p.build(1)
 	if err != nil {
 		return fmt.Errorf("%s: %w", p.Test.Where("switch-under-test"), err)
 	}
@@ -172,12 +172,14 @@ func linkOf(l config.LinkSpec) fabric.LinkSpec {
 }
 
 // build makes the network with the mechanism under test.
-func (p *Plan) build() (*fabric.Network, error) {
+func (p *Plan) build(workers int) (*fabric.Network, error) {
 	var failure error
+	spec := p.Spec
+	spec.Workers = workers
 	if p.nics != nil {
-		p.Spec.NIC.Mechanism = p.nics.mechanism(&failure)
+		spec.NIC.Mechanism = p.nics.mechanism(&failure)
 	}
-	n, err := fabric.New(&p.Spec, func(sw *fabric.Switch) fabric.Mechanism {
+	n, err := fabric.New(&spec, func(sw *fabric.Switch) fabric.Mechanism {
 		m, err := p.model.New(sw, p.Test.Switch.Values, p.Test.Switch.Bugs)
 		if err != nil && failure == nil {
 			failure = fmt.Errorf("switch %s: %w", sw.Name(), err)

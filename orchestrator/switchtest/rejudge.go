@@ -29,7 +29,7 @@ func (r *run) rejudge(o *orchestrator.OpenedRun) (notes []string, err error) {
 	var kept []string
 	why := r.captured()
 	if why == "" {
-		if r.net, err = r.plan.build(); err != nil {
+		if r.net, err = r.plan.build(1); err != nil {
 			return nil, err
 		}
 		r.ledger = newLedger(r.net, r.plan)

@@ -48,8 +48,9 @@ type run struct {
 	kept      keptTaps                 // of a live run
 	now       clock.Time               // up to where it has come
 	end       clock.Time
-	quiet     bool // in the end nothing was left to happen
-	closed    bool // captures and decisions are
+	quiet     bool   // in the end nothing was left to happen
+	closed    bool   // captures and decisions are
+	alone     string // why one worker simulates the network; empty: nothing is known against several
 }
 
 // Run runs p once, writes the run directory and judges, as [orchestrator.Execute] does.
@@ -126,7 +127,7 @@ func (r *run) Progress(step string) []any {
 	case stepBuild:
 		return []any{"hosts", r.net.Hosts(), "switches", r.net.Switches(), "flows", r.plan.Count()}
 	case stepTraffic:
-		return []any{"end_ns", r.end.Nanoseconds(), "hops", r.net.Hops()}
+		return append([]any{"end_ns", r.end.Nanoseconds(), "hops", r.net.Hops()}, r.simulated()...)
 	case stepCheck:
 		return []any{"valid", r.checked.Valid}
 	}
@@ -138,9 +139,11 @@ func (r *run) build(context.Context) (err error) {
 	if err := r.WriteText("config.yml", r.plan.Test.YAML); err != nil {
 		return err
 	}
-	if r.net, err = r.plan.build(); err != nil {
+	workers, why := r.parallel()
+	if r.net, err = r.plan.build(workers); err != nil {
 		return err
 	}
+	r.alone = why
 	for range r.net.Switches() {
 		r.current = append(r.current, r.plan.Test.Switch.Values)
 	}

@@ -20,6 +20,9 @@ type Judge struct {
 	// Recorded returns a recorder for the captures of a run; why explains why they do not suffice.
 	Recorded func(t *Trial) (r Recorder, why string)
 	Note     string // further information for readers of a judgement from captures
+	// AtOnce says what the observer reads of a network while it runs, so that one worker must simulate it; empty, or nil:
+	// it sees packets alone.
+	AtOnce func(s *fabric.Spec) string
 }
 
 // Observer sees every packet at every tap of a run.

@@ -8,4 +8,4 @@ func (n *Network) LookAhead(on bool) {
 }
 
 // Force makes that many workers simulate a network of s, however small it is.
-func Force(s *Spec, workers int) { s.Workers, s.forced = workers, true }
+func Force(s *Spec, workers int) { s.Workers, s.Forced = workers, true }

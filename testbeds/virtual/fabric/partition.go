@@ -44,7 +44,7 @@ type division struct {
 
 func (n *Network) partition(p *plan) {
 	d := n.divide(p)
-	n.windows = windows{length: d.window, workers: max(1, n.spec.Workers), forced: n.spec.forced, why: d.why}
+	n.windows = windows{length: d.window, workers: max(1, n.spec.Workers), forced: n.spec.Forced, why: d.why}
 	all := new(slabs)
 	if d.parts > 1 {
 		all.all = make([]*[slab]Packet, maxSlabs)
@@ -118,7 +118,7 @@ func (n *Network) divide(p *plan) division {
 		for _, apart := range []bool{false, true} { // hosts from their switches
 			hops := n.capacity(window)
 			most = max(most, hops)
-			if window <= 0 || !n.spec.forced && hops < fewHops {
+			if window <= 0 || !n.spec.Forced && hops < fewHops {
 				continue
 			}
 			d := n.cut(edges, window, apart, workers)
@@ -132,7 +132,7 @@ func (n *Network) divide(p *plan) division {
 	}
 	switch {
 	case best.parts == workers:
-	case most < fewHops && !n.spec.forced:
+	case most < fewHops && !n.spec.Forced:
 		best.why = fmt.Sprintf("a window of the longest delay, %v, has at most %d hops; several workers need %d",
 			lengths[0], most, fewHops)
 	default:

@@ -16,7 +16,8 @@ type Spec struct {
 	// Workers simulate the network in parallel if a window of the shortest link between partitions holds enough events;
 	// default 1. They do not change the result.
 	Workers int
-	forced  bool // for tests: use all workers even in windows with few hops
+	// Forced divides the network among Workers even if windows hold few hops: for tests.
+	Forced bool
 	// SwitchNamed, if set, may change s, a copy of Switch, for the switch with this name.
 	SwitchNamed func(name string, s *SwitchSpec)
 }

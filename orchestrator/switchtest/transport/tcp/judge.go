@@ -13,9 +13,17 @@ import (
 // judgement declares the TCP analyzer.
 func judgement() *transport.Judge {
 	return &transport.Judge{
-		Rules: judge.Rules(), New: newObserver, Recorded: record,
+		Rules: judge.Rules(), New: newObserver, Recorded: record, AtOnce: readsPauses,
 		Note: "packets have the numbers of the run as far as IPv4's identification tells them",
 	}
+}
+
+// readsPauses implements Judge.AtOnce.
+func readsPauses(s *fabric.Spec) string {
+	if s.Switch.PFC.Classes == 0 {
+		return ""
+	}
+	return "the judge of TCP reads whether PFC pauses hosts"
 }
 
 // observer is the TCP analyzer, which observes at the NICs of the hosts.

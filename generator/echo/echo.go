@@ -12,7 +12,7 @@ import (
 // Transport declares the transport.
 func Transport() wire.Transport {
 	return wire.Transport{
-		Model: parameter.Model{Name: "echo"}, Protocol: trace.ProtocolEcho, Internal: true, Codec: Codec(),
+		Model: parameter.Model{Name: "echo"}, Protocol: trace.ProtocolEcho, Ranks: true, Internal: true, Codec: Codec(),
 		Data: func(*wire.Header) bool { return false },
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/wire"
 )
 
 // Endpoint is the address of a host. The core compares endpoints and nothing else.
@@ -53,6 +54,7 @@ type Flow struct {
 	To    Endpoint
 	Bytes uint64 // of payload; 0: without end
 	Start clock.Time
+	Rank  wire.Ranking
 }
 
 // Cause is why a packet was retransmitted.

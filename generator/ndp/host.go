@@ -20,6 +20,8 @@ type Packet struct {
 	Entropy uint16
 	// Payload is the number of payload bytes carried; less than Header.Length after trimming.
 	Payload uint16
+	// Rank is the rank that the flow gives data; what receivers send has 0.
+	Rank uint64
 }
 
 // Host is the transport of one NIC. It does no I/O, starts no goroutine and is not safe for concurrent use. The caller
@@ -94,7 +96,7 @@ func (h *Host) Send(f Flow) (connection uint32, err error) {
 	connection = h.cfg.FirstConnection + index
 	s := &sender{
 		host: h, index: index, connection: connection, to: f.To, bytes: f.Bytes, packets: uint32(packets),
-		paths: newSpray(h.cfg.Paths, h.rng(connection)),
+		paths: newSpray(h.cfg.Paths, h.rng(connection)), ranking: f.Rank,
 	}
 	h.senders = append(h.senders, s)
 	// Descending, so that the earliest is popped from the end. Of equal times, the first declared starts first.

@@ -2,6 +2,7 @@ package ndp
 
 import (
 	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/wire"
 	"candela.dev/candela/packet/ndp"
 )
 
@@ -29,6 +30,7 @@ type sender struct {
 	inFlight     uint32 // packets sent and unanswered
 	ordinal      uint32 // transmissions so far
 	faults       nth
+	ranking      wire.Ranking
 }
 
 func (s *sender) start(now clock.Time) {
@@ -92,6 +94,7 @@ func (s *sender) transmit(now clock.Time, seq uint32, retransmission bool, p *Pa
 	p.Header = ndp.Header{
 		Kind: ndp.Data, Connection: s.connection, Seq: seq, Counter: s.ordinal, Path: p.Entropy, Length: p.Payload,
 	}
+	p.Rank = s.ranking.Rank(s.bytes, uint64(seq)*uint64(h.cfg.Payload))
 	if seq < s.first {
 		p.Header.Flags |= ndp.FlagSYN
 	}

@@ -31,7 +31,7 @@ func Transport() wire.Transport {
 			},
 			Bugs: bugModels(),
 		},
-		Protocol: trace.ProtocolNDP, Reliable: true, OnePacketSize: true, Codec: Codec(),
+		Protocol: trace.ProtocolNDP, Reliable: true, OnePacketSize: true, Ranks: true, Codec: Codec(),
 		Data:       func(h *wire.Header) bool { return h.NDP.Kind == ndp.Data },
 		Connection: func(h *wire.Header) uint32 { return h.NDP.Connection },
 		Sequence:   func(h *wire.Header) uint64 { return uint64(h.NDP.Seq) },

@@ -17,7 +17,7 @@ func Transport() wire.Transport {
 			Doc:        "Plain UDP that nothing slows down: an open loop at line rate or rate-gbps. Nothing is retransmitted.",
 			Parameters: parameter.Table{wire.PacketSize(), wire.ECN()},
 		},
-		Protocol: trace.ProtocolRaw, ToItself: true, OpenLoop: true, Unanswered: true, Codec: Codec(),
+		Protocol: trace.ProtocolRaw, ToItself: true, OpenLoop: true, Unanswered: true, Ranks: true, Codec: Codec(),
 	}
 }
 
@@ -36,6 +36,7 @@ func Codec() *wire.Codec {
 				return false
 			}
 			h.Flow, h.Number = binary.BigEndian.Uint32(body), binary.BigEndian.Uint32(body[4:])
+			h.ParseRank(body[TagLen:])
 			return true
 		},
 	}.Codec()

@@ -39,6 +39,8 @@ type Packet struct {
 	// Trimmed: a switch cut the payload.
 	Trimmed bool
 	ECN     packet.ECN // of the IP header
+	// Rank is the rank that the connection gives it; what a receiver sends has 0.
+	Rank uint64
 }
 
 // numberAck is set in the Number of packets without payload.

@@ -6,6 +6,7 @@ import (
 	"sort"
 
 	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/wire"
 )
 
 // Host is the TCP of one machine. It does no I/O, starts no goroutine and is not safe for concurrent use. The caller
@@ -96,6 +97,11 @@ func (h *Host) Write(peer Endpoint, number uint32, bytes uint64, at clock.Time) 
 	return nil
 }
 
+// SetRanking has a connection rank the packets that it sends from now on.
+func (h *Host) SetRanking(peer Endpoint, number uint32, r wire.Ranking) {
+	h.connection(key{peer, number}).ranking = r
+}
+
 // HandlePacket takes a packet that has arrived.
 func (h *Host) HandlePacket(now clock.Time, p *Packet) {
 	if p.Trimmed {
@@ -174,6 +180,7 @@ func (h *Host) Poll(now clock.Time, p *Packet) bool {
 			h.transmit(now, c, p)
 		case c.ackNow:
 			h.number(c, p)
+			p.Rank = c.ranking.Rank(max(c.written, 1), max(c.next, 1))
 		default:
 			continue
 		}

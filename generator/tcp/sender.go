@@ -4,6 +4,7 @@ import (
 	"sort"
 
 	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/wire"
 )
 
 // segment was sent and is not cumulatively acknowledged.
@@ -66,6 +67,7 @@ type sender struct {
 	minRTT   clock.Duration
 	minRTO   clock.Duration
 	bugs     Bugs
+	ranking  wire.Ranking
 }
 
 // usage is the use of the congestion window in the current round trip: an unused window must not grow (as in Linux).
@@ -154,6 +156,7 @@ func (h *Host) transmit(now clock.Time, c *connection, p *Packet) {
 	h.counters.SegmentsSent++
 	p.Number, p.Payload, p.Header.Seq = number, int(g.length), h.cfg.sequence(g.start)
 	h.label(s, p, retransmit)
+	p.Rank = s.ranking.Rank(s.written, g.start)
 	s.spoilSequence(&p.Header, g.start+uint64(h.cfg.FirstSequence))
 	if s.expires == clock.Never {
 		s.restart(now)

@@ -41,7 +41,7 @@ func Transport() wire.Transport {
 			},
 			Bugs: bugModels(),
 		},
-		Protocol: trace.ProtocolTCP, Reliable: true, OnePacketSize: true, Codec: codec,
+		Protocol: trace.ProtocolTCP, Reliable: true, OnePacketSize: true, Ranks: true, Codec: codec,
 		Data: func(h *wire.Header) bool { return int(h.Original) > codec.HeaderSize(h.IPv6) }, // not ACKs
 	}
 }

@@ -67,11 +67,14 @@ var zeros = UDP{Port: DiscardPort}.Codec()
 // MinFrame returns the least Size that keeps all headers of a packet.
 func (c *Codecs) MinFrame(h *Header) int { return c.Of(h.Protocol).HeaderSize(h.IPv6) }
 
-// Append appends a packet as an Ethernet frame of Size bytes without FCS. The payload follows the transport header; the
-// rest is zero. Lengths and checksums are valid, except those that the packet's flags mark as stale: these have the
-// values of the packet as sent. A frame shorter than its headers is truncated.
+// Append appends a packet as an Ethernet frame of Size bytes without FCS. Payload and the packet's rank, if it has one,
+// follow the transport header; the rest is zero. Lengths and checksums are valid, except those that the packet's flags
+// mark as stale: these have the values of the packet as sent. A frame shorter than its headers is truncated.
 func (c *Codecs) Append(b []byte, h *Header, payload []byte) []byte {
 	start, of := len(b), c.Of(h.Protocol)
+	if h.Flags&trace.Ranked != 0 {
+		payload = h.appendRank(payload)
+	}
 	dst, src := h.Dst.MAC(), h.Src.MAC()
 	b = append(append(b, dst[:]...), src[:]...)
 	announced, summed, whole := h.lengths()

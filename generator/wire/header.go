@@ -81,8 +81,8 @@ type Header struct {
 	// NDP's is in NDP.
 	Number uint32
 	ID     uint64 // unique per simulated packet (a copy gets its own), for taps and conservation checks
-	// Rank is the key of schedulers and admission by rank, lowest first. fabric.Packet.SetRank sets it; it is valid only
-	// with the flag Ranked.
+	// Rank is the key of schedulers and admission by rank, lowest first. SetRank sets it; it is valid only with the flag
+	// Ranked.
 	Rank uint64
 	Flow uint32 // connection, for the ECMP hash and reports
 	TCP  tcp.Header

@@ -16,6 +16,7 @@ type Transport struct {
 	OnePacketSize bool // all flows of a host have one packet size
 	ToItself      bool // a host can send to itself
 	OpenLoop      bool // flows may have a rate
+	Ranks         bool // flows may have ranks
 	Unanswered    bool // no retransmissions: a flow is complete when a part of each packet has arrived
 
 	*Codec

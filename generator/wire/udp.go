@@ -81,7 +81,13 @@ func (c *Codecs) ParseUDP(b []byte, h *Header) bool {
 		return false
 	}
 	h.Protocol, h.Entropy = p, near&PortMask
-	return c[p].Parse(b[packet.UDPLen:], h)
+	if !c[p].Parse(b[packet.UDPLen:], h) {
+		return false
+	}
+	if len(b) > c[p].Len {
+		h.ParseRank(b[c[p].Len:])
+	}
+	return true
 }
 
 // listening returns the protocol of a UDP port.

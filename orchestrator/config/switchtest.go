@@ -6,6 +6,7 @@ import (
 
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator/parameter"
+	"candela.dev/candela/generator/wire"
 	"candela.dev/candela/generator/workload"
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
@@ -99,6 +100,8 @@ type Offer struct {
 	IP         int    // 4 or 6
 	Tenant     *int   // whose flows these are; nil: nobody's
 	Weight     *int64 // beside others, in millionths; nil: 1
+	Deadline   *clock.Duration
+	Rank       *wire.Ranking // of packets; nil: none
 	Transport  string
 }
 

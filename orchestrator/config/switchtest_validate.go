@@ -131,6 +131,7 @@ func (d *decoder) validateWorkload(t *SwitchTest, i, hosts int) int {
 	k := workload.Find(w.Kind)
 	at := path + "." + w.Kind
 	d.validateOffer(t, w, k, at)
+	d.validateRank(t, i, k, at)
 	flows, problems := k.Check(w.Values, hosts)
 	if k.Expect != nil && hosts > 1 && len(problems) == 0 {
 		in := t.Scope(i)

@@ -5,6 +5,7 @@ import (
 
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator/parameter"
+	"candela.dev/candela/generator/wire"
 	"candela.dev/candela/generator/workload"
 	"gopkg.in/yaml.v3"
 )
@@ -94,6 +95,10 @@ func offerFields(o *Options) []field {
 		{key: "tc", doc: "Traffic class of the packets; by default the switch maps DSCP to it.",
 			kind: optional[int]{integer{min: 0, max: 7}},
 			at:   in(func(l *Offer) any { return &l.Class })},
+		{key: "rank", doc: rankDoc, kind: optional[wire.Ranking]{ranking{}},
+			at: in(func(l *Offer) any { return &l.Rank })},
+		{key: "deadline-us", doc: "When a flow is to be complete, after its start; for rank: deadline.",
+			kind: optional[clock.Duration]{us(1, maxTestUS)}, at: in(func(l *Offer) any { return &l.Deadline })},
 		{key: "ip", doc: "Version of IP.", kind: choice{values: []int{4, 6}}, def: "4",
 			at: in(func(l *Offer) any { return &l.IP })},
 		{key: "tenant", doc: "Whose flows these are; statistics are kept by tenant.",

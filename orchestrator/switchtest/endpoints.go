@@ -62,6 +62,7 @@ func (p *Plan) attach(net *fabric.Network, b books) (*endpoints, error) {
 			continue
 		}
 		s := &transport.Setup{Net: net, Test: p.Test, Values: p.valuesOf(&t), Books: b, Live: p.live, Untapped: p.Streamed(),
+			Ranked: p.Test.Ranked(),
 			Fail: func(err error) {
 				if e.failed == nil {
 					e.failed = err

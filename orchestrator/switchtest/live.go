@@ -8,6 +8,7 @@ import (
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/wire"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/switchtest/transport"
 	"candela.dev/candela/orchestrator/switchtest/transport/kernel"
@@ -72,11 +73,17 @@ func (p *Plan) notLive() (place string, why error) {
 		if tr.Tag != nil {
 			tag = len(tr.Tag(new(fabric.Header)))
 		}
+		if f.Rank.Kind != wire.Unranked {
+			tag += wire.RankLen
+		}
 		switch {
 		case f.Transport == kernel.Name && t.Hosts.Model != kernel.Name, f.Transport != kernel.Name &&
 			t.Hosts.Model == kernel.Name:
 			return place, fmt.Errorf("flow %d: %s shares no test with other transports: hosts are the kernel's or ours",
 				f.Number, kernel.Name)
+		case f.Rank.Kind != wire.Unranked && tr.Tag == nil:
+			return place, fmt.Errorf("flow %d: frames without payload, which %s sends, carry no rank; raw has none", f.Number,
+				f.Transport)
 		case f.Kind == Pings:
 			return place, fmt.Errorf("flow %d: pings are not supported: ICMP does not tell what this test numbers them by",
 				f.Number)
@@ -84,7 +91,7 @@ func (p *Plan) notLive() (place string, why error) {
 			return place, fmt.Errorf("flow %d: host %d sends to itself: its kernel or its NIC would keep the frames", f.Number,
 				f.Src)
 		case body < tag || f.Packets > 0 && last < int64(tag):
-			return place, fmt.Errorf("flow %d: %s packets need %d bytes of payload, for flow and number", f.Number,
+			return place, fmt.Errorf("flow %d: %s packets need %d bytes of payload, for flow, number and rank", f.Number,
 				f.Transport, tag)
 		}
 	}

@@ -82,9 +82,8 @@ func (p *Plan) addNICs() (place string, err error) {
 	if err := applyMarking(n.Values, s.Queues); err != nil {
 		return "hosts.nic", err
 	}
-	ranked := func(q fabric.QueueSpec) bool { return q.Order == fabric.ByRank }
-	if slices.ContainsFunc(s.Queues, ranked) && !n.model.Ranks {
-		return "hosts.nic.model", fmt.Errorf("the model %s serves packets by rank, and nothing gives them ranks", n.Model)
+	if err := ranksFor(&n.model, s.Queues, t); err != nil {
+		return "hosts.nic.model", err
 	}
 	for class := range 8 {
 		if p.Spec.Switch.PFC.Classes&(1<<class) != 0 && class >= len(s.Queues) {

@@ -114,11 +114,13 @@ func (p *Plan) check(item int, k *workload.Kind, t *transport.Transport) error {
 	o := &p.Test.Workload[item].Offer
 	size, header := p.Test.PacketSizeOf(o), t.HeaderSize(o.IP == 6)
 	switch {
-	case k.Transport != "":
+	case k.Transport != "" && (!o.Ranked() || t.Ranks):
 	case size <= header:
 		return fmt.Errorf("packets of %d bytes have no room for a header of %d and payload", size, header)
 	case k.For == Loop && !t.Reliable:
 		return fmt.Errorf("%s over %s wait for ever once a packet is lost: take a reliable transport", k.Name, t.Name)
+	case o.Ranked() && !t.Ranks:
+		return fmt.Errorf("rank: the transport %s gives its packets no ranks", t.Name)
 	case t.OnePacketSize && o.PacketSize != nil:
 		return fmt.Errorf("packet-size: all flows of the transport %s have the packet size of hosts", t.Name)
 	}
@@ -159,12 +161,17 @@ func (p *Plan) network() (fabric.Spec, error) {
 			return s, err
 		}
 	}
-	ranked := func(q fabric.QueueSpec) bool { return q.Order == fabric.ByRank }
-	if slices.ContainsFunc(slices.Concat(s.Switch.Queues, s.NIC.Queues), ranked) && !p.model.Ranks {
-		return s, fmt.Errorf("the model %s serves packets by rank, and nothing gives them ranks: neither the model nor "+
-			"hosts are a source of ranks", t.Switch.Model)
+	return s, ranksFor(&p.model, slices.Concat(s.Switch.Queues, s.NIC.Queues), t)
+}
+
+// ranksFor refuses a model that goes by ranks that nothing gives.
+func ranksFor(m *switches.Model, queues []fabric.QueueSpec, t *config.SwitchTest) error {
+	byRank := func(q fabric.QueueSpec) bool { return q.Order == fabric.ByRank }
+	if m.Ranks || t.Ranked() || !m.NeedsRanks && !slices.ContainsFunc(queues, byRank) {
+		return nil
 	}
-	return s, nil
+	return fmt.Errorf("the model %s goes by the ranks of packets, and nothing gives them ranks: give each item of the "+
+		"workload a rank, such as rank: remaining", m.Name)
 }
 
 func linkOf(l config.LinkSpec) fabric.LinkSpec {

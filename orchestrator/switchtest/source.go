@@ -127,6 +127,7 @@ func (c *cursor) next() bool {
 		Weight: 1,
 	}
 	c.index++
+	f.Rank = o.Ranking().From(f.Start)
 	if o.Rate != nil {
 		f.Rate = *o.Rate
 	}

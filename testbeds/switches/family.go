@@ -26,8 +26,10 @@ type Model struct {
 	// NoNIC is the reason why `hosts: {nic: …}` can't name the model. If empty, it can, unless the model recirculates
 	// packets or has NICs or shims of its own.
 	NoNIC string
-	// Ranks reports that the mechanism or the shim gives every packet a rank.
+	// Ranks reports that the mechanism or the shim gives every packet a rank; otherwise hosts may (rank of the workload).
 	Ranks bool
+	// NeedsRanks reports that the mechanism reads the rank of every packet. Queues by rank need them in any case.
+	NeedsRanks bool
 }
 
 // Family is a set of models that share a judge, reasons, decisions and counters.

@@ -2,6 +2,7 @@ package stack
 
 import (
 	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/wire"
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
@@ -14,6 +15,7 @@ type Ping struct {
 	Size     int32
 	Start    clock.Time
 	Mark     Mark
+	Rank     wire.Ranking // of the requests; answers have rank 0. Unranked: none have ranks
 }
 
 // Echo sends and answers echo requests (ICMP) on one host.
@@ -73,6 +75,9 @@ func (e *Echo) Poll(now clock.Time, p *fabric.Packet) bool {
 		h := &e.answers[0]
 		p.Dst, p.Size, p.Protocol, p.Flow, p.Number = h.Src, h.Size, fabric.Echo, h.Flow, h.Number|Answer
 		p.DSCP, p.Class, p.IPv6, p.Entropy = h.DSCP, h.Class, h.IPv6, h.Entropy
+		if h.Flags&fabric.Ranked != 0 {
+			p.SetRank(0)
+		}
 		e.answers = append(e.answers[:0], e.answers[1:]...)
 		return true
 	}
@@ -83,6 +88,9 @@ func (e *Echo) Poll(now clock.Time, p *fabric.Packet) bool {
 		}
 		p.Dst, p.Size, p.Protocol, p.Flow, p.Number = q.To, q.Size, fabric.Echo, q.ID, uint32(len(q.sent))
 		q.Mark.Set(p)
+		if q.Rank.Kind != wire.Unranked {
+			p.SetRank(q.Rank.Value)
+		}
 		q.sent = append(q.sent, now)
 		return true
 	}

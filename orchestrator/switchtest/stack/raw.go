@@ -2,6 +2,7 @@ package stack
 
 import (
 	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/wire"
 	"candela.dev/candela/packet"
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
@@ -16,6 +17,9 @@ type Flow struct {
 	Start   clock.Time
 	Rate    clock.BitRate // 0: as fast as the NIC can
 	Mark    Mark
+	Rank    wire.Ranking // of the packets, whose bytes before them are payload of full ones; Unranked: none have ranks
+	Header  int32        // bytes of each packet that are not payload, for ranks
+	Payload uint64       // of all packets, for ranks; 0: without end
 }
 
 // Mark is how a flow's packets look to switches.
@@ -76,6 +80,9 @@ func (r *Raw) Poll(now clock.Time, p *fabric.Packet) bool {
 			p.Size = f.Last
 		}
 		f.Mark.Set(p)
+		if f.Rank.Kind != wire.Unranked {
+			p.SetRank(f.Rank.Rank(f.Payload, uint64(f.sent-1)*uint64(f.Size-f.Header)))
+		}
 		if f.Rate > 0 {
 			f.next = f.next.Add(f.Rate.Serialise(int(p.Size)))
 		}

@@ -53,6 +53,7 @@ type Flow struct {
 	Mark       stack.Mark
 	Tenant     int     // 0: none
 	Weight     float64 // beside other flows
+	Rank       wire.Ranking
 }
 
 // Endless reports whether the flow sends until the test ends.
@@ -95,6 +96,12 @@ func (f *Flow) Text() string {
 	if f.Query > 0 {
 		s += fmt.Sprintf(", query %d", f.Query)
 	}
+	switch {
+	case f.Rank.Kind == wire.RankByDeadline:
+		s += ", rank deadline " + clock.Time(f.Rank.Value*uint64(clock.Nanosecond)).String()
+	case f.Rank.Kind != wire.Unranked:
+		s += ", rank " + f.Rank.String()
+	}
 	return s
 }
 
@@ -106,6 +113,8 @@ type Setup struct {
 	Bugs   []string         // seeded ones of the hosts
 	Books
 	Live bool // on real frames
+	// Ranked says that packets have ranks: those of senders as their flows say, all others 0.
+	Ranked bool
 	// Untapped says that endpoints count what arrives: nobody sees it on the wire.
 	Untapped bool
 	Add      func(fabric.HostID, fabric.Stack) // puts an endpoint of the transport on a host

@@ -29,6 +29,8 @@ type NDPConfig struct {
 	RTO   clock.Duration
 	Paths int // to spray over; default 1
 	Bugs  ndp.Bugs
+	// Ranked says that packets have ranks.
+	Ranked bool
 }
 
 func (c *NDPConfig) complete() {
@@ -122,6 +124,9 @@ func (s *NDPHost) Poll(now clock.Time, p *Packet) bool {
 	}
 	p.Protocol, p.Dst, p.NDP, p.Entropy, p.IPv6 = NDP, HostID(o.To), o.Header, o.Entropy, s.cfg.IPv6
 	p.Size, p.Flow = int32(s.cfg.HeaderSize)+int32(o.Payload), ndp.FlowOf(HostID(o.From), p.Dst, &o.Header)
+	if s.cfg.Ranked {
+		p.SetRank(o.Rank)
+	}
 	if o.Header.Kind == wire.Data {
 		p.Class, p.DSCP = s.cfg.DataClass, s.cfg.DataDSCP
 	} else {

@@ -60,12 +60,6 @@ type Packet struct {
 // Header holds the fields of a packet that can be read, set and copied.
 type Header = wire.Header
 
-// SetRank sets the packet's rank; lower is served first.
-func (p *Packet) SetRank(rank uint64) {
-	p.Rank = rank
-	p.Flags |= Ranked
-}
-
 // Trim cuts the packet to size bytes and reports whether it did; a packet of at most size bytes is unchanged. It sets
 // Trimmed and ChecksumStale, since the transport checksum no longer matches.
 func (p *Packet) Trim(size int) bool {

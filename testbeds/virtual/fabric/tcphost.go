@@ -22,6 +22,7 @@ type TCPConfig struct {
 	IPv6          bool
 	Class, DSCP   uint8 // of all packets
 	ECN           tcp.ECN
+	Ranked        bool // packets have ranks
 }
 
 func (c *TCPConfig) complete() {
@@ -89,6 +90,9 @@ func (s *TCPHost) Poll(now clock.Time, p *Packet) bool {
 	p.Flow, p.Number, p.Entropy = o.Connection, numberOf(o.Number), uint16(o.Connection)
 	p.Size = int32(s.header + o.Payload)
 	p.Class, p.DSCP, p.ECN = s.cfg.Class, s.cfg.DSCP, o.ECN
+	if s.cfg.Ranked {
+		p.SetRank(o.Rank)
+	}
 	return true
 }
 

@@ -41,7 +41,7 @@ func attach(s *transport.Setup, flows []*transport.Flow) error {
 		s.Own(fabric.Echo, f.Src, id, f.Number)
 		at(f.Dst)
 		at(f.Src).Ping(stack.Ping{ID: id, To: f.Dst, Count: f.Count, Interval: f.Interval, Size: int32(f.PacketSize),
-			Start: f.Start, Mark: f.Mark})
+			Start: f.Start, Mark: f.Mark, Rank: f.Rank})
 	}
 	return nil
 }

@@ -133,6 +133,7 @@ func (r *endpoints) host(h fabric.HostID, f, sent *transport.Flow) error {
 		RTO:   v.Duration("rto-us"),
 		Paths: v.Int("paths"), IPv6: f.Mark.IPv6, ControlDSCP: uint8(v.Int("control-dscp")),
 		ControlClass: uint8(v.Int("control-tc")), Bugs: seeded,
+		Ranked: r.Ranked,
 	}
 	if cfg.RTO == 0 {
 		cfg.RTO = -1
@@ -161,7 +162,7 @@ func (r *endpoints) Start(f *transport.Flow) error {
 
 func (r *endpoints) send(f *transport.Flow, from, to fabric.HostID, bytes uint64, at clock.Time) error {
 	h := r.hosts[from]
-	number, err := h.Core().Send(ndp.Flow{To: ndp.Endpoint(to), Bytes: bytes, Start: at})
+	number, err := h.Core().Send(ndp.Flow{To: ndp.Endpoint(to), Bytes: bytes, Start: at, Rank: f.Rank})
 	if err != nil {
 		return err
 	}

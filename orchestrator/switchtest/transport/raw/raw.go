@@ -28,7 +28,7 @@ func attach(s *transport.Setup, flows []*transport.Flow) error {
 		s.Own(fabric.Raw, f.Src, uint32(f.Number), f.Number)
 		header := headers.HeaderSize(f.Mark.IPv6)
 		flow := stack.Flow{ID: uint32(f.Number), To: f.Dst, Packets: f.Packets, Size: int32(f.PacketSize), Start: f.Start,
-			Rate: f.Rate, Mark: f.Mark}
+			Rate: f.Rate, Mark: f.Mark, Rank: f.Rank, Header: int32(header), Payload: uint64(f.Payload)}
 		if last := f.Payload - (f.Packets-1)*int64(f.PacketSize-header); f.Packets > 0 {
 			flow.Last = int32(last) + int32(header)
 		}

@@ -81,6 +81,7 @@ func (r *endpoints) host(h fabric.HostID, f *transport.Flow) error {
 		MinRTO:        v.Duration("min-rto-us"), DelayedACK: v.Duration("delayed-ack-us"),
 		FirstSequence: uint32(v.Int("first-sequence")), IPv6: f.Mark.IPv6, Class: f.Mark.Class, DSCP: f.Mark.DSCP,
 		ECN: ecnOf(v), Control: controls[v.Word("congestion-control")],
+		Ranked: r.Ranked,
 	}
 	if cfg.DelayedACK == 0 {
 		cfg.DelayedACK = -1
@@ -122,6 +123,12 @@ func (r *endpoints) Start(f *transport.Flow) error {
 	}
 	if f.Kind == workload.Transfer {
 		r.Own(fabric.TCP, f.Src, uint32(f.Number), f.Number)
+	}
+	if r.Ranked {
+		r.hosts[f.Src].Core().SetRanking(tcp.Endpoint(f.Dst), uint32(f.Number), f.Rank)
+		if f.Kind == workload.Loop { // its responses are data of the flow, too
+			r.hosts[f.Dst].Core().SetRanking(tcp.Endpoint(f.Src), uint32(f.Number), f.Rank)
+		}
 	}
 	return r.hosts[f.Src].write(f, f.Dst, bytes, f.Start)
 }

@@ -1,0 +1,189 @@
+package switchtest
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/wire"
+	"candela.dev/candela/orchestrator"
+	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/testbeds/virtual/fabric"
+	"candela.dev/candela/trace"
+)
+
+// Three flows of 40,000 bytes to host 0, which lose packets, and pings.
+const rankTest = `
+name: ranks
+topology: {kind: single-switch, hosts: 4}
+switch-under-test: {model: MODEL}
+hosts: {transport: TRANSPORT}
+taps: {capture: true}
+deadline-us: 2000000
+workload:
+  - incast: {senders: 3, bytes: 40000, RANK}
+  - ping: {src: 1, dst: 2, count: 2, interval-us: 10, rank: 77}
+`
+
+func rankPlan(t *testing.T, transport, rank string) (*Plan, error) {
+	t.Helper()
+	model := "droptail, data-queue-bytes: 15000"
+	if transport == "ndp" {
+		model = "ndp-ideal" // NDP expects trimming
+	}
+	tests, err := config.ParseSwitchTests("f.yml",
+		[]byte(strings.NewReplacer("TRANSPORT", transport, "RANK", rank, "MODEL", model).Replace(rankTest)), Options())
+	if err != nil {
+		return nil, err
+	}
+	return New(tests[0])
+}
+
+// Every packet has the rank that its flow says when it leaves its host, and frames of captures carry it.
+func TestSendersRankTheirPackets(t *testing.T) {
+	for _, transport := range []string{"raw", "ndp", "tcp"} {
+		for _, c := range []struct {
+			rank string
+			want func(remaining uint64) uint64
+		}{
+			{"rank: remaining", func(remaining uint64) uint64 { return remaining }},
+			{"rank: 5", func(uint64) uint64 { return 5 }},
+			{"rank: deadline, deadline-us: 300, start-us: 10, stagger-us: 1", nil},
+		} {
+			t.Run(transport+" "+c.rank, func(t *testing.T) {
+				p, err := rankPlan(t, transport, c.rank)
+				if err != nil {
+					t.Fatal(err)
+				}
+				body := uint64(1500 - transports()[indexOf(transport)].HeaderSize(false))
+				seen, sent := 0, []uint64{}
+				p.Watch = func(n *fabric.Network) {
+					n.SetTap(func(at fabric.Point, _ clock.Time, q *fabric.Packet) {
+						if at.Host || at.Stage != fabric.Ingress {
+							return
+						}
+						sent = append(sent, q.Rank)
+						want, number := uint64(0), dataNumber(transport, q)
+						switch {
+						case q.Protocol == fabric.Echo && q.Src == 1:
+							want = 77
+						case number < 0:
+						case c.want == nil: // flow 1 starts at 10 us
+							want = 309_000 + uint64(p.Flows[q.Src-1].Number)*1000
+						default:
+							want = c.want(40000 - uint64(number)*body)
+						}
+						if seen++; q.Flags&fabric.Ranked == 0 || q.Rank != want {
+							t.Errorf("%v from host %d, number %d: rank %d, want %d", q.Kind(), q.Src, number, q.Rank, want)
+						}
+					})
+				}
+				o := execute(t, p)
+				if o.Verdict.Exit != orchestrator.ExitPass || seen < 80 {
+					t.Errorf("%d packets: %v", seen, o.Verdict)
+				}
+				checkRanks(t, filepath.Join(o.Dir, "taps/before.pcap"), transport, sent)
+			})
+		}
+	}
+}
+
+func indexOf(name string) int {
+	for i, t := range transports() {
+		if t.Name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// dataNumber returns the number of a data packet in its flow from 0, -1 of others.
+func dataNumber(transport string, p *fabric.Packet) int {
+	t := transports()[indexOf(transport)]
+	if p.Protocol != t.Protocol || !t.Carries(&p.Header) {
+		return -1
+	}
+	n := int(t.SequenceOf(&p.Header))
+	if transport == "raw" {
+		n-- // from 1
+	}
+	return n
+}
+
+// checkRanks compares the ranks in the payload of captured frames with those of the packets, in order.
+func checkRanks(t *testing.T, file, transport string, sent []uint64) {
+	t.Helper()
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	r, err := trace.NewPcapReader(f, file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	header, frames, carried := transports()[indexOf(transport)].HeaderSize(false), 0, 0
+	for {
+		var frame trace.Frame
+		if err := r.Next(&frame); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		var h wire.Header
+		if len(frame.Data) >= header && h.ParseRank(frame.Data[header:]) {
+			if carried++; frames < len(sent) && h.Rank != sent[frames] {
+				t.Errorf("frame %d carries rank %d, the packet has %d", frames+1, h.Rank, sent[frames])
+			}
+		}
+		frames++
+	}
+	if frames != len(sent) || carried < 80 {
+		t.Errorf("%d of %d frames carry a rank; %d packets were sent", carried, frames, len(sent))
+	}
+}
+
+func TestRanksThatNobodyCanGiveAreRefused(t *testing.T) {
+	for _, c := range []struct{ transport, rank, want string }{
+		{"tcp", "packet-size: 1500", "workload[0].incast.rank"},
+		{"raw", "rank: soon", "remaining, deadline, or a whole number"},
+		{"raw", "rank: -1", "out of range"},
+		{"raw", "rank: deadline", "needs it"},
+		{"raw", "rank: 1, deadline-us: 5", "without rank: deadline"},
+		{"kernel-tcp", "rank: 1", "kernel-tcp gives its packets no ranks"},
+	} {
+		if _, err := rankPlan(t, c.transport, c.rank); err == nil || !strings.Contains(fmt.Sprint(err), c.want) {
+			t.Errorf("%s: %v, want %q", c.rank, err, c.want)
+		}
+	}
+	_, err := config.ParseSwitchTests("f.yml", []byte(`
+name: x
+topology: {kind: single-switch, hosts: 4}
+switch-under-test: {model: droptail}
+hosts: {transport: tcp}
+workload: [ping: {src: 1, dst: 2, count: 2, interval-us: 10, rank: remaining}]
+`), Options())
+	if err == nil || !strings.Contains(err.Error(), "is for transfers of data") {
+		t.Errorf("a ping with remaining bytes: %v", err)
+	}
+}
+
+// On real links a datagram carries flow, number and rank.
+func TestATaggedFrameTellsItsRank(t *testing.T) {
+	all, sent := codecs(), wire.Header{Protocol: fabric.Raw, Src: 1, Dst: 2, Flow: 7, Number: 9, Size: 100, Original: 100}
+	sent.SetRank(1 << 40)
+	var d wire.Datagram
+	if !d.Parse(all.AppendTagged(nil, &sent)) || !d.Intact() {
+		t.Fatalf("%+v", d)
+	}
+	var got wire.Header
+	if !all.ParseUDP(d.Body, &got) || got.Flow != 7 || got.Number != 9 ||
+		got.Flags&fabric.Ranked == 0 || got.Rank != 1<<40 {
+		t.Errorf("%+v", got)
+	}
+}

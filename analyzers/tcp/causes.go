@@ -152,7 +152,7 @@ func Causes() []cause.Cause {
 		return who{cause.End{Role: "Receiver", Connection: 1, Host: 2}, clock.Time(at)}
 	}
 	first := span{0, 1000}
-	return []cause.Cause{
+	return append([]cause.Cause{
 		causeAcknowledged(tx(40*us), first),
 		causeSACKed(tx(40*us), span{1000, 2000}),
 		causeEarly(tx(40*us), &segment{span: first}),
@@ -174,5 +174,5 @@ func Causes() []cause.Cause {
 		causeShrinks(rx(30*us), 7000, 6000),
 		causeIncomplete(tx(0), 0, 5000),
 		causeUnjudged(tx(0), 1),
-	}
+	}, handshakeCauses(tx, rx)...)
 }

@@ -2,8 +2,8 @@ package tcp
 
 import "candela.dev/candela/analyzers/fsm"
 
-// The machines define what is legal; sender.go and receiver.go determine the inputs. Connections are established before
-// they are seen and never closed, and no receiver closes its window: there is no handshake, close or persist.
+// The machines define what is legal; sender.go and receiver.go determine the inputs. Connections are never closed, and
+// no receiver closes its window: there is no close or persist. handshake.go judges how they are established.
 type machine = fsm.Machine[string]
 
 // States of a sender, as far as what has reached it can have led to them.
@@ -45,6 +45,7 @@ const (
 	txNoBackoff
 	txNoTimeout
 	txIncomplete
+	txBeyondInitial
 )
 
 var senderInputs = []string{
@@ -52,7 +53,7 @@ var senderInputs = []string{
 	"ack-grown", "ack-all", "ack-old",
 	"beyond-window", "beyond-receiver", "skip", "again-acknowledged", "again-sacked", "again-early", "timeout-early",
 	"no-backoff", "no-timeout",
-	"incomplete",
+	"incomplete", "beyond-initial-window",
 }
 
 // senderMachine is a sender that recovers by SACK (RFC 5681, RFC 6298, RFC 6675).
@@ -88,6 +89,7 @@ var senderMachine = fsm.Declare("sender", senderStates, senderInputs, []fsm.Row[
 	{Input: txNoBackoff, To: txLoss, Rule: ruleBackoff},
 	{Input: txNoTimeout, To: fsm.Stay, Rule: ruleTimeoutAbsent},
 	{Input: txIncomplete, To: fsm.Stay, Rule: ruleIncomplete},
+	{Input: txBeyondInitial, To: fsm.Stay, Rule: ruleInitial},
 })
 
 // States of a receiver.

@@ -36,6 +36,11 @@ const (
 	ruleShrinks         = "tcp.window-shrinks"
 	ruleIncomplete      = "tcp.incomplete"
 	ruleUnjudged        = "tcp.timer-unjudged"
+
+	ruleHandshake         = "tcp.handshake"
+	ruleBeforeEstablished = "tcp.data-before-established"
+	ruleSYNEarly          = "tcp.syn-early"
+	ruleInitial           = "tcp.initial-window"
 )
 
 // Rules lists what the analyzer checks.
@@ -74,6 +79,14 @@ func Rules() []analyzers.Rule {
 			Clause: "docs/internals/architecture.md, The observer sits at the switch",
 			Statement: "Every timeout can be judged: no packet waited at its NIC for so long that its retransmission timer " +
 				"cannot be measured."},
+		{ID: ruleHandshake, Clause: "RFC 9293, 3.5", Statement: "A connection begins with SYN, SYN-ACK and ACK, whose " +
+			"sequence and acknowledgement numbers follow from each other; each is answered, within 10 ms here."},
+		{ID: ruleBeforeEstablished, Clause: "RFC 9293, 3.5 and 3.10",
+			Statement: "Nobody sends data before the peer's SYN has arrived and the own SYN is acknowledged."},
+		{ID: ruleSYNEarly, Clause: "RFC 6298, 2.1 and 5", Statement: "A SYN or SYN-ACK is retransmitted to answer a copy " +
+			"of a SYN or when its timer has expired, which runs for the initial timeout and doubles."},
+		{ID: ruleInitial, Clause: "RFC 6928, 2; RFC 5681, 3.1", Statement: "Before the first acknowledgement no more is " +
+			"sent than the initial window, which is one segment if a SYN was retransmitted more than once."},
 	}
 	for i := range list {
 		list[i].Needs = analyzers.NeedsFlow

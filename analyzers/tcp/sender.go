@@ -62,6 +62,11 @@ type sender struct {
 	longest   clock.Duration
 	stalled   bool // reported
 	hidden    int  // timeouts whose interval is inconclusive
+	samples
+
+	initial  int64 // window in bytes
+	answered bool  // something has arrived that answers data
+	overrun  bool  // of the initial window, reported
 }
 
 // acked is what was acknowledged at an instant.
@@ -89,6 +94,7 @@ func (a *Analyzer) sends(s *stream, o *Observation) {
 			fmt.Sprintf("the sender sent byte %d; byte %d is the next one", start, s.next))
 		a.fresh(s, span{s.next, end})
 	case start == s.next:
+		a.opens(s, end, o.Number)
 		a.fresh(s, span{start, end})
 	case end <= s.una:
 		if end <= a.knownUna(s) {
@@ -193,20 +199,6 @@ func (a *Analyzer) rearm(s *stream, i int, expired bool) {
 	}
 }
 
-// timersWithin returns how often the timer may expire while a retransmission waits at its NIC: one packet may then be
-// the effect of several timeouts.
-func (a *Analyzer) timersWithin(s *stream, wait clock.Duration) (count int) {
-	least := a.cfg.MinRTO << min(s.timeouts, 16)
-	for ; wait >= least; count++ {
-		wait -= least
-		least *= 2
-	}
-	return count
-}
-
-// expired reports whether the timer may have expired, from its earliest start.
-func (a *Analyzer) expired(s *stream) bool { return a.now.Sub(s.armed) >= a.cfg.MinRTO }
-
 // justify looks for what lets a segment be retransmitted.
 func (a *Analyzer) justify(s *stream, i int, number uint64) {
 	g := &s.segments[i]
@@ -274,20 +266,21 @@ func (a *Analyzer) rescue(s *stream, g *segment, number uint64) {
 // timeout judges a retransmission of the first segment that only a timeout explains.
 func (a *Analyzer) timeout(s *stream, number uint64) {
 	g := &s.segments[0]
-	waited, least := a.now.Sub(s.armed), a.cfg.MinRTO
+	single := a.leastTimer(s)
+	waited, least := a.now.Sub(s.armed), single
 	for range s.timeouts {
-		least = min(2*least, maxBackoff)
+		least = min(2*least, a.ceiling())
 	}
 	what := fmt.Sprintf("the sender retransmitted bytes %d to %d after %s; its timer runs for at least %s", g.start, g.end,
 		waited.Text(),
 		least.Text())
 	switch {
-	case waited < a.cfg.MinRTO && s.top > g.end:
+	case waited < single && s.top > g.end:
 		a.early(s, g, number)
 		return
-	case waited < a.cfg.MinRTO:
-		a.breaks(s, txTimeoutEarly, causeTimeoutEarly(a.tx(s), g.span, waited, a.cfg.MinRTO), number,
-			fmt.Sprintf("a timeout after at least %s", a.cfg.MinRTO.Text()), what)
+	case waited < single:
+		a.breaks(s, txTimeoutEarly, causeTimeoutEarly(a.tx(s), g.span, waited, single), number,
+			fmt.Sprintf("a timeout after at least %s", single.Text()), what)
 	case waited < least:
 		a.breaks(s, txNoBackoff, causeBackoff(a.tx(s), g.span, s.timeouts+1, waited, least), number,
 			fmt.Sprintf("timeout %d in a row after at least %s", s.timeouts+1, least.Text()),
@@ -380,17 +373,6 @@ func (a *Analyzer) overdue(s *stream) {
 	}
 }
 
-// longestTimer returns the longest time for which the timer may run. SRTT and RTTVAR are at most the longest round trip
-// (RFC 6298, 2).
-func (a *Analyzer) longestTimer(s *stream) clock.Duration {
-	const enough = 24 * 3600 * clock.Second // twice that does not overflow
-	most := max(a.cfg.MinRTO, 5*(s.longest+a.cfg.Hold))
-	for i := 0; i < s.doublings && most < enough; i++ {
-		most *= 2
-	}
-	return most
-}
-
 // learns handles what a host receives about its stream.
 func (a *Analyzer) learns(s *stream, o *Observation) {
 	ack := s.place(o.Ack, s.una, &a.cfg)
@@ -399,6 +381,7 @@ func (a *Analyzer) learns(s *stream, o *Observation) {
 	}
 	a.overdue(s)
 	s.limit = max(s.limit, ack+int64(o.Window))
+	s.answered = s.answered || ack > 0 || o.Payload == 0 && s.next > 0
 	if ack > s.una {
 		a.advance(s, ack)
 	} else if s.next > 0 {
@@ -420,12 +403,16 @@ func (a *Analyzer) learns(s *stream, o *Observation) {
 
 // advance follows a new acknowledgement.
 func (a *Analyzer) advance(s *stream, ack int64) {
-	if a.now.Sub(s.armed) >= a.cfg.MinRTO { // a timeout may have come whose retransmission waits at the NIC
+	if a.expired(s) { // a timeout may have come whose retransmission waits at the NIC
 		a.doubt(s)
 	}
-	n := 0
+	n, certain := 0, true
 	for n < len(s.segments) && s.segments[n].end <= ack {
 		g := &s.segments[n]
+		certain = certain && g.times == 1 && !g.sacked
+		if !g.sacked {
+			s.sample(a.now.Sub(g.sent))
+		}
 		s.longest = max(s.longest, a.now.Sub(g.sent))
 		if g.times == 1 && !g.sacked { // Karn; what was SACKed has waited for others since
 			a.rtt.Record(a.now.Sub(g.sent).Nanoseconds())
@@ -438,6 +425,7 @@ func (a *Analyzer) advance(s *stream, ack int64) {
 		n++
 	}
 	s.segments = s.segments[n:]
+	s.sampled = s.sampled || certain && n > 0
 	if ack >= s.over || s.timeouts > 0 || s.amnesty > s.una {
 		a.grow(s, float64(n))
 	}
@@ -474,6 +462,7 @@ func (s *sender) sack(now clock.Time, b span) {
 	for ; i < len(s.segments) && s.segments[i].end <= b.end; i++ {
 		if g := &s.segments[i]; !g.sacked {
 			g.sacked, g.lost, g.sackedAt = true, false, now
+			s.sample(now.Sub(g.sent))
 			s.settle(g)
 			s.top = max(s.top, g.end)
 			s.deliver(g)

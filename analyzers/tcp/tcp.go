@@ -22,6 +22,8 @@ type Observation struct {
 	Window     uint64 // bytes beyond Ack that the sender of this packet takes
 	Payload    int
 	Damaged    bool // payload was cut: nothing of it counts
+	SYN        bool // Window is not scaled then
+	HasACK     bool // false only of the first SYN
 }
 
 // Config is what the analyzer must know besides the packets.
@@ -30,7 +32,11 @@ type Config struct {
 	InitialWindow int            // segments; RFC 6928 has 10
 	MinRTO        clock.Duration // least retransmission timeout
 	Beta          float64        // share of the window that remains after a loss: 0.5 (RFC 5681), 0.7 (RFC 9438); 0: 0.7
-	FirstSequence uint32         // of every stream
+	FirstSequence uint32         // of the first byte of every stream
+	Handshake     bool           // connections begin with one; otherwise they are established from the start
+	InitialRTO    clock.Duration // without a sample of the RTT; 0: MinRTO
+	MaxRTO        clock.Duration // greatest timeout; 0: no bound
+	ThreeSRTT     bool           // the timeout is 3·SRTT, not SRTT + 4·RTTVAR
 	// Hold bounds the time from a host's decision to send a packet to when it is seen to leave, without the wait for other
 	// packets: the host may not know what reached it meanwhile. It includes errors of times. 0 at simulated NICs.
 	Hold clock.Duration
@@ -75,6 +81,7 @@ type stream struct {
 	number int
 	sender
 	receiver
+	greeting greeting
 }
 
 // New returns an analyzer that has seen nothing.
@@ -103,7 +110,8 @@ func (a *Analyzer) stream(k streamKey) *stream {
 		if a.cfg.Number != nil {
 			s.number = a.cfg.Number(k.src, k.dst, k.connection)
 		}
-		s.window, s.turned = newWindow(&a.cfg), never
+		s.window, s.turned, s.initial = newWindow(&a.cfg), never, int64(a.cfg.InitialWindow*a.cfg.MSS)
+		s.greeting.armed = never
 		a.streams[k] = s
 		a.nic(k.src).connections++
 		a.order = append(a.order, s)
@@ -128,6 +136,9 @@ func (a *Analyzer) Observe(o *Observation) {
 	data := a.stream(streamKey{o.Src, o.Dst, o.Connection}) // the stream of the payload
 	back := a.stream(streamKey{o.Dst, o.Src, o.Connection}) // the stream that is acknowledged
 	if o.Sent {
+		if a.cfg.Handshake && !a.greets(data, o) {
+			return
+		}
 		if back.known() || o.Ack != a.cfg.FirstSequence { // the other way may have nothing to say
 			a.acknowledges(back, o)
 		}
@@ -137,6 +148,9 @@ func (a *Analyzer) Observe(o *Observation) {
 		return
 	}
 	if o.Damaged {
+		return
+	}
+	if a.cfg.Handshake && !a.hears(back, o) {
 		return
 	}
 	a.learns(back, o)
@@ -177,6 +191,9 @@ func (a *Analyzer) Finish(end clock.Time) analyzers.Result {
 	for _, s := range a.order {
 		a.overdue(s)
 		a.late(s)
+		if a.cfg.Handshake {
+			a.owes(s)
+		}
 		if a.drained {
 			a.missing(s)
 		}
@@ -197,6 +214,9 @@ func (a *Analyzer) Finish(end clock.Time) analyzers.Result {
 
 // missing reports what will never come.
 func (a *Analyzer) missing(s *stream) {
+	if a.cfg.Handshake {
+		a.neverGreeted(s)
+	}
 	if s.una < s.next {
 		if !s.stalled {
 			a.breaks(s, txNoTimeout, causeNeverRetransmitted(a.tx(s), s.una), 0,

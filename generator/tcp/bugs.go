@@ -39,6 +39,13 @@ const (
 	BugNoDuplicateAck
 	BugNoSACK
 	BugShrinksWindow
+	// Faults of a handshake.
+	BugWrongSYNACK
+	BugIgnoresSYN
+	BugHastyData
+	BugHastySYN
+	BugForgetsSYN
+	BugKeepsInitialWindow
 )
 
 // BugInfo describes one fault of the catalogue.
@@ -86,6 +93,17 @@ var catalogue = fault.Catalogue[Bug]{
 	BugNoSACK: {Name: "no-sack", Rule: "tcp.sack-missing", What: "nothing is ever SACKed"},
 	BugShrinksWindow: {Name: "shrinks-window", Rule: "tcp.window-shrinks",
 		What: "every 16th acknowledgement leaves half of the receiver's window"},
+
+	BugWrongSYNACK: {Name: "wrong-syn-ack", Rule: "tcp.handshake",
+		What: "a SYN-ACK acknowledges the sequence number of the SYN, not the next one"},
+	BugIgnoresSYN: {Name: "ignores-syn", Rule: "tcp.handshake", What: "a SYN is never answered"},
+	BugHastyData: {Name: "hasty-data", Rule: "tcp.data-before-established",
+		What: "data follows the SYN at once"},
+	BugHastySYN: {Name: "hasty-syn", Rule: "tcp.syn-early",
+		What: "a SYN is retransmitted after a quarter of its time"},
+	BugForgetsSYN: {Name: "forgets-syn", Rule: "tcp.timeout-missing", What: "a SYN that is lost is not retransmitted"},
+	BugKeepsInitialWindow: {Name: "keeps-initial-window", Rule: "tcp.initial-window",
+		What: "a SYN that was retransmitted twice leaves the initial window as it is"},
 }
 
 // Catalogue returns every fault, in numerical order.

@@ -16,6 +16,7 @@ type (
 )
 
 const (
+	FlagSYN     = wire.FlagSYN
 	FlagPSH     = wire.FlagPSH
 	FlagACK     = wire.FlagACK
 	FlagECE     = wire.FlagECE
@@ -47,12 +48,20 @@ type Packet struct {
 const numberAck = 1 << 63
 
 // sequence returns the sequence number of an offset in the stream.
-func (c *Config) sequence(offset uint64) uint32 { return uint32(offset) + c.FirstSequence }
+func (c *Config) sequence(offset uint64) uint32 { return uint32(offset) + c.origin() }
+
+// origin returns the sequence number of the first byte of data. A SYN comes before it.
+func (c *Config) origin() uint32 {
+	if c.Handshake {
+		return c.FirstSequence + 1
+	}
+	return c.FirstSequence
+}
 
 // offset returns the offset of a sequence number in the stream, next to a known offset; false if it lies before the
 // stream.
 func (c *Config) offset(sequence uint32, near uint64) (uint64, bool) {
-	at := int64(near) + int64(int32(sequence-c.FirstSequence-uint32(near)))
+	at := int64(near) + int64(int32(sequence-c.origin()-uint32(near)))
 	return uint64(at), at >= 0
 }
 
@@ -77,17 +86,41 @@ type Config struct {
 	Control       Control
 	FirstSequence uint32 // of every connection, at both ends
 	ECN           ECN
+	Handshake     bool           // connections begin with SYN, SYN-ACK and ACK
+	Unscaled      bool           // windows are not scaled: at most 65,535 bytes
+	InitialRTO    clock.Duration // until there is a sample of the RTT; 0: MinRTO
+	MaxRTO        clock.Duration // 0: 120 s, as Linux
+	ThreeSRTT     bool           // the timeout is 3·SRTT, not SRTT + 4·RTTVAR
 }
 
 const (
-	maxRTO    = 120 * clock.Second // Linux
+	mostRTO   = 120 * clock.Second // Linux
 	quickACKs = 16                 // ACKs without delay on a new connection, as in Linux
 	dupThresh = 3                  // RFC 6675
 	minWindow = 2                  // segments, of the slow-start threshold (RFC 5681)
 )
 
-// tellable returns the part of the receive window that a header can advertise: multiples of 1<<WindowScale bytes.
-func (c *Config) tellable() int { return c.ReceiveWindow >> WindowScale << WindowScale }
+// Shift returns the shift of windows in headers without SYN.
+func (c *Config) Shift() int {
+	if c.Unscaled {
+		return 0
+	}
+	return WindowScale
+}
+
+// initialRTO returns the timeout without a sample.
+func (c *Config) initialRTO() clock.Duration { return max(c.InitialRTO, c.MinRTO) }
+
+// maxRTO returns the greatest timeout.
+func (c *Config) maxRTO() clock.Duration {
+	if c.MaxRTO > 0 {
+		return c.MaxRTO
+	}
+	return mostRTO
+}
+
+// tellable returns the part of the receive window that a header can advertise: multiples of its unit.
+func (c *Config) tellable() int { return c.ReceiveWindow >> c.Shift() << c.Shift() }
 
 // Validate returns an error for the first invalid field.
 func (c *Config) Validate() error {
@@ -96,12 +129,17 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("MSS %d: must be 1 to 65536 bytes", c.MSS)
 	case c.InitialWindow < 1 || c.InitialWindow > 1<<20:
 		return fmt.Errorf("initial window %d: must be 1 to %d segments", c.InitialWindow, 1<<20)
-	case c.tellable() < c.MSS || c.ReceiveWindow > 0xffff<<WindowScale:
+	case c.tellable() < c.MSS || c.ReceiveWindow > 0xffff<<c.Shift():
 		return fmt.Errorf(
 			"receive window %d: must be at least the MSS (%d), rounded up to a multiple of %d, and at most %d bytes",
-			c.ReceiveWindow, c.MSS, 1<<WindowScale, 0xffff<<WindowScale)
-	case c.MinRTO <= 0 || c.MinRTO > maxRTO:
-		return fmt.Errorf("minimum RTO %v: must be positive, at most %v", c.MinRTO, maxRTO)
+			c.ReceiveWindow, c.MSS, 1<<c.Shift(), 0xffff<<c.Shift())
+	case c.MinRTO <= 0 || c.MinRTO > mostRTO:
+		return fmt.Errorf("minimum RTO %v: must be positive, at most %v", c.MinRTO, mostRTO)
+	case c.InitialRTO != 0 && c.InitialRTO < c.MinRTO:
+		return fmt.Errorf("initial RTO %v: must be at least the minimum of %v", c.InitialRTO, c.MinRTO)
+	case c.MaxRTO != 0 && c.MaxRTO < c.initialRTO() || c.maxRTO() > mostRTO:
+		return fmt.Errorf("maximum RTO %v: must be at least the initial RTO (%v) and at most %v", c.MaxRTO, c.initialRTO(),
+			mostRTO)
 	case c.DelayedACK < 0 || c.DelayedACK > clock.Second:
 		return fmt.Errorf("delayed ACK %v: must be 0 to 1 s", c.DelayedACK)
 	case c.Control > DCTCP:
@@ -139,7 +177,7 @@ type Sink interface {
 type Counters struct {
 	SegmentsSent, Retransmitted, Timeouts, Recoveries uint64
 	SegmentsReceived, Duplicates, OutOfWindow         uint64
-	ACKsSent                                          uint64 // without data
+	ACKsSent, SYNsSent                                uint64 // without data
 	Damaged                                           uint64 // trimmed
 	Marks                                             uint64 // windows reduced by ECN
 	Invalid                                           uint64 // ACKs of unsent data, and sequence numbers before the stream

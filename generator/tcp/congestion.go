@@ -113,22 +113,3 @@ func (s *sender) measure(rtt clock.Duration) {
 	s.variance += (max(off, -off) - s.variance) / 4
 	s.srtt += off / 8
 }
-
-// restart restarts the retransmission timer if data is outstanding, otherwise stops it.
-func (s *sender) restart(now clock.Time) {
-	if len(s.segments) == 0 {
-		s.expires = clock.Never
-		return
-	}
-	// Without a sample the minimum applies: the omitted handshake would have measured the RTT.
-	rto := s.spoilTimer(max(s.srtt+4*s.variance, s.minRTO))
-	for i := 0; i < s.backoff && rto < maxRTO; i++ {
-		if !s.bugs.Has(BugNoBackoff) {
-			rto = min(2*rto, maxRTO)
-		}
-	}
-	s.expires = now.Add(min(rto, maxRTO))
-	if s.bugs.Has(BugNoTimeout) {
-		s.expires = clock.Never
-	}
-}

@@ -47,6 +47,7 @@ type connection struct {
 	sender
 	receiver
 	ecnReceiver
+	greeting
 	queued bool       // in Host.ready
 	order  int        // order of creation
 	place  int        // position in Host.timers, from 1; 0: absent
@@ -109,6 +110,10 @@ func (h *Host) HandlePacket(now clock.Time, p *Packet) {
 		return
 	}
 	c := h.connection(key{p.From, p.Connection})
+	if h.cfg.Handshake && !h.greeted(now, c, p) {
+		h.settle(c)
+		return
+	}
 	if p.Header.Flags&FlagACK != 0 {
 		h.acknowledged(now, c, &p.Header)
 	}
@@ -120,7 +125,7 @@ func (h *Host) HandlePacket(now clock.Time, p *Packet) {
 
 // settle follows every change of a connection: it queues the connection if it may send, and updates its timers.
 func (h *Host) settle(c *connection) {
-	if !c.queued && (c.ackNow || len(c.earlier) > 0 || c.maySend()) {
+	if !c.queued && (c.greets || c.ackNow || len(c.earlier) > 0 || h.mayTransmit(c)) {
 		c.queued = true
 		h.ready = append(h.ready, c)
 	}
@@ -142,6 +147,7 @@ func (h *Host) HandleTimer(now clock.Time) {
 		w := h.writes[n-1]
 		h.writes = h.writes[:n-1]
 		w.to.written = min(w.to.written+w.bytes, Endless)
+		h.open(w.to)
 		h.settle(w.to)
 	}
 	h.due = h.due[:0]
@@ -150,7 +156,11 @@ func (h *Host) HandleTimer(now clock.Time) {
 	}
 	slices.SortFunc(h.due, func(a, b *connection) int { return a.order - b.order })
 	for _, c := range h.due {
-		if c.expires <= now {
+		switch {
+		case c.expires > now:
+		case h.cfg.Handshake && c.stage != established:
+			h.greetAgain(now, c)
+		default:
 			h.timeout(now, c)
 		}
 		if c.ackAt <= now && h.bugs.Has(BugForgetsAck) {
@@ -172,13 +182,18 @@ func (h *Host) Poll(now clock.Time, p *Packet) bool {
 		c.queued = false
 		*p = Packet{From: h.cfg.Address, To: c.peer, Connection: c.number}
 		switch {
+		case c.greets:
+			h.greet(now, c, p)
+			h.settle(c)
+			return true
 		case len(c.earlier) > 0:
 			h.sendEarlier(c, p)
 			h.settle(c)
 			return true
-		case c.maySend():
+		case !c.confirms && h.mayTransmit(c):
 			h.transmit(now, c, p)
 		case c.ackNow:
+			c.confirms = false
 			h.number(c, p)
 			p.Rank = c.ranking.Rank(max(c.written, 1), max(c.next, 1))
 		default:

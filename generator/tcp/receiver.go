@@ -132,7 +132,7 @@ func (h *Host) acknowledge(c *connection, to *Header) {
 	r := &c.receiver
 	to.Flags |= FlagACK
 	to.Ack = h.cfg.sequence(r.have)
-	to.Window = uint16(h.cfg.ReceiveWindow >> WindowScale)
+	to.Window = uint16(h.cfg.ReceiveWindow >> h.cfg.Shift())
 	if r.latest < len(r.beyond) {
 		b := r.beyond[r.latest]
 		to.SACK = Block{Start: h.cfg.sequence(b.start), End: h.cfg.sequence(b.end)}

@@ -65,7 +65,7 @@ type sender struct {
 	srtt     clock.Duration
 	variance clock.Duration
 	minRTT   clock.Duration
-	minRTO   clock.Duration
+	timing   timing
 	bugs     Bugs
 	ranking  wire.Ranking
 }
@@ -95,11 +95,15 @@ func (s *sender) mayGrow() bool {
 }
 
 func newSender(cfg *Config) sender {
-	return sender{
-		mss: cfg.MSS, limit: uint64(cfg.tellable()), expires: clock.Never, minRTO: cfg.MinRTO,
+	s := sender{
+		mss: cfg.MSS, limit: uint64(cfg.tellable()), expires: clock.Never, timing: newTiming(cfg),
 		minRTT: clock.Duration(clock.Never),
 		window: newWindow(cfg.Control, cfg.InitialWindow), ecnSender: ecnSender{alpha: cfg.ECN.Alpha},
 	}
+	if cfg.Handshake {
+		s.limit = 0 // until the peer's SYN tells it
+	}
+	return s
 }
 
 // at returns the segment with a number.
@@ -191,7 +195,7 @@ func (h *Host) acknowledged(now clock.Time, c *connection, a *Header) {
 		h.counters.Invalid++
 		return
 	}
-	s.limit = max(s.limit, upTo+uint64(a.Window)<<WindowScale)
+	s.limit = max(s.limit, upTo+uint64(a.Window)<<h.cfg.Shift())
 	h.ignoresReceiver(s)
 	before := s.una()
 	grown := s.advance(now, upTo)

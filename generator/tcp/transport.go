@@ -12,8 +12,8 @@ func Transport() wire.Transport {
 	return wire.Transport{
 		Model: parameter.Model{
 			Name: "tcp",
-			Doc:  "TCP with SACK over connections that are established from the start; a trimmed packet is a lost one to it.",
-			Parameters: parameter.Table{
+			Doc:  "TCP; a trimmed packet is a lost one to it. The MSS is packet-size less 66 bytes of headers, 86 over IPv6.",
+			Parameters: append(parameter.Table{
 				wire.PacketSize(),
 				{Name: "congestion-control", Kind: parameter.Word, Words: []string{"cubic", "reno", "dctcp"}, Default: "cubic",
 					Doc: "How the congestion window grows and shrinks; dctcp: RFC 8257, which grows as reno."},
@@ -38,11 +38,28 @@ func Transport() wire.Transport {
 						"without changing their order."},
 				{Name: "receive-window-bytes", Kind: parameter.Integer, Unit: "bytes", Default: "6291456", Min: 9216,
 					Max: 67_107_840, Doc: "What a receiver is ready to take beyond what it has acknowledged."},
-			},
+			}, options()...),
 			Bugs: bugModels(),
 		},
 		Protocol: trace.ProtocolTCP, Reliable: true, OnePacketSize: true, Ranks: true, Codec: codec,
 		Data: func(h *wire.Header) bool { return int(h.Original) > codec.HeaderSize(h.IPv6) }, // not ACKs
+	}
+}
+
+// options returns the parameters by which other TCPs differ from Linux's.
+func options() parameter.Table {
+	return parameter.Table{
+		{Name: "handshake", Kind: parameter.Boolean, Default: "false",
+			Doc: "Connections begin with SYN, SYN-ACK and ACK, which the FCT includes. false: they are established from the " +
+				"start."},
+		{Name: "window-scaling", Kind: parameter.Boolean, Default: "true",
+			Doc: "Windows are scaled by 2^10. false: receive-window-bytes is at most 65535."},
+		{Name: "initial-rto-us", Kind: parameter.Duration, Unit: "us", Default: "0", Max: 10_000_000,
+			Doc: "Retransmission timeout without an RTT sample, also of a SYN; 0: min-rto-us."},
+		{Name: "max-rto-us", Kind: parameter.Duration, Unit: "us", Default: "120000000", Min: 1, Max: 120_000_000,
+			Doc: "Greatest retransmission timeout, at which doubling ends."},
+		{Name: "rto", Kind: parameter.Word, Words: []string{"rfc6298", "3-srtt"}, Default: "rfc6298",
+			Doc: "Retransmission timeout above the minimum: SRTT + 4 RTTVAR, or 3 SRTT."},
 	}
 }
 

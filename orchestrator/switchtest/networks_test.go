@@ -121,6 +121,18 @@ func (d networkDraw) tcpHosts(size, jitter string) string {
 	if d.one(3) {
 		more += fmt.Sprintf(", receive-window-bytes: %d", int(d.magnitude(10_240, 1e6)))
 	}
+	if d.one(2) {
+		more += ", handshake: true"
+	}
+	if d.one(3) {
+		more += ", rto: 3-srtt"
+	}
+	if d.one(3) {
+		more += ", initial-rto-us: " + d.of("1000000", "3000000")
+	}
+	if d.one(4) {
+		more += ", max-rto-us: " + d.of("1000000", "20000000")
+	}
 	if d.one(3) {
 		more += fmt.Sprintf(", first-sequence: %d", d.Uint32N(1<<32-1))
 	} else if d.one(3) {

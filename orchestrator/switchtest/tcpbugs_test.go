@@ -18,7 +18,7 @@ import (
 // provokeTCP returns a test in which a bug of TCP hosts can occur.
 func provokeTCP(bug tcp.Bug, name string) string {
 	queue, senders, packets, window, receive, rto, first, jitter := 20, 2, 600, 10, 6291456, 1000, 0, 0
-	control, end := "cubic", "deadline-us: 2000000"
+	control, end, more := "cubic", "deadline-us: 2000000", ""
 	switch bug {
 	// Without jitter, arrivals repeat their order every round, and one sender gets the whole queue.
 	case tcp.BugIgnoresLoss, tcp.BugAcksBackwards, tcp.BugResendsSACKed:
@@ -38,15 +38,20 @@ func provokeTCP(bug tcp.Bug, name string) string {
 		rto = 100_000
 	case tcp.BugWrapsBadly:
 		first = 1<<32 - 100_000
+	case tcp.BugWrongSYNACK, tcp.BugIgnoresSYN, tcp.BugHastyData:
+		senders, packets, end, more = 1, 30, "deadline-us: 100000", ", handshake: true"
+	// SYNs that arrive at once, of which the queue holds one
+	case tcp.BugHastySYN, tcp.BugForgetsSYN, tcp.BugKeepsInitialWindow:
+		queue, senders, packets, more = 1, 12, 20, ", handshake: true, initial-rto-us: 5000"
 	}
 	return fmt.Sprintf(`
 topology: {kind: single-switch, hosts: 14, link: {gbps: 25, delay-ns: 2000}}
 switch-under-test: {model: droptail, data-queue-packets: %d, data-queue-bytes: 10000000}
 hosts: {transport: tcp, congestion-control: %s, min-rto-us: %d, delayed-ack-us: 200, initial-window: %d,
-  receive-window-bytes: %d, first-sequence: %d, send-jitter-us: %d, bugs: [%s]}
+  receive-window-bytes: %d, first-sequence: %d, send-jitter-us: %d%s, bugs: [%s]}
 workload: [incast: {senders: %d, packets: %d}]
 %s
-`, queue, control, rto, window, receive, first, jitter, name, senders, packets, end)
+`, queue, control, rto, window, receive, first, jitter, more, name, senders, packets, end)
 }
 
 func TestEverySeededBugOfTCPHostsIsCaughtAndSoundHostsAreNot(t *testing.T) {
@@ -179,6 +184,10 @@ func drawTCP(rt *rapid.T) string {
 	number := func(name string, low, high int) int { return rapid.IntRange(low, high).Draw(rt, name) }
 	word := func(name string, of ...string) string { return rapid.SampledFrom(of).Draw(rt, name) }
 	queue := number("queue", 1, 60)
+	receive := word("receive", "20000", "100000", "6291456", "65535, window-scaling: false",
+		"10000, window-scaling: false")
+	receive += word("handshake", "", ", handshake: true") + word("rto rule", "", ", rto: 3-srtt") +
+		word("initial RTO", "", ", initial-rto-us: 20000") + word("max RTO", "", ", max-rto-us: 50000")
 	jitter, pauses := word("jitter", "0", "0", "0.3", "5", "100"), ""
 	if jitter == "0" {
 		pauses = word("pauses", "", "", "", ", pfc-classes: [0], pfc-xoff-bytes: 20000, pfc-headroom-bytes: 300000")
@@ -204,7 +213,7 @@ workload:
 		"kind: leaf-spine, leaves: 2, spines: 2, hosts-per-leaf: 5, routing: spray"),
 		word("gbps", "10", "100"), number("delay", 100, 20_000), slow, model, pauses, word("control", "cubic", "reno"),
 		word("rto", "200", "1000", "10000"),
-		word("delayed", "0", "100", "1000"), number("window", 1, 40), word("receive", "20000", "100000", "6291456"), jitter,
+		word("delayed", "0", "100", "1000"), number("window", 1, 40), receive, jitter,
 		word("first", "0", "4294900000"), number("senders", 1, 8), number("packets", 1, 400), ip, number("count", 1, 10),
 		number("response", 1, 60_000), ip)
 	if number("other traffic", 0, 2) == 0 {

@@ -16,21 +16,33 @@ type Flags uint8
 
 // Flags.
 const (
+	FlagSYN Flags = 1 << 1
 	FlagPSH Flags = 1 << 3
 	FlagACK Flags = 1 << 4
 	FlagECE Flags = 1 << 6 // RFC 3168
 	FlagCWR Flags = 1 << 7
 )
 
-// WindowScale is the shift of Header.Window (RFC 7323), the same at both ends.
+// WindowScale is the shift of Header.Window (RFC 7323) of hosts that scale it, the same at both ends.
 const WindowScale = 10
+
+// Options are the options of a SYN besides the MSS.
+type Options uint8
+
+// Options.
+const (
+	OptionSACK  Options = 1 << iota // SACK permitted (RFC 2018)
+	OptionScale                     // windows are scaled by WindowScale (RFC 7323)
+)
 
 // Header is a TCP header without ports and checksum, which the caller adds.
 type Header struct {
 	Seq, Ack uint32
 	SACK     Block  // option of ACKs
-	Window   uint16 // in units of 1<<WindowScale bytes
+	Window   uint16 // in units of 1<<WindowScale bytes, or of bytes without scaling and in a SYN
 	Flags    Flags
+	Options  Options // of a SYN
+	MSS      uint16  // option of a SYN
 }
 
 // HeaderLen is the length of every header here: 20 bytes and 12 of options, which hold a SACK block or nothing. Linux's
@@ -38,9 +50,12 @@ type Header struct {
 const HeaderLen = 32
 
 const (
-	optionNOP  = 1
-	optionSACK = 5
-	blockLen   = 10 // SACK option with one block
+	optionNOP       = 1
+	optionMSS       = 2
+	optionScale     = 3
+	optionPermitted = 4
+	optionSACK      = 5
+	blockLen        = 10 // SACK option with one block
 )
 
 // ErrForeign says that bytes are not a header of this package.
@@ -54,7 +69,11 @@ func (h *Header) AppendTo(b []byte, src, dst uint16) []byte {
 	b = binary.BigEndian.AppendUint32(b, h.Ack)
 	b = append(b, HeaderLen/4<<4, byte(h.Flags))
 	b = binary.BigEndian.AppendUint16(b, h.Window)
-	b = append(b, 0, 0, 0, 0, optionNOP, optionNOP)
+	b = append(b, 0, 0, 0, 0)
+	if h.Flags&FlagSYN != 0 {
+		return h.appendOptions(b)
+	}
+	b = append(b, optionNOP, optionNOP)
 	if h.SACK == (Block{}) {
 		return append(b, optionNOP, optionNOP, optionNOP, optionNOP, optionNOP, optionNOP, optionNOP, optionNOP, optionNOP,
 			optionNOP)
@@ -64,6 +83,43 @@ func (h *Header) AppendTo(b []byte, src, dst uint16) []byte {
 	return binary.BigEndian.AppendUint32(b, h.SACK.End)
 }
 
+// appendOptions appends the options of a SYN, in 12 bytes.
+func (h *Header) appendOptions(b []byte) []byte {
+	b = binary.BigEndian.AppendUint16(append(b, optionMSS, 4), h.MSS)
+	if h.Options&OptionSACK != 0 {
+		b = append(b, optionPermitted, 2)
+	} else {
+		b = append(b, optionNOP, optionNOP)
+	}
+	if h.Options&OptionScale != 0 {
+		b = append(b, optionScale, 3, WindowScale)
+	} else {
+		b = append(b, optionNOP, optionNOP, optionNOP)
+	}
+	return append(b, optionNOP, optionNOP, optionNOP)
+}
+
+// parseOptions decodes what appendOptions made, and reports whether it was that.
+func (h *Header) parseOptions(b []byte) bool {
+	if b[0] != optionMSS || b[1] != 4 {
+		return false
+	}
+	h.MSS = binary.BigEndian.Uint16(b[2:])
+	switch {
+	case b[4] == optionPermitted && b[5] == 2:
+		h.Options |= OptionSACK
+	case b[4] != optionNOP:
+		return false
+	}
+	switch {
+	case b[6] == optionScale && b[7] == 3 && b[8] == WindowScale:
+		h.Options |= OptionScale
+	case b[6] != optionNOP:
+		return false
+	}
+	return true
+}
+
 // Parse decodes a header that AppendTo made. On error h is unchanged.
 func (h *Header) Parse(b []byte) error {
 	switch {
@@ -71,7 +127,7 @@ func (h *Header) Parse(b []byte) error {
 		return fmt.Errorf("%w: %d bytes, want at least %d", ErrForeign, len(b), HeaderLen)
 	case b[12] != HeaderLen/4<<4:
 		return fmt.Errorf("%w: data offset %d, want %d words", ErrForeign, b[12]>>4, HeaderLen/4)
-	case Flags(b[13])&^(FlagPSH|FlagACK|FlagECE|FlagCWR) != 0:
+	case Flags(b[13])&^(FlagSYN|FlagPSH|FlagACK|FlagECE|FlagCWR) != 0:
 		return fmt.Errorf("%w: flags 0x%02x", ErrForeign, b[13])
 	}
 	g := Header{
@@ -79,6 +135,10 @@ func (h *Header) Parse(b []byte) error {
 		Window: binary.BigEndian.Uint16(b[14:]),
 	}
 	switch {
+	case g.Flags&FlagSYN != 0:
+		if !g.parseOptions(b[20:]) {
+			return fmt.Errorf("%w: options % x of a SYN", ErrForeign, b[20:HeaderLen])
+		}
 	case b[22] == optionSACK && b[23] == blockLen:
 		g.SACK = Block{binary.BigEndian.Uint32(b[24:]), binary.BigEndian.Uint32(b[28:])}
 	case b[22] != optionNOP:

@@ -19,6 +19,7 @@ type TCPConfig struct {
 	DelayedACK    clock.Duration // default 40 ms, negative: every segment is acknowledged at once
 	Control       tcp.Control
 	FirstSequence uint32
+	Options       tcp.Config // further fields of it that are not set from the others here
 	IPv6          bool
 	Class, DSCP   uint8 // of all packets
 	ECN           tcp.ECN
@@ -50,14 +51,12 @@ func (n *Network) AttachTCP(id HostID, cfg TCPConfig, sink tcp.Sink) (*TCPHost, 
 		return nil, fmt.Errorf("TCP host %d: packet size %d: must exceed the %d bytes of headers", id, cfg.PacketSize,
 			s.header)
 	}
+	c := cfg.Options
+	c.Address, c.MSS, c.InitialWindow = tcp.Endpoint(id), cfg.PacketSize-s.header, cfg.InitialWindow
+	c.ReceiveWindow, c.MinRTO, c.DelayedACK = cfg.ReceiveWindow, cfg.MinRTO, cfg.DelayedACK
+	c.Control, c.FirstSequence, c.ECN = cfg.Control, cfg.FirstSequence, cfg.ECN
 	var err error
-	s.core, err = tcp.New(tcp.Config{
-		Address: tcp.Endpoint(id), MSS: cfg.PacketSize - s.header, InitialWindow: cfg.InitialWindow,
-		ReceiveWindow: cfg.ReceiveWindow,
-		MinRTO:        cfg.MinRTO, DelayedACK: cfg.DelayedACK, Control: cfg.Control, FirstSequence: cfg.FirstSequence,
-		ECN: cfg.ECN,
-	}, sink)
-	if err != nil {
+	if s.core, err = tcp.New(c, sink); err != nil {
 		return nil, err
 	}
 	n.Host(id).Attach(s)

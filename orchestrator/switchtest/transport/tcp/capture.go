@@ -26,6 +26,7 @@ type recorder struct {
 	transport.Sightings[sighting]
 	cfg     judge.Config
 	size    int // of the largest frame
+	shift   int // of windows
 	hosts   map[netip.Addr]uint32
 	flows   map[tcpPair]int   // numbers of flows; 0: several
 	numbers map[uint32]uint64 // of the packet that each host sent last, as the run has it
@@ -44,7 +45,7 @@ func record(t *transport.Trial) (transport.Recorder, string) {
 		return nil, "flow control may have kept packets in the NICs, and captures don't show it"
 	}
 	c := &recorder{
-		Sightings: transport.NewSightings[sighting](t), cfg: configure(t), size: t.PacketSize(),
+		Sightings: transport.NewSightings[sighting](t), cfg: configure(t), size: t.PacketSize(), shift: shiftOf(t),
 		hosts: make(map[netip.Addr]uint32), flows: make(map[tcpPair]int), numbers: make(map[uint32]uint64),
 	}
 	c.cfg.Hold += 2 * transport.Grain
@@ -131,7 +132,8 @@ func (c *recorder) tell(s *sighting, t *tcpFrame) error {
 	s.tcp = true
 	s.seen = judge.Observation{
 		Time: s.seen.Time, Sent: s.takes > 0, Src: src, Dst: dst, Connection: uint32(flow), Seq: h.Seq, Ack: h.Ack,
-		SACKStart: h.SACK.Start, SACKEnd: h.SACK.End, Window: uint64(h.Window) << tcp.WindowScale, Payload: t.payload,
+		SACKStart: h.SACK.Start, SACKEnd: h.SACK.End, Window: windowOf(h, c.shift), Payload: t.payload,
+		SYN: h.Flags&tcp.FlagSYN != 0, HasACK: h.Flags&tcp.FlagACK != 0,
 	}
 	if s.seen.Sent && !t.IPv6 {
 		// The identification is the end of the number that the run has for the packet: the nearest such number of its host.

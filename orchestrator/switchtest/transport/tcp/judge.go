@@ -33,6 +33,7 @@ type observer struct {
 	net    *fabric.Network
 	pauses []uint64 // that each host had received when it was looked at last
 	header int32
+	shift  int // of windows
 	seen   judge.Observation
 	// follows says whether a flow is judged; nil: all are
 	follows func(flow int) bool
@@ -40,7 +41,7 @@ type observer struct {
 
 func newObserver(t *transport.Trial) transport.Observer {
 	o := &observer{judge: judge.New(configure(t)), follows: t.Follows,
-		header: int32(tcp.Codec().HeaderSize(t.IPv6())), net: t.Net,
+		header: int32(tcp.Codec().HeaderSize(t.IPv6())), shift: shiftOf(t), net: t.Net,
 		pauses: make([]uint64, t.Net.Hosts())}
 	for id := range t.Net.Hosts() {
 		o.links = append(o.links, t.Test.Topology.HostLinkOf(id))
@@ -54,12 +55,31 @@ func configure(t *transport.Trial) judge.Config {
 	c := judge.Config{
 		MSS: values.Int("packet-size") - tcp.Codec().HeaderSize(t.IPv6()), InitialWindow: values.Int("initial-window"),
 		MinRTO: values.Duration("min-rto-us"), Beta: 0.7, FirstSequence: uint32(values.Int("first-sequence")),
-		Hold: hold(t) + t.Slack,
+		Hold:      hold(t) + t.Slack,
+		Handshake: values.Bool("handshake"), InitialRTO: values.Duration("initial-rto-us"),
+		MaxRTO: values.Duration("max-rto-us"), ThreeSRTT: values.Word("rto") == "3-srtt",
+	}
+	if c.Handshake {
+		c.FirstSequence++ // after the SYN
 	}
 	if values.Word("congestion-control") != "cubic" {
 		c.Beta = 0.5
 	}
 	return c
+}
+
+// shiftOf returns the shift of windows in headers without SYN.
+func shiftOf(t *transport.Trial) int {
+	c := tcp.Config{Unscaled: !t.Values.Bool("window-scaling")}
+	return c.Shift()
+}
+
+// windowOf returns the window that a header advertises, in bytes. That of a SYN is not scaled (RFC 7323, 2.2).
+func windowOf(h *tcp.Header, shift int) uint64 {
+	if h.Flags&tcp.FlagSYN != 0 {
+		shift = 0
+	}
+	return uint64(h.Window) << shift
 }
 
 // hold bounds how long after it was decided a packet leaves an idle NIC: its jitter, and as much again that the NIC
@@ -96,8 +116,9 @@ func (o *observer) Observe(at fabric.Point, now clock.Time, p *fabric.Packet) {
 	h := &p.TCP
 	o.seen = judge.Observation{
 		Time: now, Number: p.ID, Sent: at.Stage == fabric.Egress, Src: uint32(p.Src), Dst: uint32(p.Dst), Connection: p.Flow,
-		Seq: h.Seq, Ack: h.Ack, SACKStart: h.SACK.Start, SACKEnd: h.SACK.End, Window: uint64(h.Window) << tcp.WindowScale,
+		Seq: h.Seq, Ack: h.Ack, SACKStart: h.SACK.Start, SACKEnd: h.SACK.End, Window: windowOf(h, o.shift),
 		Payload: int(max(0, p.Size-o.header)), Damaged: p.Flags&fabric.Trimmed != 0,
+		SYN: h.Flags&tcp.FlagSYN != 0, HasACK: h.Flags&tcp.FlagACK != 0,
 	}
 	o.judge.Observe(&o.seen)
 }

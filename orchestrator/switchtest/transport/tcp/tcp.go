@@ -83,6 +83,10 @@ func (r *endpoints) host(h fabric.HostID, f *transport.Flow) error {
 		ECN: ecnOf(v), Control: controls[v.Word("congestion-control")],
 		Ranked: r.Ranked,
 	}
+	cfg.Options = tcp.Config{
+		Handshake: v.Bool("handshake"), Unscaled: !v.Bool("window-scaling"),
+		InitialRTO: v.Duration("initial-rto-us"), MaxRTO: v.Duration("max-rto-us"), ThreeSRTT: v.Word("rto") == "3-srtt",
+	}
 	if cfg.DelayedACK == 0 {
 		cfg.DelayedACK = -1
 	}

@@ -1,0 +1,104 @@
+package tcp_test
+
+import (
+	"slices"
+	"testing"
+
+	"candela.dev/candela/analyzers/tcp"
+	"candela.dev/candela/clock"
+)
+
+// greet is a packet of a handshake of connection 1, opened by host 1.
+type greet struct {
+	us       int
+	sent     bool
+	back     bool // from host 2
+	syn, ack bool
+	seq, no  uint32 // sequence and acknowledgement number; a SYN has 0, data begins at 1
+	payload  int
+}
+
+// judgeHandshake returns the rules that a handshake breaks. Its timer runs for 1 ms. If end is 0, nothing was in flight
+// at the end.
+func judgeHandshake(end int, steps []greet) (rules []string) {
+	a := tcp.New(tcp.Config{MSS: 1000, InitialWindow: 3, MinRTO: 200 * clock.Microsecond, InitialRTO: clock.Millisecond,
+		FirstSequence: 1, Handshake: true})
+	at := func(us int) clock.Time { return clock.Time(0).Add(clock.Duration(us) * clock.Microsecond) }
+	for i, s := range steps {
+		o := tcp.Observation{Time: at(s.us), Number: uint64(i + 1), Sent: s.sent, Connection: 1, Src: 1, Dst: 2,
+			Window: 1 << 16, SYN: s.syn, HasACK: s.ack, Seq: s.seq, Ack: s.no, Payload: s.payload}
+		if s.back {
+			o.Src, o.Dst = 2, 1
+		}
+		a.Observe(&o)
+	}
+	if end == 0 {
+		a.Drain()
+	}
+	for _, f := range book.Keep(a.Finish(at(end)).Findings) {
+		rules = append(rules, f.Rule)
+	}
+	return rules
+}
+
+// both is a packet that leaves and arrives 10 us later.
+func both(g greet) []greet {
+	sent := g
+	sent.sent = true
+	g.us += 10
+	return []greet{sent, g}
+}
+
+func TestHandshakesAreJudged(t *testing.T) {
+	syn := func(us int) greet { return greet{us: us, syn: true} }
+	synACK := func(us int) greet { return greet{us: us, back: true, syn: true, ack: true, no: 1} }
+	ack := func(us int) greet { return greet{us: us, ack: true, seq: 1, no: 1} }
+	data := func(us int, at uint32) greet { return greet{us: us, ack: true, seq: 1 + at, no: 1, payload: 1000} }
+	sent := func(g greet) []greet { g.sent = true; return []greet{g} }
+	opened := slices.Concat(both(syn(0)), both(synACK(20)), both(ack(40)))
+	with := func(g greet, change func(*greet)) greet { change(&g); return g }
+	for _, tt := range []struct {
+		name  string
+		steps []greet
+		end   int
+		want  []string
+	}{
+		{"three packets", opened, 100, nil},
+		{"three packets, and the initial window", slices.Concat(opened, sent(data(41, 0)), sent(data(42, 1000)),
+			sent(data(43, 2000))), 100, nil},
+		{"a segment more", slices.Concat(opened, sent(data(41, 0)), sent(data(42, 1000)), sent(data(43, 2000)),
+			sent(data(44, 3000))), 100, []string{"tcp.initial-window"}},
+		{"the SYN is lost once", slices.Concat(sent(syn(0)), both(syn(1000)), both(synACK(1020)), both(ack(1040)),
+			sent(data(1050, 0)), sent(data(1051, 1000))), 1100, nil},
+		{"the SYN is lost twice: one segment", slices.Concat(sent(syn(0)), sent(syn(1000)), both(syn(3000)),
+			both(synACK(3020)), both(ack(3040)), sent(data(3050, 0))), 3100, nil},
+		{"the SYN is lost twice: two segments", slices.Concat(sent(syn(0)), sent(syn(1000)), both(syn(3000)),
+			both(synACK(3020)), both(ack(3040)), sent(data(3050, 0)), sent(data(3051, 1000))), 3100,
+			[]string{"tcp.initial-window"}},
+		{"the SYN is retransmitted early", slices.Concat(sent(syn(0)), both(syn(900))), 900, []string{"tcp.syn-early"}},
+		{"its timer does not double", slices.Concat(sent(syn(0)), sent(syn(1000)), sent(syn(2900))), 2900,
+			[]string{"tcp.syn-early"}},
+		{"it is not retransmitted", sent(syn(0)), 12_000, []string{"tcp.timeout-missing"}},
+		{"it never is", sent(syn(0)), 0, []string{"tcp.timeout-missing"}},
+		{"a SYN-ACK answers a copy of the SYN", slices.Concat(both(syn(0)), sent(synACK(20)), both(syn(1000)),
+			both(synACK(1011)), both(ack(1030))), 1100, nil},
+		{"a SYN-ACK is retransmitted for no reason", slices.Concat(both(syn(0)), sent(synACK(20)), both(synACK(120)),
+			both(ack(130))), 200, []string{"tcp.syn-early"}},
+		{"no SYN", sent(data(0, 0)), 1, []string{"tcp.handshake"}},
+		{"a wrong sequence number", sent(with(syn(0), func(g *greet) { g.seq = 7 })), 1, []string{"tcp.handshake"}},
+		{"a SYN-ACK without a SYN", sent(synACK(0)), 1, []string{"tcp.handshake"}},
+		{"a wrong acknowledgement number", slices.Concat(both(syn(0)),
+			sent(with(synACK(20), func(g *greet) { g.no = 0 }))), 100, []string{"tcp.handshake"}},
+		{"a SYN that is not answered", both(syn(0)), 10_500, []string{"tcp.handshake"}},
+		{"a SYN-ACK that is not answered", slices.Concat(both(syn(0)), both(synACK(20))), 10_500,
+			[]string{"tcp.handshake"}},
+		{"data after the SYN", slices.Concat(both(syn(0)), sent(data(20, 0))), 30,
+			[]string{"tcp.data-before-established"}},
+		{"data after the SYN-ACK", slices.Concat(both(syn(0)), both(synACK(20)),
+			sent(with(data(25, 0), func(g *greet) { g.back = true }))), 40, []string{"tcp.data-before-established"}},
+	} {
+		if got := judgeHandshake(tt.end, tt.steps); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}

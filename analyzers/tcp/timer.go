@@ -1,0 +1,74 @@
+package tcp
+
+import "candela.dev/candela/clock"
+
+// samples is what is known of a sender's RTT samples.
+type samples struct {
+	sampled  bool           // the sender certainly has one
+	shortest clock.Duration // no sample is shorter
+}
+
+// sample takes the first acknowledgement of a segment, which may be a sample.
+func (s *sender) sample(rtt clock.Duration) {
+	if s.shortest == 0 || rtt < s.shortest {
+		s.shortest = rtt
+	}
+}
+
+// initialRTO returns the least timeout without a sample of the RTT.
+func (a *Analyzer) initialRTO() clock.Duration { return max(a.cfg.InitialRTO, a.cfg.MinRTO) }
+
+// ceiling returns where doubling may end.
+func (a *Analyzer) ceiling() clock.Duration {
+	if a.cfg.MaxRTO > 0 {
+		return min(a.cfg.MaxRTO, maxBackoff)
+	}
+	return maxBackoff
+}
+
+// leastTimer returns the least that a timer runs for without backoff. SRTT is a mean of samples, hence no shorter than
+// the shortest, and RFC 6298 adds to it.
+func (a *Analyzer) leastTimer(s *stream) clock.Duration {
+	switch {
+	case s.sampled:
+		rtt := s.shortest - a.cfg.Hold
+		if a.cfg.ThreeSRTT {
+			rtt *= 3
+		}
+		return min(max(a.cfg.MinRTO, rtt), a.ceiling())
+	case s.una == 0 && s.top == 0:
+		return min(a.initialRTO(), a.ceiling())
+	}
+	return a.cfg.MinRTO
+}
+
+// timersWithin returns how often the timer may expire while a retransmission waits at its NIC: one packet may then be
+// the effect of several timeouts.
+func (a *Analyzer) timersWithin(s *stream, wait clock.Duration) (count int) {
+	least := a.leastTimer(s) << min(s.timeouts, 16)
+	for ; wait >= least; count++ {
+		wait -= least
+		least *= 2
+	}
+	return count
+}
+
+// expired reports whether the timer may have expired, from its earliest start.
+func (a *Analyzer) expired(s *stream) bool { return a.now.Sub(s.armed) >= a.leastTimer(s) }
+
+// longestTimer returns the longest time for which the timer may run. SRTT and RTTVAR are at most the longest round trip
+// (RFC 6298, 2).
+func (a *Analyzer) longestTimer(s *stream) clock.Duration {
+	const enough = 24 * 3600 * clock.Second // twice that does not overflow
+	most := max(a.cfg.MinRTO, 5*(s.longest+a.cfg.Hold))
+	if !s.sampled {
+		most = max(most, a.cfg.InitialRTO)
+	}
+	for i := 0; i < s.doublings && most < enough; i++ {
+		most *= 2
+	}
+	if a.cfg.MaxRTO > 0 {
+		most = min(most, a.cfg.MaxRTO)
+	}
+	return most
+}

@@ -47,7 +47,8 @@ func (h *Host) greet(now clock.Time, c *connection, p *Packet) {
 	h.acks++
 	p.Number = numberAck | h.acks
 	p.Header = Header{Flags: FlagSYN, Seq: h.cfg.FirstSequence, Window: uint16(min(h.cfg.ReceiveWindow, 0xffff)),
-		MSS: uint16(min(h.cfg.MSS, 0xffff)), Options: h.cfg.options()}
+		Options: h.cfg.options()}
+	p.Header.SetMSS(h.cfg.MSS)
 	if c.stage == synReceived {
 		p.Header.Flags |= FlagACK
 		p.Header.Ack = h.cfg.sequence(0)

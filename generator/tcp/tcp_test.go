@@ -8,6 +8,7 @@ import (
 
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator/tcp"
+	wiretcp "candela.dev/candela/packet/tcp"
 )
 
 const rtt = 2 * delay
@@ -283,6 +284,11 @@ func TestHeadersSurviveTheWire(t *testing.T) {
 			Flags: tcp.FlagACK}
 		if rapid.Bool().Draw(t, "sack") {
 			h.SACK = tcp.Block{Start: u.Draw(t, "start"), End: u.Draw(t, "end")}
+		}
+		if rapid.Bool().Draw(t, "SYN") {
+			h.Flags = rapid.SampledFrom([]tcp.Flags{tcp.FlagSYN, tcp.FlagSYN | tcp.FlagACK}).Draw(t, "flags")
+			h.SetMSS(int(rapid.Uint16().Draw(t, "MSS")))
+			h.Options = wiretcp.Options(rapid.IntRange(0, 3).Draw(t, "options"))
 		}
 		var got tcp.Header
 		b := h.AppendTo(nil, 1, 2)

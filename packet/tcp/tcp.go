@@ -38,12 +38,18 @@ const (
 // Header is a TCP header without ports and checksum, which the caller adds.
 type Header struct {
 	Seq, Ack uint32
-	SACK     Block  // option of ACKs
+	SACK     Block  // option of ACKs; of a SYN see MSS
 	Window   uint16 // in units of 1<<WindowScale bytes, or of bytes without scaling and in a SYN
 	Flags    Flags
 	Options  Options // of a SYN
-	MSS      uint16  // option of a SYN
 }
+
+// MSS returns the maximum segment size that a SYN announces. It takes the place of the SACK block, because a SYN has
+// none and a simulated packet has no room to spare.
+func (h *Header) MSS() uint16 { return uint16(h.SACK.Start) }
+
+// SetMSS sets the MSS of a SYN.
+func (h *Header) SetMSS(n int) { h.SACK = Block{Start: uint32(min(n, 0xffff))} }
 
 // HeaderLen is the length of every header here: 20 bytes and 12 of options, which hold a SACK block or nothing. Linux's
 // segments have the same length: their options hold time stamps.
@@ -85,7 +91,7 @@ func (h *Header) AppendTo(b []byte, src, dst uint16) []byte {
 
 // appendOptions appends the options of a SYN, in 12 bytes.
 func (h *Header) appendOptions(b []byte) []byte {
-	b = binary.BigEndian.AppendUint16(append(b, optionMSS, 4), h.MSS)
+	b = binary.BigEndian.AppendUint16(append(b, optionMSS, 4), h.MSS())
 	if h.Options&OptionSACK != 0 {
 		b = append(b, optionPermitted, 2)
 	} else {
@@ -104,7 +110,7 @@ func (h *Header) parseOptions(b []byte) bool {
 	if b[0] != optionMSS || b[1] != 4 {
 		return false
 	}
-	h.MSS = binary.BigEndian.Uint16(b[2:])
+	h.SetMSS(int(binary.BigEndian.Uint16(b[2:])))
 	switch {
 	case b[4] == optionPermitted && b[5] == 2:
 		h.Options |= OptionSACK

@@ -29,11 +29,13 @@ const (
 	Integers      // a list of integers, each from Min to Max
 	List          // a list of mappings with the parameters Items
 	Ranges        // a set of integers, each from Min to Max, written as numbers and ranges such as 5..9
+	File          // the name of a file, or one of Words, which are none
 )
 
 // String returns the name of the kind in the reference.
 func (k Kind) String() string {
-	names := [...]string{"unset", "integer", "number", "boolean", "word", "duration", "rate", "integers", "list", "ranges"}
+	names := [...]string{"unset", "integer", "number", "boolean", "word", "duration", "rate", "integers", "list", "ranges",
+		"file"}
 	if int(k) < len(names) {
 		return names[k]
 	}
@@ -72,7 +74,7 @@ func (p *Parameter) Scale() int64 {
 			return 1_000_000
 		}
 		return int64(clock.Gbps)
-	case Unset, Integer, Boolean, Word, Integers, List, Ranges:
+	case Unset, Integer, Boolean, Word, Integers, List, Ranges, File:
 	}
 	return 1
 }
@@ -130,6 +132,11 @@ func (p *Parameter) check() error {
 		return p.Items.Check()
 	case p.Kind == Integers || p.Kind == Ranges || p.Required || p.Optional:
 		return nil
+	case p.Kind == File:
+		if !slices.Contains(p.Words, p.Default) {
+			return fmt.Errorf("the default %q is none of its words", p.Default)
+		}
+		return nil
 	}
 	_, err := p.Parse(p.Default)
 	return err
@@ -158,7 +165,7 @@ func (p *Parameter) Parse(text string) (int64, error) {
 		return 0, fmt.Errorf("%q is none of %s", text, strings.Join(p.Words, ", "))
 	case Integer, Number, Duration, Rate, Integers:
 		return p.parseNumber(text)
-	case Unset, List, Ranges:
+	case Unset, List, Ranges, File:
 	}
 	return 0, fmt.Errorf("a %s can't be given as text", p.Kind)
 }
@@ -194,7 +201,7 @@ func (p *Parameter) Text(v int64) string {
 			return strings.TrimRight(r.FloatString(12), "0")
 		}
 		return strconv.FormatInt(v/p.Scale(), 10)
-	case Unset, Integer, Integers, List, Ranges:
+	case Unset, Integer, Integers, List, Ranges, File:
 	}
 	return strconv.FormatInt(v, 10)
 }

@@ -20,6 +20,7 @@ type cell struct {
 	set   bool
 	n     int64
 	ints  []int64 // of Ranges: first and last of each
+	text  string  // of File
 	items []Values
 }
 
@@ -46,6 +47,10 @@ func (t Table) Defaults() Values {
 		if p.Kind == List || p.Kind == Integers || p.Kind == Ranges || p.Required || p.Optional {
 			continue
 		}
+		if p.Kind == File {
+			v.cells[i] = cell{set: true, text: p.Default}
+			continue
+		}
 		n, err := p.Parse(p.Default)
 		if err != nil {
 			panic(fmt.Sprintf("parameter: default of %s: %v", p.Name, err)) // a test of the model calls Check
@@ -65,6 +70,10 @@ func (v Values) Set(name, text string) error {
 		return fmt.Errorf("there is no parameter %q (there are: %s)", name, strings.Join(v.table.Names(), ", "))
 	}
 	p := &v.table[i]
+	if p.Kind == File {
+		v.SetFile(name, text)
+		return nil
+	}
 	words := []string{text}
 	if p.Kind == Integers {
 		words = strings.Split(text, ",")
@@ -93,6 +102,11 @@ func (v Values) SetStep(name string, n int64) {
 // SetIntegers sets a list of integers.
 func (v Values) SetIntegers(name string, list []int64) {
 	v.cells[v.index(name, Integers)] = cell{set: true, ints: list}
+}
+
+// SetFile sets the name of a file, or a word.
+func (v Values) SetFile(name, text string) {
+	v.cells[v.index(name, File)] = cell{set: true, text: text}
 }
 
 // SetRanges sets a set of integers, given as first and last of each range.
@@ -145,6 +159,9 @@ func (v Values) Word(name string) string {
 	}
 	return v.table[i].Words[v.cells[i].n]
 }
+
+// File returns the name of a file, or a word.
+func (v Values) File(name string) string { return v.cells[v.index(name, File)].text }
 
 // Duration returns a duration.
 func (v Values) Duration(name string) clock.Duration {
@@ -215,6 +232,8 @@ func (v Values) Settings() []Setting {
 				words[j] = p.Text(n)
 			}
 			list = append(list, Setting{p.Name, strings.Join(words, ", "), p.Unit})
+		case p.Kind == File:
+			list = append(list, Setting{p.Name, c.text, ""})
 		default:
 			list = append(list, Setting{p.Name, p.Text(c.n), p.Unit})
 		}

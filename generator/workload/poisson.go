@@ -34,7 +34,7 @@ func poisson() Kind {
 		Expect: func(v parameter.Values, in Scope) float64 {
 			return rate(v, in) * seconds(v.Duration("stop-us"))
 		},
-		Explain: explainPoisson, CheckIn: checkNetwork,
+		Read: readSizes, Explain: explainPoisson, CheckIn: checkNetwork,
 	}
 }
 
@@ -166,8 +166,28 @@ func pairing(v parameter.Values, in Scope, r *rand.Rand) func() (src, dst int) {
 func explainPoisson(v parameter.Values, in Scope) string {
 	s, _ := sizesOf(v)
 	perSecond := rate(v, in)
-	return fmt.Sprintf("flows of %.4g bytes on average, %.5g in a second: ", s.mean(), perSecond) +
+	return fmt.Sprintf("flows %s, %.5g in a second: ", s.text(), perSecond) +
 		offered(perSecond*s.mean()*8, in)
+}
+
+// text describes the distribution in words.
+func (s *sizes) text() string {
+	text := "of " + bytesText(s.mean()) + " on average"
+	if small := s.below(100_000); small > 0 && small < 1 {
+		text += fmt.Sprintf(" (%.3g %% below 100 kB)", small*100)
+	}
+	return text
+}
+
+// bytesText writes bytes with three digits.
+func bytesText(bytes float64) string {
+	for i, unit := range []string{"B", "kB", "MB", "GB"} {
+		if bytes < 999.5 || i == 3 {
+			return fmt.Sprintf("%.3g %s", bytes, unit)
+		}
+		bytes /= 1000
+	}
+	return ""
 }
 
 // offered says in words what so many bits of payload in a second are.

@@ -11,8 +11,7 @@ import (
 func queries() Kind {
 	sized := sizeParameters()
 	sized[sized.Find("sizes")].Default = "fixed"
-	sized[sized.Find("sizes")].Doc = "Distribution of the sizes of responses. fixed: size-bytes; points: the list of " +
-		"that name."
+	sized[sized.Find("sizes")].Doc = "Distribution of the sizes of responses. " + sizesDoc
 	return Kind{
 		Model: parameter.Model{Name: "queries",
 			Doc: "A client asks several servers at once and needs all responses: the incast of partition and aggregate. The " +
@@ -44,7 +43,7 @@ func queries() Kind {
 		Expect: func(v parameter.Values, in Scope) float64 {
 			return queryRate(v, in) * seconds(v.Duration("stop-us")) * float64(v.Int("servers"))
 		},
-		Explain: explainQueries, CheckIn: checkLoad,
+		Read: readSizes, Explain: explainQueries, CheckIn: checkLoad,
 		Single: singleRequest,
 	}
 }
@@ -137,8 +136,8 @@ func asked(v parameter.Values, in Scope) func() (Flow, bool) {
 func explainQueries(v parameter.Values, in Scope) string {
 	s, _ := sizesOf(v)
 	perSecond, each := queryRate(v, in), s.mean()*float64(v.Int("servers"))
-	return fmt.Sprintf("queries to %d servers, responses of %.4g bytes on average, %.5g queries in a second: ",
-		v.Int("servers"), s.mean(), perSecond) + offered(perSecond*each*8, in)
+	return fmt.Sprintf("queries to %d servers, responses %s, %.5g queries in a second: ", v.Int("servers"),
+		s.text(), perSecond) + offered(perSecond*each*8, in)
 }
 
 // singleRequest is an item of requests for one flow of a query.

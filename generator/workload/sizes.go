@@ -39,7 +39,7 @@ func inBytes(pairs ...float64) []point {
 }
 
 // published are the distributions that papers use, by name: points of web search and data mining (DCTCP and VL2, as
-// digitised for pFabric), of an enterprise, and of Facebook's cache followers.
+// digitised for pFabric), of an enterprise, of Facebook's cache followers, and of Facebook's Hadoop (as used by HPCC).
 var published = []struct {
 	name   string
 	points []point
@@ -50,6 +50,8 @@ var published = []struct {
 	{"enterprise", inBytes(52, .06, 104, .11, 240, .24, 476, .35, 1052, .5, 1500, .57, 2921, .68, 4580, .75, 6646, .8,
 		10344, .85, 21668, .9, 76064, .95, 112036, .96, 396120, .98, 1.4e6, .99, 5.72e6, .996, 3.12e7, .999, 1.44e8, .9999,
 		4.13e8, .99999, 1.77e9, 1)},
+	{"hadoop", inBytes(1, 0, 100, .01, 200, .02, 300, .05, 350, .15, 400, .2, 500, .3, 600, .4, 700, .5, 1000, .6, 2000,
+		.67, 7000, .7, 30_000, .72, 50_000, .82, 80_000, .87, 120_000, .9, 300_000, .95, 1e6, .975, 2e6, .99, 1e7, 1)},
 	{"cache-follower", segments(1, .36, 2, .4, 7, .46, 13, .5, 67, .6, 133, .7, 667, .78, 1333, .8, 2000, .9, 2667, .99,
 		33333, 1)},
 }
@@ -66,14 +68,18 @@ func sizeNames() []string {
 	return append(names, "fixed", "points")
 }
 
+const sizesDoc = "fixed: size-bytes; points: the list of that name. A file has a size in bytes and the share of " +
+	"flows of at most this size on each line (0 to 1, or percent); its points become part of config.yml."
+
 // sizeParameters are those of kinds whose flows have drawn sizes.
 func sizeParameters() parameter.Table {
 	return parameter.Table{
-		{Name: "sizes", Kind: parameter.Word, Words: sizeNames(), Default: "web-search",
-			Doc: "Distribution of flow sizes. fixed: size-bytes; points: the list of that name."},
+		{Name: "sizes", Kind: parameter.File, Words: sizeNames(), Default: "web-search",
+			Doc: "Distribution of flow sizes. " + sizesDoc},
 		{Name: "form", Kind: parameter.Word, Words: []string{"interpolated", "discrete"}, Default: "interpolated",
-			Doc: "interpolated: sizes between two points of the distribution are equally likely; discrete: the lower point " +
-				"has their share."},
+			Doc: "interpolated: sizes between two points of the distribution are equally likely. discrete: of published " +
+				"distributions the lower point has their share (web-search in round numbers, from 1 to 10,000,000 bytes); of " +
+				"points and files each has the share from the one before."},
 		{Name: "truncate", Kind: parameter.Number, Default: "1", Max: 1,
 			Doc: "The distribution is cut off at this share: 0.99 leaves out the largest 1 % of the flows."},
 		{Name: "size-bytes", Kind: parameter.Integer, Unit: "bytes", Default: "10000", Min: 1, Max: 1 << 45,
@@ -92,7 +98,7 @@ func sizesOf(v parameter.Values) (s sizes, problems []Problem) {
 		problems = append(problems, Problem{"truncate", "0 leaves no flow", "it is above 0, at most 1"})
 		s.upTo = 1
 	}
-	switch name := v.Word("sizes"); name {
+	switch name := v.File("sizes"); name {
 	case "fixed":
 		s.points = []point{{float64(v.Int("size-bytes")), 1}}
 	case "points":
@@ -116,6 +122,9 @@ func sizesOf(v parameter.Values) (s sizes, problems []Problem) {
 		}) bool {
 			return p.name == name
 		})
+		if i < 0 {
+			return sizes{points: []point{{1, 1}}, upTo: 1}, append(problems, Problem{"sizes", "the file is not read", ""})
+		}
 		s.points = published[i].points
 		switch {
 		case s.discrete && name == "web-search":
@@ -148,7 +157,11 @@ func (s *sizes) parts(f func(low, high, share float64)) {
 			low = high
 		}
 		share := min(p.share, s.upTo) - before.share
-		if share <= 0 {
+		switch {
+		case i == 0 && p.share == 0: // where the first sizes begin
+			before = p
+			continue
+		case share <= 0:
 			return
 		}
 		if p.share > s.upTo { // the part that is cut off ends before the point
@@ -163,6 +176,19 @@ func (s *sizes) parts(f func(low, high, share float64)) {
 func (s *sizes) mean() (bytes float64) {
 	s.parts(func(low, high, share float64) { bytes += share * (low + high) / 2 })
 	return bytes
+}
+
+// below returns the share of sizes below some bytes.
+func (s *sizes) below(bytes float64) (below float64) {
+	s.parts(func(low, high, share float64) {
+		switch {
+		case high < bytes:
+			below += share
+		case low < bytes:
+			below += share * (bytes - low) / (high - low)
+		}
+	})
+	return below
 }
 
 // draw returns a size of at least a byte.

@@ -26,6 +26,8 @@ type Kind struct {
 	// Check completes the parameters of an item, and returns how many flows it has and what is wrong with it. hosts is 0
 	// if their number is not known.
 	Check func(v parameter.Values, hosts int) (flows int, problems []Problem)
+	// Read reads the files that an item names, before Check; nil: it names none.
+	Read  func(v parameter.Values, open Open) []Problem
 	Flows func(v parameter.Values, in Scope) []Flow
 	// Stream returns what hands out the flows one after the other, in the order of their start, instead of Flows: their
 	// number is drawn, and Check returns how many are expected.

@@ -37,6 +37,7 @@ type SwitchTest struct {
 	Point *Point
 
 	positions positions
+	open      workload.Open // files that the workload names
 }
 
 // Modelled is something that has a model with parameters.

@@ -1,16 +1,20 @@
 package config
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
+	"candela.dev/candela/generator/workload"
 	"candela.dev/candela/testbeds"
 	"gopkg.in/yaml.v3"
 )
@@ -118,6 +122,7 @@ func (d *decoder) switchTest(root *yaml.Node) (*SwitchTest, error) {
 	if err := d.loadTopology(t, root); err != nil {
 		return nil, err
 	}
+	t.open = d.openFile
 	d.finishSwitchExpectations(&t.Expect)
 	d.validateSwitchTest(t)
 	if err := d.err(); err != nil {
@@ -158,6 +163,40 @@ func (d *decoder) loadTopology(t *SwitchTest, root *yaml.Node) error {
 		return err
 	}
 	return nil
+}
+
+// openFile opens a file that a workload names: beside the test, or as it is named.
+func (d *decoder) openFile(name string) (*workload.File, error) {
+	candidates := []string{name}
+	if beside := filepath.Join(filepath.Dir(d.file), name); !filepath.IsAbs(name) && beside != filepath.Clean(name) {
+		candidates = []string{beside, name}
+	}
+	if d.options.ReadFile != nil {
+		path, data, err := d.readFirst(candidates)
+		if err != nil {
+			return nil, err
+		}
+		return &workload.File{Path: path, Size: int64(len(data)), ReaderAt: bytes.NewReader(data),
+			Closer: io.NopCloser(nil)}, nil
+	}
+	for _, path := range candidates {
+		f, err := os.Open(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		info, err := f.Stat()
+		if err == nil && !info.Mode().IsRegular() {
+			err = fmt.Errorf("%s is not a regular file", path)
+		}
+		if err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+		return &workload.File{Path: path, Size: info.Size(), ReaderAt: f, Closer: f}, nil
+	}
+	return nil, fmt.Errorf("open %s: %w", strings.Join(candidates, " or "), fs.ErrNotExist)
 }
 
 // readTopology parses a built-in description, or the first of the files that exists.

@@ -194,6 +194,11 @@ func (k parameterKind) scalar() kind {
 		return integer{min: p.Min, max: p.Upper(), unit: p.Unit}
 	case parameter.Ranges:
 		return numbers{of: integer{min: p.Min, max: p.Upper(), unit: p.Unit}}
+	case parameter.File:
+		if len(p.Words) == 0 {
+			return text{fileForm.form, "the name of a file"}
+		}
+		return text{fileForm.form, "the name of a file, " + oneOf(p.Words)}
 	case parameter.Unset, parameter.List:
 	}
 	return nil
@@ -216,7 +221,7 @@ func (k parameterKind) allowed() string {
 	case parameter.Integers:
 		return k.integers().allowed()
 	case parameter.Unset, parameter.Integer, parameter.Number, parameter.Boolean, parameter.Word, parameter.Duration,
-		parameter.Rate, parameter.Ranges:
+		parameter.Rate, parameter.Ranges, parameter.File:
 	}
 	return k.scalar().allowed()
 }
@@ -245,6 +250,11 @@ func (k parameterKind) decode(d *decoder, n *yaml.Node, path string, dst any) {
 		var b bool
 		if k.scalar().decode(d, n, path, &b); sound() {
 			v.SetStep(p.Name, int64(btoi(b)))
+		}
+	case parameter.File:
+		var name string
+		if k.scalar().decode(d, n, path, &name); sound() {
+			v.SetFile(p.Name, name)
 		}
 	case parameter.Word:
 		var w status
@@ -284,6 +294,9 @@ func (k parameterKind) encode(src any) *yaml.Node {
 	case parameter.Boolean:
 		b := v.Bool(p.Name)
 		return k.scalar().encode(&b)
+	case parameter.File:
+		name := v.File(p.Name)
+		return k.scalar().encode(&name)
 	case parameter.Word:
 		w := status(v.Word(p.Name))
 		return k.scalar().encode(&w)
@@ -300,7 +313,7 @@ func (k parameterKind) jsonSchema() map[string]any {
 	case parameter.Integers:
 		return k.integers().jsonSchema()
 	case parameter.Unset, parameter.Integer, parameter.Number, parameter.Boolean, parameter.Word, parameter.Duration,
-		parameter.Rate, parameter.Ranges:
+		parameter.Rate, parameter.Ranges, parameter.File:
 	}
 	return k.scalar().jsonSchema()
 }

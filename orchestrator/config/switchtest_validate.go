@@ -132,6 +132,9 @@ func (d *decoder) validateWorkload(t *SwitchTest, i, hosts int) int {
 	at := path + "." + w.Kind
 	d.validateOffer(t, w, k, at)
 	d.validateRank(t, i, k, at)
+	if k.Read != nil && !d.readFiles(t, w, k, at) {
+		return 0
+	}
 	flows, problems := k.Check(w.Values, hosts)
 	if k.Expect != nil && hosts > 1 && len(problems) == 0 {
 		in := t.Scope(i)
@@ -142,6 +145,19 @@ func (d *decoder) validateWorkload(t *SwitchTest, i, hosts int) int {
 		d.problemAt(at+"."+p.Key, p.What, p.Why)
 	}
 	return flows
+}
+
+// readFiles reads the files of an item and reports whether that went well.
+func (d *decoder) readFiles(t *SwitchTest, w *Workload, k *workload.Kind, at string) bool {
+	for _, p := range k.Read(w.Values, t.open) {
+		if i := k.Parameters.Find(p.Key); i >= 0 && p.Why == "" {
+			of := parameterKind{&k.Parameters[i]}
+			p.What += didYouMean(w.Values.File(p.Key), of.p.Words)
+			p.Why = "it takes " + of.allowed()
+		}
+		d.problemAt(at+"."+p.Key, p.What, p.Why)
+	}
+	return !d.touched[at]
 }
 
 func (d *decoder) validateOffer(t *SwitchTest, w *Workload, k *workload.Kind, at string) {

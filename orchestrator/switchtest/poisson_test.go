@@ -64,7 +64,7 @@ func TestAnExplanationHasMeanAndLoad(t *testing.T) {
 	if err := p.Explain(&b); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"bytes on average", "0.3 of access capacity", "0.6 of fabric capacity"} {
+	for _, want := range []string{"kB on average", "0.3 of access capacity", "0.6 of fabric capacity"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("want %q in\n%s", want, b.String())
 		}

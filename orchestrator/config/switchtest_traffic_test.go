@@ -1,0 +1,65 @@
+package config
+
+import (
+	"io/fs"
+	"strings"
+	"testing"
+)
+
+// trafficTest is a test with one item, whose files are texts by name.
+func trafficTest(item string, files map[string]string) ([]*SwitchTest, error) {
+	o := switchLaboratory()
+	o.ReadFile = func(name string) ([]byte, error) {
+		if text, ok := files[name]; ok {
+			return []byte(text), nil
+		}
+		return nil, fs.ErrNotExist
+	}
+	return ParseSwitchTests("dir/f.yml", []byte("name: x\nswitch-under-test: {model: droptail}\nhosts: {transport: ndp}\n"+
+		"topology: {kind: leaf-spine, leaves: 2, spines: 2, hosts-per-leaf: 4}\nworkload:\n  - "+item+"\n"), o)
+}
+
+// The points of a distribution's file become part of the test: config.yml needs the file no more.
+func TestAFileOfSizesBecomesPartOfTheTest(t *testing.T) {
+	const item = "poisson: {load: 0.1, stop-us: 1000, sizes: cdf.txt}"
+	tests, err := trafficTest(item, map[string]string{"dir/cdf.txt": "0 0\n1000 50\n5000 100\n", "cdf.txt": "7 1\n"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := tests[0].YAML()
+	again, err := ParseSwitchTests("config.yml", text, switchLaboratory())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tests[0].Hash() != again[0].Hash() || strings.Contains(string(text), "cdf.txt") ||
+		len(again[0].Workload[0].Values.List("points")) != 3 {
+		t.Errorf("%s", text)
+	}
+	other, err := trafficTest(item, map[string]string{"cdf.txt": "0 0\n1000 60\n5000 100\n"})
+	if err != nil || other[0].Hash() == tests[0].Hash() {
+		t.Errorf("another file is another test: %v", err)
+	}
+}
+
+// Wrong traffic is refused where it is written, with what is allowed.
+func TestWrongTrafficIsRefusedWithTheReason(t *testing.T) {
+	files := map[string]string{"dir/bad.txt": "10 0.5\n20 x\n"}
+	for item, want := range map[string]string{
+		"poisson: {load: 0.1, stop-us: 10, sizes: web-serch}": `dir/f.yml:6:46: workload[0].poisson.sizes: is "web-serch": ` +
+			`file does not exist (did you mean "web-search"?)` + "\n" + "  it takes the name of a file, web-search, data-mining, ",
+		"poisson: {load: 0.1, stop-us: 10, sizes: bad.txt}": "dir/f.yml:6:46: workload[0].poisson.sizes: the file of the " +
+			"distribution is invalid\n  dir/bad.txt:2:4: \"x\" is no share",
+		"poisson: {load: 0.1, stop-us: 10, weight: 0}":                          "weight: is 0: such a flow would get nothing",
+		"poisson: {load: 0.1, stop-us: 10, tenant: 0}":                          "tenant: 0 is out of range",
+		"poisson: {load: 0.1, stop-us: 10, bytes: 100}":                         "takes neither packets, bytes nor stagger-us",
+		"poisson: {load: 5, stop-us: 10}":                                       "load: 5 is out of range",
+		"poisson: {load: 0.1, stop-us: 10, form: lower}":                        "form: is \"lower\"\n  it takes interpolated",
+		"queries: {servers: 8, load: 0.1, stop-us: 10}":                         "servers: 8 are more than a client has other hosts (7)",
+		"queries: {servers: 2, stop-us: 10}":                                    "load: needs one of load and queries-per-s",
+		"queries: {servers: 2, queries-per-s: 1, load-of: fabrik, stop-us: 10}": `load-of: is "fabrik" (did you mean "fabric"?)`,
+	} {
+		if _, err := trafficTest(item, files); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s:\ngot  %v\nwant %s", item, err, want)
+		}
+	}
+}

@@ -196,6 +196,10 @@ func (d networkDraw) model(name, more string) string {
 	switch {
 	case name == "sai":
 		parts = append(parts, d.profiles()...)
+	case name == "cp" && !d.one(3):
+		watermark, header := int(d.magnitude(64, 240_000)), d.between(64, 200)
+		parts = append(parts, fmt.Sprintf("watermark-bytes: %d, trim-bytes: %d, data-queue-bytes: %d", watermark, header,
+			watermark+header+int(d.magnitude(1, 480_000))))
 	case !d.one(3):
 		for i := range table {
 			if p := &table[i]; d.one(3) && !strings.HasPrefix(p.Name, "pfc-") && !strings.HasPrefix(p.Name, "ecn-") {

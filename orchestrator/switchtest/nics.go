@@ -58,7 +58,7 @@ func extendNICs(o *config.Options, m switches.Model) {
 	o.NICs = append(o.NICs, m.Model)
 }
 
-// addNICs plans the NICs of hosts. On error, place is the key in the test.
+// addNICs plans the NICs of hosts. On error, place is the key in the test; empty: the error says it.
 func (p *Plan) addNICs() (place string, err error) {
 	t := p.Test
 	n := &nics{HostNIC: t.Hosts.NIC}
@@ -74,6 +74,9 @@ func (p *Plan) addNICs() (place string, err error) {
 	if t.Taps.Decisions() != "" && n.family.Name != p.family.Name {
 		return "taps.decisions", fmt.Errorf("decision records are of one family: switches are %s, NICs are %s",
 			p.family.Name, n.family.Name)
+	}
+	if err := p.checkModel("hosts.nic", n.model, n.Values, 1); err != nil {
+		return "", err
 	}
 	var s fabric.SwitchSpec
 	if err := n.model.Configure(n.Values, &s); err != nil {

@@ -63,11 +63,16 @@ func (p *Plan) complete() (err error) {
 	if err := p.expand(); err != nil {
 		return err
 	}
+	if err := p.checkModel("switch-under-test", p.model, t.Switch.Values, p.largestSwitch()); err != nil {
+		return err
+	}
 	if p.Spec, err = p.network(); err != nil {
 		return fmt.Errorf("%s: %w", t.Where("switch-under-test"), err)
 	}
 	if t.Hosts.NIC != nil {
-		if place, err := p.addNICs(); err != nil {
+		if place, err := p.addNICs(); err != nil && place == "" { // it says where
+			return err
+		} else if err != nil {
 			return fmt.Errorf("%s: %w", t.Where(place), err)
 		}
 	}
@@ -78,7 +83,12 @@ func (p *Plan) complete() (err error) {
 func (p *Plan) try() error {
 	n, err := p.build(1)
 	if err != nil {
-		return fmt.Errorf("%s: %w", p.Test.Where("switch-under-test"), err)
+		return p.located(err)
+	}
+	for i := range n.Switches() {
+		if err := n.Switch(i).CheckHeadroom(); err != nil {
+			return p.located(err)
+		}
 	}
 	if format := p.Test.Taps.Decisions(); format != "" && len(p.family.Decisions) == 0 {
 		return fmt.Errorf("%s: the model %s keeps no decision records; it is judged from the taps alone",

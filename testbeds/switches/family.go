@@ -30,6 +30,25 @@ type Model struct {
 	Ranks bool
 	// NeedsRanks reports that the mechanism reads the rank of every packet. Queues by rank need them in any case.
 	NeedsRanks bool
+	// Check returns settings with which the model cannot do its task, although each is allowed by itself; nil: there are
+	// none. ports is the largest number of ports of a switch.
+	Check func(v parameter.Values, ports int, offered []Frames) []Problem
+}
+
+// Frames are the data packets of an item of the workload.
+type Frames struct {
+	Item     int    // of the workload, from 0
+	What     string // kind of the item: incast
+	Size     int    // bytes of the largest
+	DSCP     int
+	Reliable bool // the transport retransmits what does not arrive
+}
+
+// Problem is a parameter that cannot have its value.
+type Problem struct {
+	Key  string // such as watermark-bytes or profiles[0].limit-bytes
+	What string // what is wrong
+	Why  string // what is needed
 }
 
 // Family is a set of models that share a judge, reasons, decisions and counters.

@@ -18,6 +18,7 @@ func Family() switches.Family {
 		Name: "sai",
 		Models: []switches.Model{{
 			Model: Model(),
+			Check: check,
 			Configure: func(v parameter.Values, s *fabric.SwitchSpec) (err error) {
 				*s, err = SwitchSpec(v)
 				return err

@@ -21,6 +21,7 @@ func Family() switches.Family {
 		f.Models = append(f.Models, switches.Model{
 			Model:     m.Model,
 			NoNIC:     m.NoNIC,
+			Check:     m.Check,
 			Configure: func(v parameter.Values, s *fabric.SwitchSpec) error { m.Configure(v, s); return nil },
 			New: func(_ *fabric.Switch, v parameter.Values, bugs []string) (fabric.Mechanism, error) {
 				return m.New(v, bugs), nil

@@ -1,7 +1,10 @@
 package trimming
 
 import (
+	"fmt"
+
 	"candela.dev/candela/generator/parameter"
+	"candela.dev/candela/testbeds/switches"
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
@@ -10,6 +13,8 @@ type Model struct {
 	parameter.Model
 	// Configure gives every switch of a network the queues, scheduler and recirculation ports that the model needs.
 	Configure func(v parameter.Values, s *fabric.SwitchSpec)
+	// Check is [switches.Model.Check].
+	Check func(v parameter.Values, ports int, offered []switches.Frames) []switches.Problem
 	// NoNIC is the reason why hosts' NICs can't use the model; empty: they can, unless it recirculates.
 	NoNIC string
 	// New returns the mechanism of one switch.
@@ -61,10 +66,23 @@ func cutPayload() Model {
 			s.Queues = []fabric.QueueSpec{{MaxBytes: v.Int("data-queue-bytes")}}
 			s.Scheduler = fabric.SchedulerSpec{Kind: fabric.Strict}
 		},
+		Check: checkWatermark,
 		New: func(v parameter.Values, _ []string) fabric.Mechanism {
 			return &CutPayload{cutter: newCutter(v), watermark: v.Int("watermark-bytes")}
 		},
 	}
+}
+
+// checkWatermark refuses a queue without room for headers above the watermark.
+func checkWatermark(v parameter.Values, _ int, _ []switches.Frames) []switches.Problem {
+	room, watermark, header := v.Int("data-queue-bytes"), v.Int("watermark-bytes"), v.Int("trim-bytes")
+	if room >= watermark+header {
+		return nil
+	}
+	return []switches.Problem{{Key: "watermark-bytes",
+		What: fmt.Sprintf("%d leaves no room for headers in a queue of %d bytes: packets are lost instead of trimmed",
+			watermark, room),
+		Why: fmt.Sprintf("data-queue-bytes must be at least watermark-bytes plus trim-bytes, which is %d", watermark+header)}}
 }
 
 func ideal() Model {

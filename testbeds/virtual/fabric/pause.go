@@ -2,6 +2,8 @@ package fabric
 
 import (
 	"encoding/binary"
+	"fmt"
+	"math/bits"
 
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator/wire"
@@ -22,10 +24,33 @@ func (sw *Switch) lossless(p *Packet) bool {
 	return p.Class < 8 && sw.losslessClasses&(1<<p.Class) != 0
 }
 
-// headroom reports whether a packet of a lossless class has room: its port may hold XOff plus the headroom.
-func (sw *Switch) headroom(p *Packet, size int) bool {
+// headroom reports whether a packet of a lossless class has room in a queue: its port may hold XOff plus the headroom,
+// and the shared buffer is never exceeded.
+func (sw *Switch) headroom(q *Queue, p *Packet, size int) bool {
 	held := sw.ports[p.Ingress].pause.held[p.Class]
+	if b := &sw.buffer; b.spec.Bytes > 0 && q.shared && b.used+size > b.spec.Bytes {
+		return false
+	}
 	return held+size <= sw.config.PFC.XOff+sw.config.PFC.Headroom
+}
+
+// CheckHeadroom refuses headroom that the shared buffer cannot hold. A network may have it: lossless packets are then
+// lost when the buffer is full.
+func (sw *Switch) CheckHeadroom() error {
+	s, ports := sw.config, sw.front
+	p, classes := &s.PFC, bits.OnesCount8(s.PFC.Classes)
+	if s.Buffer.Bytes == 0 || classes == 0 {
+		return nil
+	}
+	if need := ports * classes * p.Headroom; need > s.Buffer.Bytes {
+		return &FieldError{"switch.pfc.headroom", p.Headroom, fmt.Sprintf("%d ports with %d lossless classes need %d bytes of "+
+			"headroom, and the shared buffer has %d", ports, classes, need, s.Buffer.Bytes)}
+	}
+	if need := p.XOff + p.Headroom; need > s.Buffer.Bytes {
+		return &FieldError{"switch.pfc.xoff", p.XOff, fmt.Sprintf("with the headroom one port may hold %d bytes of a class, "+
+			"and the shared buffer has %d", need, s.Buffer.Bytes)}
+	}
+	return nil
 }
 
 // account charges the queued packet p to the port that received it, and pauses the sender there if the port holds too

@@ -3,6 +3,7 @@ package fabric
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"candela.dev/candela/clock"
 )
@@ -103,8 +104,19 @@ func (n *Network) build() error {
 	return nil
 }
 
-// configure returns the specification of each switch of the plan, and sets degrees.
-func (n *Network) configure(p *plan) ([]SwitchSpec, error) {
+// MostPorts returns the largest number of ports of a switch that lead outside; 0 if the shape is unknown.
+func (t *TopologySpec) MostPorts() int {
+	shape := ShapeOf(t.Kind)
+	if shape == nil {
+		return 0
+	}
+	p := shape.plan(t)
+	p.countLinks()
+	return slices.Max(p.degrees)
+}
+
+// countLinks sets degrees.
+func (p *plan) countLinks() {
 	p.degrees = make([]int, len(p.names))
 	for _, c := range p.cables {
 		p.degrees[c.a]++
@@ -112,6 +124,11 @@ func (n *Network) configure(p *plan) ([]SwitchSpec, error) {
 			p.degrees[c.b]++
 		}
 	}
+}
+
+// configure returns the specification of each switch of the plan, and sets degrees.
+func (n *Network) configure(p *plan) ([]SwitchSpec, error) {
+	p.countLinks()
 	configs := make([]SwitchSpec, len(p.names))
 	all := n.spec.Topology.Hosts // ports
 	for i, name := range p.names {

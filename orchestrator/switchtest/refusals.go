@@ -1,0 +1,65 @@
+package switchtest
+
+import (
+	"errors"
+	"fmt"
+
+	"candela.dev/candela/generator/parameter"
+	"candela.dev/candela/generator/workload"
+	"candela.dev/candela/testbeds/switches"
+	"candela.dev/candela/testbeds/virtual/fabric"
+)
+
+// checkModel refuses settings with which a model cannot do its task. place is its key in the test.
+func (p *Plan) checkModel(place string, m switches.Model, v parameter.Values, ports int) error {
+	if m.Check == nil {
+		return nil
+	}
+	var errs []error
+	for _, problem := range m.Check(v, ports, p.offered()) {
+		errs = append(errs, fmt.Errorf("%s: %s\n  %s", p.Test.Where(place+"."+problem.Key), problem.What, problem.Why))
+	}
+	return errors.Join(errs...)
+}
+
+// offered returns the data packets of the workload. Items whose sizes are drawn are left
+// out: they may have no packet of full size.
+func (p *Plan) offered() []switches.Frames {
+	var list []switches.Frames
+	for i := range p.Test.Workload {
+		w := &p.Test.Workload[i]
+		k := workload.Find(w.Kind)
+		size := p.Test.PacketSizeOf(&w.Offer)
+		if k == nil || k.Sized || k.Closed() || w.Offer.Bytes != nil && *w.Offer.Bytes < int64(size) {
+			continue
+		}
+		t, err := findTransport(p.Test.TransportOf(&w.Offer))
+		if err != nil {
+			continue
+		}
+		list = append(list, switches.Frames{Item: i, What: w.Kind, Size: size, DSCP: w.Offer.DSCP, Reliable: t.Reliable})
+	}
+	return list
+}
+
+// largestSwitch returns the largest number of ports of a switch that lead outside.
+func (p *Plan) largestSwitch() int {
+	spec := p.Test.Topology.Spec()
+	return spec.MostPorts()
+}
+
+// keys names the parameter of each field of a switch in the fabric.
+var keys = map[string]string{
+	"switch.pfc.headroom": "pfc-headroom-bytes", "switch.pfc.xoff": "pfc-xoff-bytes", "switch.pfc.xon": "pfc-xon-bytes",
+}
+
+// located adds to an error of the network the place in the test that it is about.
+func (p *Plan) located(err error) error {
+	var field *fabric.FieldError
+	if errors.As(err, &field) {
+		if key := keys[field.Field]; key != "" {
+			return fmt.Errorf("%s: %v: %s", p.Test.Where("switch-under-test."+key), field.Value, field.Reason)
+		}
+	}
+	return fmt.Errorf("%s: %w", p.Test.Where("switch-under-test"), err)
+}

@@ -105,34 +105,38 @@ const tail = 2
 
 func generationRows(l *lab, s losses) {
 	const id, usual, tolerance = "L3", 1.1, 0.1
+	one := comparison.FromConstant("NackGeneration")
+	batch := comparison.FromConstant("NackGeneration after a batch of NackBatch packets")
 	for _, n := range []nic{cx5, cx6} {
 		v := s.places(n, generation)
-		l.row(comparison.NewRow(id, fmt.Sprintf("%s NACK generation, %s, every dropped PSN (farthest)", n.name, s.size), "us",
-			usual, usual, tolerance, farthest(v, usual)))
+		l.row(one, comparison.NewRow(id, fmt.Sprintf("%s NACK generation, %s, every dropped PSN (farthest)", n.name, s.size),
+			"us", usual, usual, tolerance, farthest(v, usual)))
 	}
 	v := s.places(cx4, generation)
 	middle, end := v[:max(0, len(v)-tail)], v[max(0, len(v)-tail):]
-	l.row(comparison.NewRow(id, fmt.Sprintf("CX4 NACK generation, %s, all but the last packets (farthest)", s.size), "us",
-		usual, usual, tolerance, farthest(middle, usual)))
-	l.row(comparison.NewRow(id, fmt.Sprintf("CX4 NACK generation, %s, one of the last packets (mean)", s.size), "us",
+	l.row(batch, comparison.NewRow(id, fmt.Sprintf("CX4 NACK generation, %s, all but the last packets (farthest)", s.size),
+		"us", usual, usual, tolerance, farthest(middle, usual)))
+	l.row(comparison.FromConstant("NackBatchTimeout"), comparison.NewRow(id,
+		fmt.Sprintf("CX4 NACK generation, %s, one of the last packets (mean)", s.size), "us",
 		1, 13, tolerance, mean(end)).Noted("the source says \"13-1 us\""))
 }
 
 func reactionRows(l *lab, s losses) {
 	const id, tolerance = "L4", 0.15
+	slow := comparison.FromConstant("NackReaction and NackReactionSpread")
 	v := s.places(cx4, reaction)
-	l.row(comparison.NewRow(id, "CX4 NACK reaction, "+s.size+" (mean)", "us", 150, 200, tolerance, mean(v)))
+	l.row(slow, comparison.NewRow(id, "CX4 NACK reaction, "+s.size+" (mean)", "us", 150, 200, tolerance, mean(v)))
 	var single []float64
 	for _, r := range of(s.results, cx4.profile) {
 		single = append(single, r.micros(reaction)...)
 	}
-	l.row(comparison.NewRow(id, "CX4 NACK reaction, "+s.size+", single losses (farthest from 175)", "us", 150, 200,
+	l.row(slow, comparison.NewRow(id, "CX4 NACK reaction, "+s.size+", single losses (farthest from 175)", "us", 150, 200,
 		tolerance, farthest(single, 175)))
 	for _, n := range []nic{cx5, cx6} {
 		v := s.places(n, reaction)
 		if s.size == "20 KB" {
-			l.row(comparison.NewRow(id, n.name+" NACK reaction, 20 KB, every dropped PSN (farthest)", "us", 3, 6, tolerance,
-				farthest(v, 3)))
+			l.row(comparison.FromConstant("NackReaction"), comparison.NewRow(id,
+				n.name+" NACK reaction, 20 KB, every dropped PSN (farthest)", "us", 3, 6, tolerance, farthest(v, 3)))
 			continue
 		}
 		stepRows(l, n, v, id, tolerance)
@@ -147,24 +151,23 @@ const ramp = "the source describes a step; a pipeline makes a ramp, the same as 
 // stepRows compares the two levels of the reaction in 100 KB messages.
 func stepRows(l *lab, n nic, v []float64, id string, tolerance float64) {
 	const first = 20
+	queued := comparison.FromMechanism("retransmissions wait in the pipeline that L5 shows")
+	other := comparison.Unjudged("another statistic of the same statement")
 	if len(v) <= first {
-		l.row(comparison.NewRow(id, n.name+" NACK reaction, 100 KB", "us", 3, 6, tolerance, math.NaN()))
+		l.row(queued, comparison.NewRow(id, n.name+" NACK reaction, 100 KB", "us", 3, 6, tolerance, math.NaN()))
 		return
 	}
-	l.row(comparison.NewRow(id, n.name+" NACK reaction, 100 KB, one of the first 20 dropped (mean)", "us", 6, 6, tolerance,
-		mean(v[:first])))
-	l.row(comparison.NewRow(id, n.name+" NACK reaction, 100 KB, a later one dropped (median)", "us", 3, 3, tolerance,
-		median(v[first:])))
-	l.row(comparison.NewRow(id, n.name+" NACK reaction, 100 KB, one of the first 20 dropped (farthest)", "us", 6, 6,
-		tolerance, farthest(v[:first], 6)).
-		Noted(ramp).ForInformation())
-	l.row(comparison.NewRow(id, n.name+" NACK reaction, 100 KB, a later one dropped (mean)", "us", 3, 3, tolerance,
-		mean(v[first:])).
-		Noted(ramp).ForInformation())
+	l.row(queued, comparison.NewRow(id, n.name+" NACK reaction, 100 KB, one of the first 20 dropped (mean)", "us", 6, 6,
+		tolerance, mean(v[:first])))
+	l.row(queued, comparison.NewRow(id, n.name+" NACK reaction, 100 KB, a later one dropped (mean)", "us", 3, 3, tolerance,
+		mean(v[first:])).Noted(ramp))
+	l.row(other, comparison.NewRow(id, n.name+" NACK reaction, 100 KB, one of the first 20 dropped (farthest)", "us", 6, 6,
+		tolerance, farthest(v[:first], 6)).Noted(ramp))
+	l.row(other, comparison.NewRow(id, n.name+" NACK reaction, 100 KB, a later one dropped (median)", "us", 3, 3,
+		tolerance, median(v[first:])))
 	const flat = 1.05
 	base := slices.Min(v)
 	end := slices.IndexFunc(v, func(x float64) bool { return x <= base*flat })
-	l.row(comparison.NewRow(id, n.name+" NACK reaction, 100 KB, last packet whose repair queues", "psn", first, first,
-		tolerance, float64(end)).
-		Noted(ramp).ForInformation())
+	l.row(queued, comparison.NewRow(id, n.name+" NACK reaction, 100 KB, last packet whose repair queues", "psn", first,
+		first, tolerance, float64(end)).Noted(ramp))
 }

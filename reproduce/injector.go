@@ -78,15 +78,13 @@ func completionTimes(name string, results []*result) comparison.Series {
 
 func overheadRows(l *lab, full, plain, silent *result) {
 	size := full.test.Traffic.MessageSize / 1024
-	row := comparison.NewRow("L1", fmt.Sprintf("completion time with the injector over plain forwarding, %d KB", size),
-		"%",
-		4.1, 7.2, 0.15, 100*(full.meanMCT()/plain.meanMCT()-1)).Noted("60 ns more switch latency, a parameter of the " +
-		"testbed; tolerance ours")
-	if long := 100; size == long {
-		row = row.Noted("a constant latency costs a long message less than the source says").ForInformation()
-	}
-	l.row(row)
-	l.row(comparison.NewRow("L1", fmt.Sprintf("completion time with mirroring over without, %d KB", size), "%",
+	l.row(comparison.FromChoice("the 60 ns of more switch latency that 1 KB and 10 KB need; a constant latency costs a "+
+		"message of 100 KB less than the source says"), comparison.NewRow("L1",
+		fmt.Sprintf("completion time with the injector over plain forwarding, %d KB", size), "%",
+		4.1, 7.2, 0.15, 100*(full.meanMCT()/plain.meanMCT()-1)).Noted("60 ns more switch latency, a parameter of the "+
+		"testbed; tolerance ours"))
+	l.row(comparison.FromChoice("the model's mirror takes no time of the packet"), comparison.NewRow("L1",
+		fmt.Sprintf("completion time with mirroring over without, %d KB", size), "%",
 		0, 0, 0.1, 100*(full.meanMCT()/silent.meanMCT()-1)).Noted("absolute tolerance 0.1 points, ours"))
 }
 
@@ -147,19 +145,19 @@ func ratioRows(l *lab, name string, sizes, ratios []float64) {
 		what := fmt.Sprintf("rounds with integrity, %s, %g KB", name, size)
 		switch {
 		case strings.HasPrefix(name, "per-packet"):
-			l.row(comparison.NewRow(id, what, "%", 100, 100, 0, ratios[i]))
+			l.row(comparison.FromMechanism(""), comparison.NewRow(id, what, "%", 100, 100, 0, ratios[i]))
 		case size == largest:
-			row := comparison.NewRow(id, what, "%", 23, 23, tolerance, ratios[i]).
-				Noted("one dumper for both ports stands for pinning: data comes in through one; its capacity is drawn per round, " +
-					"the range fitted to " +
-					"this value; tolerance ours (100 rounds)")
+			from := comparison.FromChoice("the range of the dumpers' capacities is fitted to this value")
 			if l.cfg.Quick {
-				row = row.Noted("too few rounds to judge").ForInformation()
+				from = comparison.Unjudged("too few rounds to judge")
 			}
-			l.row(row)
+			l.row(from, comparison.NewRow(id, what, "%", 23, 23, tolerance, ratios[i]).
+				Noted("one dumper for both ports stands for pinning: data comes in through one; its capacity is drawn per round; "+
+					"tolerance ours (100 rounds)"))
 		default:
-			l.row(comparison.NewRow(id, what, "%", 23, 100, 0,
-				ratios[i]).Noted("the source says that it falls with the size; one dumper for both ports stands for pinning"))
+			l.row(comparison.FromChoice("bounds ours: the source says that the share falls with the size"),
+				comparison.NewRow(id, what, "%", 23, 100, 0, ratios[i]).
+					Noted("one dumper for both ports stands for pinning"))
 		}
 	}
 }

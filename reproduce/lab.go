@@ -59,7 +59,7 @@ func readTestbed(name string) ([]byte, error) {
 	return lumina.FS.ReadFile(path.Clean(filepath.ToSlash(name)[at:]))
 }
 
-func (l *lab) row(r comparison.Row) { l.results.Rows = append(l.results.Rows, r) }
+func (l *lab) row(from comparison.Origin, r comparison.Row) { l.results.Add(from, r) }
 
 func (l *lab) plot(p comparison.Plot) { l.results.Plots = append(l.results.Plots, p) }
 

@@ -36,18 +36,20 @@ func notification(ctx context.Context, l *lab) error {
 }
 
 func cnpRows(l *lab, want expectedMarks, r *result) {
-	const id, note = "L8", "the source gives no tolerance; our connections start at once, the paper's one after the other"
+	const id = "L8"
+	paced := comparison.FromConstant("CNPMode and CNPInterval, taken from the same table")
+	lineRate := comparison.FromMechanism("the time of three connections' packets at line rate")
+	start := comparison.Unjudged("our connections start at once, the paper's one after the other")
 	for c, n := range want.cnps {
-		l.row(comparison.NewRow(id, fmt.Sprintf("%s CNPs to QP%d", want.name, c+1), "", n, n, 0, r.value("cnp.count", c+1)))
+		l.row(paced, comparison.NewRow(id, fmt.Sprintf("%s CNPs to QP%d", want.name, c+1), "", n, n, 0,
+			r.value("cnp.count", c+1)))
 	}
 	for c := range want.cnps {
 		first, second := r.markTime(c+1, 50), r.markTime(c+1, 950)
-		l.row(comparison.NewRow(id, fmt.Sprintf("%s mark on packet 50 of QP%d", want.name, c+1), "us", want.first[c],
-			want.first[c], 0, first).
-			Noted(note).ForInformation())
-		l.row(comparison.NewRow(id, fmt.Sprintf("%s mark on packet 950 of QP%d", want.name, c+1), "us", want.second[c],
-			want.second[c], 0.05, second).
-			Noted("tolerance ours"))
+		l.row(start, comparison.NewRow(id, fmt.Sprintf("%s mark on packet 50 of QP%d", want.name, c+1), "us", want.first[c],
+			want.first[c], 0, first))
+		l.row(lineRate, comparison.NewRow(id, fmt.Sprintf("%s mark on packet 950 of QP%d", want.name, c+1), "us",
+			want.second[c], want.second[c], 0.05, second).Noted("tolerance ours"))
 	}
 }
 

@@ -55,8 +55,9 @@ func adaptiveRows(l *lab, n nic, messages [][]float64) {
 	} {
 		for i, want := range wants {
 			got := at(messages, m, i)
-			l.row(comparison.NewRow(id, fmt.Sprintf("%s adaptive, message %d, timeout %d", n.name, m+1, i+1), "ms", want, want,
-				tolerance, got).Noted(note))
+			l.row(comparison.FromConstant("AdaptiveSchedule lists these timeouts"),
+				comparison.NewRow(id, fmt.Sprintf("%s adaptive, message %d, timeout %d", n.name, m+1, i+1), "ms", want,
+					want, tolerance, got).Noted(note))
 		}
 	}
 }
@@ -67,10 +68,11 @@ func fixedRows(l *lab, n nic, messages [][]float64) {
 	for _, m := range messages {
 		first, later = append(first, m[0]), append(later, m[1:]...)
 	}
-	l.row(comparison.NewRow(id, n.name+" not adaptive, first timeout of a message (farthest from 300)", "ms", 200, 400,
-		tolerance, farthest(first, 300)).
-		Noted("tolerance ours"))
-	l.row(comparison.NewRow(id, n.name+" not adaptive, later timeouts (farthest)", "ms", 537, 537, tolerance,
+	l.row(comparison.FromConstant("FirstTimeoutLow and FirstTimeoutHigh"), comparison.NewRow(id,
+		n.name+" not adaptive, first timeout of a message (farthest from 300)", "ms", 200, 400, tolerance,
+		farthest(first, 300)).Noted("tolerance ours"))
+	l.row(comparison.FromConstant("TimeoutFactor"), comparison.NewRow(id,
+		n.name+" not adaptive, later timeouts (farthest)", "ms", 537, 537, tolerance,
 		farthest(later, 537)).Noted("tolerance ours"))
 }
 
@@ -95,17 +97,19 @@ func retryLimits(ctx context.Context, l *lab) error {
 		{cx4, [5]float64{13, 8, 7, 7, 7}}, {cx5, [5]float64{13, 8, 8, 8, 8}}, {cx6, [5]float64{13, 8, 8, 8, 8}},
 	} {
 		mine := of(results, n.profile)
-		limitRows(l, n.name+" adaptive", n.adaptive, with(mine, adaptive))
-		limitRows(l, n.name+" not adaptive", [5]float64{7, 7, 7, 7, 7}, with(mine, fixed))
+		limitRows(l, n.name+" adaptive", n.adaptive, with(mine, adaptive),
+			comparison.FromConstant("AdaptiveFreeUpTo and AdaptiveFirstFree, fitted to the table"))
+		limitRows(l, n.name+" not adaptive", [5]float64{7, 7, 7, 7, 7}, with(mine, fixed),
+			comparison.FromConstant("retry_cnt of the test"))
 	}
 	return nil
 }
 
-func limitRows(l *lab, what string, want [5]float64, results []*result) {
+func limitRows(l *lab, what string, want [5]float64, results []*result, from comparison.Origin) {
 	for _, r := range results {
 		m := r.test.Traffic.Messages
 		retries := r.count(timeout) - int64(lossesPerMessage*(m-1))
-		l.row(comparison.NewRow("L7", fmt.Sprintf("%s, retries of message %d until error", what, m), "", want[m-1], want[m-1],
-			0, float64(retries)))
+		l.row(from, comparison.NewRow("L7", fmt.Sprintf("%s, retries of message %d until error", what, m), "", want[m-1],
+			want[m-1], 0, float64(retries)))
 	}
 }

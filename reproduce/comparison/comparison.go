@@ -22,9 +22,11 @@ type Row struct {
 	Pass      bool    `json:"pass"`
 	// Bound is set if the paper gives one end only; Low and High are both that end.
 	Bound Bound `json:"bound,omitempty"`
-	// Informative rows are shown but not judged: the source gives no tolerance, or the model does not claim the value.
+	// Informative rows are not judged; their basis is NotJudged.
 	Informative bool   `json:"informative,omitempty"`
 	Note        string `json:"note,omitempty"`
+	Basis       Basis  `json:"basis"`         // why the model yields the value
+	Why         string `json:"why,omitempty"` // reason for the basis, where it is not obvious
 
 	Took time.Duration `json:"-"` // of the runs, in the first row of an experiment
 }
@@ -86,9 +88,6 @@ func (r Row) Noted(note string) Row {
 	return r
 }
 
-// ForInformation returns the row as one that is shown but not judged.
-func (r Row) ForInformation() Row { r.Informative = true; return r }
-
 // Plot is the measured version of a figure of the paper.
 type Plot struct {
 	Name   string   `json:"name"` // of its file, without suffix
@@ -143,6 +142,15 @@ type Results struct {
 	Plots  []Plot `json:"plots"`
 
 	Took time.Duration `json:"-"` // of all experiments
+}
+
+// Add appends a row with its origin. An origin without a basis is a bug of the caller.
+func (r *Results) Add(from Origin, row Row) {
+	if from.basis == "" {
+		panic("comparison: row without a basis: " + row.ID + " " + row.What)
+	}
+	row.Basis, row.Why, row.Informative = from.basis, from.why, from.basis == NotJudged
+	r.Rows = append(r.Rows, row)
 }
 
 // Failed counts the rows outside their tolerance.

@@ -31,10 +31,10 @@ figcaption{background:var(--ground)}
 func (r *Results) WriteHTML(w io.Writer) error {
 	var b strings.Builder
 	title := html.EscapeString(r.Paper)
-	fmt.Fprintf(&b, pageHead, title, title, html.EscapeString(r.tally()))
+	fmt.Fprintf(&b, pageHead, title, title, html.EscapeString(r.Headline()))
 	b.WriteString("<div class=\"scroll\"><table><tr><th>id<th>what<th class=\"n\">paper<th class=\"n\">measured<th " +
 		"class=\"n\">deviation" +
-		"<th class=\"n\">tolerance<th>verdict<th>note</tr>\n")
+		"<th class=\"n\">tolerance<th>verdict<th>basis<th>note<th>reason for the basis</tr>\n")
 	for i := range r.Rows {
 		b.WriteString("<tr>")
 		c := r.Rows[i].cells()
@@ -42,7 +42,10 @@ func (r *Results) WriteHTML(w io.Writer) error {
 		for _, figure := range []string{c.paper, c.measured, c.deviation, c.tolerance} {
 			fmt.Fprintf(&b, "<td class=\"n\">%s", html.EscapeString(figure))
 		}
-		fmt.Fprintf(&b, "<td class=\"%s\">%s<td class=\"note\">%s", c.verdict, c.verdict, html.EscapeString(c.note))
+		fmt.Fprintf(&b, "<td class=\"%s\">%s<td>%s", c.verdict, c.verdict, html.EscapeString(string(c.basis)))
+		for _, text := range []string{c.note, c.why} {
+			fmt.Fprintf(&b, "<td class=\"note\">%s", html.EscapeString(text))
+		}
 		b.WriteString("</tr>\n")
 	}
 	fmt.Fprintf(&b, "</table></div>\n<p class=\"info\">%s</p>\n", html.EscapeString(legend))

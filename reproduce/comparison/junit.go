@@ -12,14 +12,17 @@ import (
 // duration of an experiment is reported for its first value.
 func (r *Results) Checks() report.CheckSuite {
 	s := report.CheckSuite{Name: "reproduce " + r.Paper, Took: r.Took,
-		Facts: []report.Fact{{Name: "runs", Value: strconv.Itoa(r.Runs)}}}
+		Facts: []report.Fact{{Name: "runs", Value: strconv.Itoa(r.Runs)}, {Name: "headline", Value: r.Headline()}}}
 	for i := range r.Rows {
 		row := &r.Rows[i]
 		c := row.cells()
 		check := report.Check{Name: row.ID + ": " + row.What, Took: row.Took, Verdict: analyzers.Pass,
 			Kind: "out of tolerance"}
 		said := "measured " + c.measured + ", the paper has " + c.paper + " (deviation " + c.deviation + ", tolerance " +
-			c.tolerance + ")"
+			c.tolerance + "); basis: " + string(row.Basis)
+		if row.Why != "" {
+			said += " (" + row.Why + ")"
+		}
 		if row.Note != "" {
 			said += "; " + row.Note
 		}

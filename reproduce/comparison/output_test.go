@@ -15,45 +15,51 @@ import (
 )
 
 func sample() *Results {
-	return &Results{
+	r := &Results{
 		Schema: ResultsSchema, Paper: "a paper", Runs: 3,
-		Rows: []Row{
-			NewRow("L3", "CX5 generation", "us", 1.1, 1.1, 0.1, 1.101),
-			NewRow("L4", "CX5 reaction", "us", 3, 6, 0.15, 9).Noted("far off"),
-			NewRow("L8", "CNPs", "", 0, 0, 0, 1).ForInformation(),
-		},
 		Plots: []Plot{{Name: "p", Title: "a < b", X: "x", Y: "us", Series: []Series{
 			{Name: "one", X: []float64{1, 2, 3}, Y: []float64{1, 4, 9}}, {Name: "flat", X: []float64{1, 2}, Y: []float64{5, 5}},
 			{Name: "none"}, {Name: "dots", X: []float64{1}, Y: []float64{2}, Style: Dots},
 			{Name: "bars", X: []float64{1, 2, 4, 5}, Y: []float64{1, 1, 1, 1}, Style: Segments},
 		}}},
 	}
+	r.Add(FromConstant("NackGeneration"), NewRow("L3", "CX5 generation", "us", 1.1, 1.1, 0.1, 1.101))
+	r.Add(FromMechanism(""), NewRow("L4", "CX5 reaction", "us", 3, 6, 0.15, 9).Noted("far off"))
+	r.Add(Unjudged("another set-up"), NewRow("L8", "CNPs", "", 0, 0, 0, 1))
+	return r
 }
 
 func TestTheTableSaysWhatFailed(t *testing.T) {
 	var b strings.Builder
 	r := sample()
-	r.Rows = append(r.Rows, NewRow("L9", "retries, of which the table says so much that they stand in more than one line",
-		"", 1, 1, 0,
-		math.NaN()).Noted("never"))
+	r.Add(FromChoice("bound ours"), NewRow("L9", "retries, of which the table says so much that they need more lines", "",
+		1, 1, 0, math.NaN()).Noted("never"))
 	if err := r.WriteText(&b); err != nil {
 		t.Fatal(err)
 	}
-	want := `           paper  measured  deviation  tolerance  what
-L3  PASS  1.1 us  1.101 us     +0.1 %      ±10 %  CX5 generation
-L4  FAIL  3–6 us      9 us    +50.0 %      ±15 %  CX5 reaction [1]
-L8  info       0         1          1             CNPs
-L9  FAIL       1         –          –       ±0 %  retries, of which the table
-                                                    says so much that they stand
-                                                    in more than one line [2]
+	want := `              paper  measured  deviation  tolerance  what
+L3  PASS  p  1.1 us  1.101 us     +0.1 %      ±10 %  CX5 generation [1]
+L4  FAIL  m  3–6 us      9 us    +50.0 %      ±15 %  CX5 reaction [2]
+L8  info          0         1          1             CNPs [3]
+L9  FAIL  c       1         –          –       ±0 %  retries, of which the
+                                                       table says so much that
+                                                       they need more lines [4]
+                                                       [5]
 
- [1] far off
- [2] nothing was measured; never
+ [1] NackGeneration
+ [2] far off
+ [3] another set-up
+ [4] nothing was measured; never
+ [5] bound ours
 
 a paper
-1 of 3 values within tolerance, 1 more for information, from 3 runs
-deviation: from the nearer end of what the paper gives, as a share of it, also
-where the value is a percentage; info: shown, not judged
+4 values of the paper, 3 runs: 0 follow from a mechanism, 1 measure a profile
+constant back through the chain, 0 were chosen, 2 missed, 1 not judged (1 of
+them differ from the paper)
+m: follows from a mechanism; p: a profile constant, measured back; c: chosen,
+which means fitted to the paper, given by how the test is built, or held against
+a bound of ours; info: shown, not judged; deviation: from the nearer end of what
+the paper gives, as a share of it, also where the value is a percentage
 `
 	if got := b.String(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -122,7 +128,7 @@ func TestTheReportIsOneWellFormedPageWithEveryRowAndPlot(t *testing.T) {
 	}
 	page := b.String()
 	for _, want := range []string{"CX5 generation", "far off", "+50.0 %", "<svg", "a &lt; b",
-		"1 of 2 values within tolerance"} {
+		"1 measure a profile constant back", "<td>profile constant<", "NackGeneration"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
 		}
@@ -165,11 +171,11 @@ func TestOneEndOfARangeIsEnough(t *testing.T) {
 
 func TestEachValueIsACase(t *testing.T) {
 	r := sample()
-	r.Rows = append(r.Rows, NewRow("L9", "retries", "", 1, 1, 0, math.NaN()))
+	r.Add(FromMechanism(""), NewRow("L9", "retries", "", 1, 1, 0, math.NaN()))
 	at := time.Unix(0, 0)
 	wall := func() time.Time { at = at.Add(1500 * time.Millisecond); return at }
 	experiment := func() error {
-		r.Rows = append(r.Rows, NewRow("L1", "size", "", 1, 1, 0, 1))
+		r.Add(FromMechanism(""), NewRow("L1", "size", "", 1, 1, 0, 1))
 		return nil
 	}
 	if err := r.Timed(wall, experiment); err != nil {
@@ -184,7 +190,7 @@ func TestEachValueIsACase(t *testing.T) {
 	}
 	for _, want := range []string{`tests="5" failures="2" errors="0" skipped="1" time="1.500"`,
 		`<testcase name="L1: size" classname="candela.reproduce a paper" time="1.500">`,
-		`<failure message="measured 9 us, the paper has 3–6 us (deviation +50.0 %, tolerance ±15 %); far off"`} {
+		`<failure message="measured 9 us, the paper has 3–6 us (deviation +50.0 %, tolerance ±15 %); basis: mechanism; far off"`} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("JUnit lacks %s:\n%s", want, &b)
 		}

@@ -1,7 +1,6 @@
 package comparison
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -10,33 +9,29 @@ import (
 	"unicode/utf8"
 )
 
-// WriteJSON writes results.json.
-func (r *Results) WriteJSON(w io.Writer) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
-	return enc.Encode(r)
-}
-
 // textWidth is the maximum width of the table in characters.
 const textWidth = 80
 
 // WriteText writes the table for people. The description of a row may be long, so it is the last column. Notes follow
 // the table by number, as rows may share them.
 func (r *Results) WriteText(w io.Writer) error {
-	head := []string{"", "", "paper", "measured", "deviation", "tolerance", "what"}
+	head := []string{"", "", "", "paper", "measured", "deviation", "tolerance", "what"}
 	lines, notes := [][]string{head}, []string(nil)
 	for i := range r.Rows {
 		c := r.Rows[i].cells()
 		what := c.what
-		if c.note != "" {
-			n := slices.Index(notes, c.note)
+		for _, note := range []string{c.note, c.why} {
+			if note == "" {
+				continue
+			}
+			n := slices.Index(notes, note)
 			if n < 0 {
-				n, notes = len(notes), append(notes, c.note)
+				n, notes = len(notes), append(notes, note)
 			}
 			what += fmt.Sprintf(" [%d]", n+1)
 		}
-		lines = append(lines, []string{c.id, c.verdict, c.paper, c.measured, c.deviation, c.tolerance, what})
+		lines = append(lines, []string{c.id, c.verdict, c.basis.letter(), c.paper, c.measured, c.deviation,
+			c.tolerance, what})
 	}
 	var b strings.Builder
 	writeColumns(&b, lines)
@@ -53,15 +48,15 @@ func (r *Results) WriteText(w io.Writer) error {
 	if len(notes) > 0 {
 		b.WriteByte('\n')
 	}
-	for _, text := range []string{r.Paper, r.tally(), legend} {
+	for _, text := range []string{r.Paper, r.Headline(), legend} {
 		b.WriteString(strings.Join(wrapped(text, textWidth), "\n") + "\n")
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-// writeColumns aligns the cells of lines: the first two and the last to the left, the numbers between them to the
-// right.
+// writeColumns aligns the cells of lines: the first three and the last to the left, the numbers between them to
+// the right.
 func writeColumns(b *strings.Builder, lines [][]string) {
 	last := len(lines[0]) - 1
 	widths, indent := make([]int, last), 0
@@ -74,7 +69,7 @@ func writeColumns(b *strings.Builder, lines [][]string) {
 	for _, cells := range lines {
 		for i, width := range widths {
 			pad := strings.Repeat(" ", width-utf8.RuneCountInString(cells[i]))
-			if i < 2 {
+			if i < 3 {
 				b.WriteString(cells[i] + pad + "  ")
 			} else {
 				b.WriteString(pad + cells[i] + "  ")
@@ -106,28 +101,20 @@ func wrapped(text string, width int) []string {
 }
 
 // legend explains the columns.
-const legend = "deviation: from the nearer end of what the paper gives, as a share of it, also where the value is a " +
-	"percentage; info: shown, not judged"
-
-// tally summarises how many rows are judged and how many pass.
-func (r *Results) tally() string {
-	judged := 0
-	for i := range r.Rows {
-		if !r.Rows[i].Informative {
-			judged++
-		}
-	}
-	return fmt.Sprintf("%d of %d values within tolerance, %d more for information, from %d runs",
-		judged-r.Failed(), judged, len(r.Rows)-judged, r.Runs)
-}
+const legend = "m: follows from a mechanism; p: a profile constant, measured back; c: chosen, which means fitted to " +
+	"the paper, given by how the test is built, or held against a bound of ours; info: shown, not judged; deviation: " +
+	"from the nearer end of what the paper gives, as a share of it, also where the value is a percentage"
 
 // cells are the texts of a row.
-type cells struct{ id, what, paper, measured, deviation, tolerance, verdict, note string }
+type cells struct {
+	id, what, paper, measured, deviation, tolerance, verdict, note, why string
+	basis                                                               Basis
+}
 
 func (r *Row) cells() cells {
 	c := cells{
 		id: r.ID, what: r.What, paper: r.paper(), measured: withUnit(number(r.Measured), r.Unit), note: r.Note,
-		verdict:   "PASS",
+		verdict: "PASS", basis: r.Basis, why: r.Why,
 		deviation: percent(r.Deviation, "%+.1f %%"), tolerance: "±" + percent(r.Tolerance, "%.3g %%"),
 	}
 	if r.Low == 0 && r.High == 0 {

@@ -48,14 +48,14 @@ func t14(ctx context.Context, l *lab) error {
 	if len(shares) == 0 {
 		return fmt.Errorf("t14-ecmp.yml: in no run do two connections share a spine")
 	}
-	l.row(comparison.NewRow(id, "ECMP: runs in which connections collide", "%", 100*7/9.0, 100*7/9.0, 0.25,
-		100*collisions/float64(len(points))).
-		Noted("the source: frequently; the number is that of three fair draws from three").ForInformation())
-	l.row(comparison.NewRow(id, "ECMP: mean goodput of two connections on one spine, of line rate", "%", 50, 50, 0.05,
-		mean(shares)).
+	l.row(comparison.Unjudged("the source says frequently; the number is that of three fair draws from three"),
+		comparison.NewRow(id, "ECMP: runs in which connections collide", "%", 100*7/9.0, 100*7/9.0, 0.25,
+			100*collisions/float64(len(points))))
+	l.row(follows, comparison.NewRow(id,
+		"ECMP: mean goodput of two connections on one spine, of line rate", "%", 50, 50, 0.05, mean(shares)).
 		Noted("the source: halved. TCP shares a drop-tail queue unevenly, hence the mean"))
-	l.row(comparison.NewRow(id, "trimming and spraying: slowest of three connections", "Gb/s", hostRate, hostRate, 0.05,
-		slices.Min(sprayed[0].goodput())).
+	l.row(follows, comparison.NewRow(id, "trimming and spraying: slowest of three connections", "Gb/s",
+		hostRate, hostRate, 0.05, slices.Min(sprayed[0].goodput())).
 		Noted("goodput, headers not counted; NDP for EQDS"))
 	return nil
 }
@@ -85,14 +85,16 @@ func t15(ctx context.Context, l *lab) error {
 	idle := trips[0].P50
 	high := func(i int) float64 { return float64(trips[i].P99-idle) / us }
 	median := func(i int) float64 { return float64(trips[i].P50-idle) / us }
-	l.row(comparison.NewRow(id, "drop tail, 200 packets: ping takes longer by, 99 % of all", "us", 500, 500, 0.2, high(1)).
-		Noted("packets of 9000 bytes, inferred; tolerance ours. The source does not say which value of its plot it names"))
-	l.row(comparison.NewRow(id, "trimming, 12 packets: ping takes longer by, 99 % of all", "us", 36, 36, 0.2, high(2)).
-		Noted("the same, NDP for TCP over EQDS"))
-	l.row(comparison.NewRow(id, "drop tail, 200 packets: ping takes longer by, median", "us", 500, 500, 0.2,
-		median(1)).ForInformation())
-	l.row(comparison.NewRow(id, "trimming, 12 packets: ping takes longer by, median", "us", 36, 36, 0.2,
-		median(2)).ForInformation())
+	chosen := comparison.FromChoice("9000 bytes and the 99th percentile: the source says neither; they fit its plot best")
+	median50 := comparison.Unjudged("another reading of the same plot")
+	l.row(chosen, comparison.NewRow(id, "drop tail, 200 packets: ping takes longer by, 99 % of all", "us", 500, 500, 0.2,
+		high(1)).Noted("tolerance ours"))
+	l.row(chosen, comparison.NewRow(id, "trimming, 12 packets: ping takes longer by, 99 % of all", "us", 36, 36, 0.2,
+		high(2)).Noted("tolerance ours; NDP for TCP over EQDS"))
+	l.row(median50, comparison.NewRow(id, "drop tail, 200 packets: ping takes longer by, median", "us", 500, 500, 0.2,
+		median(1)))
+	l.row(median50, comparison.NewRow(id, "trimming, 12 packets: ping takes longer by, median", "us", 36, 36, 0.2,
+		median(2)))
 	x, busy, trimmed := []float64{50, 99, 100}, trips[1], trips[2]
 	micros := func(t switchtest.Trips) []float64 {
 		return []float64{float64(t.P50) / us, float64(t.P99) / us, float64(t.Max) / us}
@@ -131,8 +133,8 @@ func (p *point) timeouts() float64 {
 	return sum
 }
 
-// T16's ratio depends on what an idle second consists of. With short, the assumption of the judged rows, it is the
-// round trips of many clients in turn; otherwise it is the server's own time.
+// T16's ratio depends on what an idle second consists of: the server's own time, or round trips of many clients in
+// turn. A server time of short leaves far less than the idle second of the source, so its rows are not judged.
 const short = 50 * clock.Microsecond
 
 func t16(ctx context.Context, l *lab) error {
@@ -155,17 +157,17 @@ func t16(ctx context.Context, l *lab) error {
 		base, a, b := p.slowest(), tail[i].slowest(), trimmed[i].slowest()
 		server, slow, fast = append(server, service.Microseconds()), append(slow, a/base), append(fast, b/base)
 		what := fmt.Sprintf("server takes %.0f us, ", service.Microseconds())
-		l.row(comparison.NewRow(id, what+"idle: 1000 requests of a client", "s", 1, 2, 0, base).
-			Noted("assumed, not measured: the source's time is software's").ForInformation())
-		row := comparison.NewBound(id, what+"busy, drop tail: time beside idle", "times", comparison.AtLeast, 10, 0, a/base).
-			Noted(fmt.Sprintf("%.3g s longer; %.0f timeouts", a-base, tail[i].timeouts()))
-		if service != short {
-			row = row.ForInformation()
+		busy, chosen := follows, comparison.FromChoice("service-us, which the source does not give")
+		increase := comparison.FromChoice("bound ours: the source says much smaller")
+		if service == short {
+			busy = comparison.Unjudged("an idle machine takes another time than the source's")
+			chosen, increase = busy, busy
 		}
-		l.row(row)
-		l.row(comparison.NewBound(id, what+"busy, trimming: increase beside that of drop tail", "%", comparison.AtMost, 25, 0,
-			100*(b-base)/(a-base)).
-			Noted(fmt.Sprintf("%.2f times idle; the source: much smaller, no number; the bound is ours", b/base)))
+		l.row(chosen, comparison.NewRow(id, what+"idle: 1000 requests of a client", "s", 1, 2, 0, base))
+		l.row(busy, comparison.NewBound(id, what+"busy, drop tail: time beside idle", "times", comparison.AtLeast, 10, 0,
+			a/base).Noted(fmt.Sprintf("%.3g s longer; %.0f timeouts", a-base, tail[i].timeouts())))
+		l.row(increase, comparison.NewBound(id, what+"busy, trimming: increase beside that of drop tail", "%",
+			comparison.AtMost, 25, 0, 100*(b-base)/(a-base)).Noted(fmt.Sprintf("%.2f times idle", b/base)))
 	}
 	l.plot(comparison.Plot{Name: "fig-14", Title: "Time of the benchmark beside an idle machine", X: "us of server time",
 		Y:      "times",

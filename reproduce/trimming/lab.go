@@ -19,6 +19,9 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
+// follows is the origin of values that follow from a mechanism.
+var follows = comparison.FromMechanism("")
+
 const paper = "Popa et al., Implementing packet trimming support in hardware, arXiv:2207.04967"
 
 // lab runs the tests of experiments, several at a time, and collects rows and plots.
@@ -58,7 +61,7 @@ func (l *lab) close() {
 	}
 }
 
-func (l *lab) row(r comparison.Row) { l.results.Rows = append(l.results.Rows, r) }
+func (l *lab) row(from comparison.Origin, r comparison.Row) { l.results.Add(from, r) }
 
 func (l *lab) plot(p comparison.Plot) { l.results.Plots = append(l.results.Plots, p) }
 
@@ -81,13 +84,9 @@ func (l *lab) change(t *config.SwitchTest) error {
 // quickEvery is the step between the sweep points of a quick reproduction.
 const quickEvery = 4
 
-// tests returns the points of the sweep in a file of configs/trimming.
+// tests returns the points of the sweep in a file of configs/trimming: of a quick reproduction, some of them.
 func (l *lab) tests(file string) ([]*config.SwitchTest, error) {
-	data, err := configs.FS.ReadFile(file)
-	if err != nil {
-		return nil, fmt.Errorf("read test: %w", err)
-	}
-	all, err := config.ParseSwitchTests(file, data, l.options)
+	all, err := l.allTests(file)
 	if err != nil {
 		return nil, err
 	}
@@ -97,6 +96,19 @@ func (l *lab) tests(file string) ([]*config.SwitchTest, error) {
 			some = append([]*config.SwitchTest{all[i]}, some...)
 		}
 		all = some
+	}
+	return all, nil
+}
+
+// allTests returns every point of the sweep in a file of configs/trimming.
+func (l *lab) allTests(file string) ([]*config.SwitchTest, error) {
+	data, err := configs.FS.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read test: %w", err)
+	}
+	all, err := config.ParseSwitchTests(file, data, l.options)
+	if err != nil {
+		return nil, err
 	}
 	for _, t := range all {
 		if err := l.change(t); err != nil {

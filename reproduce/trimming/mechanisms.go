@@ -54,8 +54,8 @@ func (in *incast) account(l *lab) {
 			missing += float64(f.Sent - f.Whole - f.Headers - f.Returned)
 		}
 	}
-	l.row(comparison.NewRow(in.id, "packets that arrive neither whole nor as a header, all four switches", "", 0, 0, 0,
-		missing))
+	l.row(follows, comparison.NewRow(in.id, "packets that arrive neither whole nor as a header, all four switches", "",
+		0, 0, 0, missing))
 }
 
 // later returns how much later headers arrive than on the ideal switch: the mean over the deciles from 10 to 90 %.
@@ -82,25 +82,28 @@ func (in *incast) ratio(a, b string, share float64) float64 {
 // that mirroring adds.
 const alike = 0.1
 
+var (
+	similar = comparison.FromChoice("bound ours: the source says similar, or closely tracks")
+	latency = comparison.FromConstant("recirculation-ns of mod")
+)
+
 func t1(ctx context.Context, l *lab) error {
 	in, err := startUp(ctx, l, "T1", "fig-5a", "64 senders to one receiver")
 	if err != nil {
 		return err
 	}
 	for _, m := range []string{"dod", "tofino"} {
-		l.row(comparison.NewRow(in.id, m+": headers arrive later than on the ideal switch (mean of deciles)", "us", -alike,
-			alike, 0.5, in.later(m)).
-			Noted("the source: \"similar\""))
+		l.row(similar, comparison.NewRow(in.id, m+": headers arrive later than on the ideal switch (mean of deciles)", "us",
+			-alike, alike, 0.5, in.later(m)))
 		p := in.points[m]
-		l.row(comparison.NewRow(in.id, m+": share of trims that were deflected", "%", 6.25, 33, 0,
-			100*p.counter("trims-deflected")/p.trims()).
-			Noted("a third (source) or 300 of 6400 Gb/s (its text)").ForInformation())
+		l.row(comparison.Unjudged("the source contradicts itself: a third, or 300 of 6400 Gb/s"), comparison.NewRow(in.id,
+			m+": share of trims that were deflected", "%", 6.25, 33, 0, 100*p.counter("trims-deflected")/p.trims()))
 	}
-	l.row(comparison.NewRow(in.id, "mod: the first header arrives later than on the ideal switch", "us", 1, 1, 0.15,
-		quantile(in.arrivals["mod"], 0)-quantile(in.arrivals["ideal"], 0)))
-	l.row(comparison.NewRow(in.id, "mod: headers arrive later than on the ideal switch (mean of deciles)", "us", 1, 1,
-		0.15, in.later("mod")).ForInformation().
-		Noted("the source: 1 us for every header; but 64 headers in a packet's time are 2.7 times what the link carries, " +
+	l.row(latency, comparison.NewRow(in.id, "mod: the first header arrives later than on the ideal switch", "us", 1, 1,
+		0.15, quantile(in.arrivals["mod"], 0)-quantile(in.arrivals["ideal"], 0)))
+	l.row(follows, comparison.NewRow(in.id,
+		"mod: headers arrive later than on the ideal switch (mean of deciles)", "us", 1, 1, 0.15, in.later("mod")).
+		Noted("the source: 1 us for every header; but 64 headers in a packet's time are 2.7 times what the link carries, "+
 			"and their queue hides it"))
 	return nil
 }
@@ -110,19 +113,17 @@ func t2(ctx context.Context, l *lab) error {
 	if err != nil {
 		return err
 	}
-	l.row(comparison.NewRow(in.id, "mod: header delay beyond the ideal switch (median)", "us", 1, 1, 0.15,
+	l.row(latency, comparison.NewRow(in.id, "mod: header delay beyond the ideal switch (median)", "us", 1, 1, 0.15,
 		in.slower("mod", 0.5)))
-	l.row(comparison.NewBound(in.id, "dod: header delay, as a multiple of mod's (median)", "", comparison.AtLeast, 10, 0,
-		in.ratio("dod", "mod", 0.5)).
-		Noted("the source: \"huge latency\", no number"))
-	l.row(comparison.NewRow(in.id, "dod: headers that come after the whole incast has", "%", 75, 100, 0,
-		in.lateShare("dod")).
-		Noted("no number in the source").ForInformation())
-	l.row(comparison.NewBound(in.id, "tofino: header delay less mod's (75th percentile)", "us", comparison.AtMost, 0, 0,
-		quantile(in.delays["tofino"], 0.75)-quantile(in.delays["mod"],
-			0.75)).Noted("the source: tracks mod below the 90th percentile"))
-	l.row(comparison.NewBound(in.id, "tofino: header delay, as a multiple of mod's (95th percentile)", "",
-		comparison.AtLeast, 1, 0,
+	l.row(comparison.FromChoice("bound ours: the source says \"huge latency\""), comparison.NewBound(in.id,
+		"dod: header delay, as a multiple of mod's (median)", "", comparison.AtLeast, 10, 0, in.ratio("dod", "mod", 0.5)))
+	l.row(comparison.Unjudged("no number in the source"), comparison.NewRow(in.id,
+		"dod: headers that come after the whole incast has", "%", 75, 100, 0, in.lateShare("dod")))
+	l.row(comparison.FromChoice("bound and percentile ours: the source says that it tracks mod below the 90th percentile"),
+		comparison.NewBound(in.id, "tofino: header delay less mod's (75th percentile)", "us", comparison.AtMost, 0, 0,
+			quantile(in.delays["tofino"], 0.75)-quantile(in.delays["mod"], 0.75)))
+	l.row(follows, comparison.NewBound(in.id,
+		"tofino: header delay, as a multiple of mod's (95th percentile)", "", comparison.AtLeast, 1, 0,
 		in.ratio("tofino", "mod", 0.95)).Noted("the source: higher from the 90th percentile on"))
 	return nil
 }
@@ -145,18 +146,18 @@ func t3(ctx context.Context, l *lab) error {
 		return err
 	}
 	fast, slow := in.modes("dod")
-	l.row(comparison.NewBound(in.id, "dod: delay of deflected headers, as a multiple of that of ingress-trimmed ones "+
-		"(medians)", "", comparison.AtLeast, 2, 0, slow/fast).
-		Noted("the source: two modes, no number"))
-	l.row(comparison.NewRow(in.id, "tofino: header delay beyond the ideal switch (median)", "us", -alike, alike, 0.5,
-		in.slower("tofino", 0.5)).
-		Noted("the source: closely tracks the ideal"))
-	l.row(comparison.NewBound(in.id, "tofino: header delay less mod's (median)", "us", comparison.AtMost, 0, 0,
-		quantile(in.delays["tofino"], 0.5)-quantile(in.delays["mod"], 0.5)).Noted("the source: slightly faster than mod"))
+	l.row(comparison.FromChoice("bound ours: the source shows two modes"), comparison.NewBound(in.id,
+		"dod: delay of deflected headers, as a multiple of that of ingress-trimmed ones (medians)", "", comparison.AtLeast,
+		2, 0, slow/fast))
+	l.row(similar, comparison.NewRow(in.id, "tofino: header delay beyond the ideal switch (median)", "us", -alike, alike,
+		0.5, in.slower("tofino", 0.5)))
+	l.row(follows, comparison.NewBound(in.id, "tofino: header delay less mod's (median)",
+		"us", comparison.AtMost, 0, 0, quantile(in.delays["tofino"], 0.5)-quantile(in.delays["mod"], 0.5)).
+		Noted("the source: slightly faster than mod"))
 	share := in.points["tofino"].counter("trims-deflected") / in.points["tofino"].trims()
-	l.row(comparison.NewBound(in.id, "tofino: share of trims that were deflected", "%", comparison.AtMost, 10, 0,
-		100*share).
-		Noted(fmt.Sprintf("the source: few; dod deflects %.0f %%",
+	l.row(comparison.FromChoice("bound ours: the source says few"), comparison.NewBound(in.id,
+		"tofino: share of trims that were deflected", "%", comparison.AtMost, 10, 0, 100*share).
+		Noted(fmt.Sprintf("dod deflects %.0f %%",
 			100*in.points["dod"].counter("trims-deflected")/in.points["dod"].trims())))
 	return nil
 }

@@ -29,7 +29,7 @@ func TestSettingsThatDefeatAModelAreRefused(t *testing.T) {
 			[]string{"f.yml:4:", "hosts.nic.watermark-bytes"}},
 		{"a SAI limit below a packet", star + "switch-under-test:\n  model: sai\n  profiles:\n  - {queues: [0], " +
 			"action: trim, limit-bytes: 1000}\nhosts: {transport: ndp}" + incast,
-			[]string{at("6", "46", "switch-under-test.profiles[0].limit-bytes: is 1000, less than a packet of workload[0] " +
+			[]string{at("6", "46", "switch-under-test.profiles[0].limit-bytes: is 1000, less than a packet of workload[0] "+
 				"(incast), of 1500 bytes"), "retransmits it for ever", "at least one packet of 1500 bytes"}},
 		{"a SAI share below a packet", star + "switch-under-test:\n  model: sai\n  buffer-bytes: 100000\n  profiles:\n" +
 			"  - {alpha: 0.01, action: trim}\nhosts: {transport: tcp}" + incast,

@@ -175,8 +175,9 @@ func written(t testing.TB, test *config.SwitchTest, workers int) map[string][]by
 	log := string(files["log.jsonl"])
 	delete(files, "log.jsonl")
 	divided := strings.Contains(log, `"windows":`) && !strings.Contains(log, `"windows":0`)
-	reads := strings.Contains(log, "reads whether")
-	if workers > 1 && !divided && !reads || workers == 1 && divided {
+	alone := strings.Contains(log, `"workers":1,"workers_why":"the judge of TCP reads`) ||
+		strings.Contains(log, `"workers":1,"workers_why":"no cut`) && test.Topology.HostCount() < 2*workers
+	if workers > 1 && divided == alone || workers == 1 && (divided || alone) {
 		t.Errorf("%d workers: %s", workers, log)
 	}
 	if out.Verdict.Exit == orchestrator.ExitInfrastructure || out.Verdict.Exit == orchestrator.ExitInvalid {
@@ -186,4 +187,34 @@ func written(t testing.TB, test *config.SwitchTest, workers int) map[string][]by
 		t.Error("nothing is found")
 	}
 	return files
+}
+
+// Random networks of all models do not depend on the number of workers, whatever is judged. CANDELA_TEST_SILENCE draws
+// more of them (make silence).
+func TestWorkersChangeNoByteOfARandomNetwork(t *testing.T) {
+	models := switchtest.Options().Switches
+	networks := seedsOfModel(t, 1)
+	runs := 0
+	for i := range networks * len(models) {
+		d := newNetworkDraw(uint64(i/len(models)), uint64(200+i%len(models)))
+		text := d.tcpNetwork(models[i%len(models)].Name)
+		if d.one(2) {
+			text = d.ndpNetwork(models[i%len(models)].Name, "10", "30", "200", "1000", "0")
+		}
+		text += d.of("", "", captured, "judge: {flows: 0.5, ports: 3}\n", "judge: off\nexpect: {unfinished: {min: 0}}\n")
+		tests, err := config.ParseSwitchTests("f.yml", []byte("name: x\n"+text), switchtest.Options())
+		if err != nil {
+			continue
+		}
+		if _, err := switchtest.New(tests[0]); err != nil {
+			continue
+		}
+		workers := d.between(2, 7)
+		sameFiles(t, text, workers, written(t, tests[0], 1), written(t, tests[0], workers))
+		runs++
+	}
+	if 2*runs < networks*len(models) {
+		t.Errorf("%d of %d networks were refused", networks*len(models)-runs, networks*len(models))
+	}
+	t.Logf("%d networks", runs)
 }

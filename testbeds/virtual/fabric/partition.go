@@ -34,6 +34,9 @@ func (p *part) fail(err error) {
 // fewHops is the least number of hops in a window for which several workers pay off.
 const fewHops = 2000
 
+// patience is the number of windows with few hops after which partitions are joined.
+const patience = 64
+
 // division assigns a partition to each switch and then to each host.
 type division struct {
 	of     []int
@@ -44,7 +47,8 @@ type division struct {
 
 func (n *Network) partition(p *plan) {
 	d := n.divide(p)
-	n.windows = windows{length: d.window, workers: max(1, n.spec.Workers), forced: n.spec.Forced, why: d.why}
+	n.windows = windows{length: d.window, workers: max(1, n.spec.Workers), forced: n.spec.Forced, why: d.why,
+		flaps: n.spec.flaps, span: 1}
 	all := new(slabs)
 	if d.parts > 1 {
 		all.all = make([]*[slab]Packet, maxSlabs)
@@ -68,18 +72,15 @@ func (n *Network) partition(p *plan) {
 		n.parts = append(n.parts, part)
 	}
 	for i, sw := range n.switches {
-		sw.part = n.parts[d.of[i]]
 		for j := range sw.ports {
 			home[sw.ports[j].number] = uint8(d.of[i])
 		}
 	}
 	for i, h := range n.hosts {
-		of := d.of[len(n.switches)+i]
-		h.part, home[h.port.number] = n.parts[of], uint8(of)
+		home[h.port.number] = uint8(d.of[len(n.switches)+i])
 	}
-	for i := range n.ports {
-		n.ports[i].away = home[i] != home[n.ports[i].peer]
-	}
+	n.windows.joined = d.parts > 1 && !n.spec.Forced
+	n.assign()
 }
 
 // edge is a link between two nodes; the numbers of hosts follow those of the switches.

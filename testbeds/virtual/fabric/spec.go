@@ -18,6 +18,7 @@ type Spec struct {
 	Workers int
 	// Forced divides the network among Workers even if windows hold few hops: for tests.
 	Forced bool
+	flaps  bool // for tests, with Forced: joins and divides partitions all the time
 	// SwitchNamed, if set, may change s, a copy of Switch, for the switch with this name.
 	SwitchNamed func(name string, s *SwitchSpec)
 }

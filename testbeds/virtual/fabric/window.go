@@ -17,7 +17,11 @@ type windows struct {
 	open    bool   // a window is being simulated
 	why     string // there are fewer partitions than workers
 	forced  bool   // for tests: use all workers even in windows with few hops
-	recent  uint64
+	flaps   bool   // for tests: join and divide all the time
+	joined  bool   // the first partition has everything: there are few hops
+	span    int    // windows until hops are counted again, if joined
+	few     int    // windows in a row with few hops, if not joined
+	recent  uint64 // hops of a window, on average
 	work    Parallelism
 }
 
@@ -115,7 +119,6 @@ func (n *Network) run(until clock.Time) {
 		n.parts[0].engine.run(until)
 		return
 	}
-	w := &n.windows
 	var crew crew
 	defer crew.dismiss()
 	for n.fault() == nil {
@@ -123,35 +126,77 @@ func (n *Network) run(until clock.Time) {
 		if !ok || at > until {
 			break
 		}
-		n.exchange()
-		end := min(until, at.Add(w.length-1))
-		hops, most := n.Hops(), uint64(0)
-		for _, p := range n.parts {
-			p.before = p.engine.hops
-		}
-		w.open = true
-		w.work.Windows++
-		if w.forced || w.recent >= fewHops {
-			crew.advance(n.parts, span{at, end})
-			for _, p := range n.parts {
-				most = max(most, p.engine.hops-p.before)
-			}
+		if n.windows.joined {
+			n.runJoined(at, until)
 		} else {
-			w.work.Alone++
-			for _, p := range n.parts {
-				p.advance(at, end)
-				most += p.engine.hops - p.before
-			}
+			n.window(&crew, at, until)
 		}
-		w.open = false
-		w.work.Longest += most
-		w.recent = (3*w.recent + n.Hops() - hops) / 4
-		n.show()
 	}
+	n.gather()
+	for _, p := range n.parts {
+		p.engine.halted = n.fault() != nil
+	}
+}
+
+// window simulates the window that begins with the earliest event.
+func (n *Network) window(crew *crew, at, until clock.Time) {
+	w := &n.windows
+	n.exchange()
+	end := min(until, at.Add(w.length-1))
+	hops, most := n.Hops(), uint64(0)
+	for _, p := range n.parts {
+		p.before = p.engine.hops
+	}
+	w.open = true
+	w.work.Windows++
+	if w.forced || w.recent >= fewHops {
+		w.few = 0
+		crew.advance(n.parts, span{at, end})
+		for _, p := range n.parts {
+			most = max(most, p.engine.hops-p.before)
+		}
+	} else {
+		w.few++
+		w.work.Alone++
+		for _, p := range n.parts {
+			p.advance(at, end)
+			most += p.engine.hops - p.before
+		}
+	}
+	w.open = false
+	w.work.Longest += most
+	w.recent = (3*w.recent + n.Hops() - hops) / 4
+	n.show()
+	if (w.few == patience || w.flaps && w.work.Windows%3 == 0) && n.fault() == nil {
+		n.gather()
+		n.regroup(true)
+	}
+}
+
+// runJoined simulates a span of windows by one worker, and divides the network if they held many hops.
+func (n *Network) runJoined(at, until clock.Time) {
+	w, e := &n.windows, &n.parts[0].engine
+	before := n.Hops()
+	e.run(min(until, at.Add(clock.Duration(w.span)*w.length-1)))
+	hops := n.Hops() - before
+	passed := uint64(max(e.now.Sub(at), 0)/w.length) + 1
+	w.work.Windows += passed
+	w.work.Alone += passed
+	w.work.Longest += hops
+	switch {
+	case w.flaps || hops >= fewHops*passed:
+		w.recent = hops / passed
+		n.regroup(false)
+	case 2*passed >= uint64(w.span):
+		w.span = min(2*w.span, patience)
+	}
+}
+
+// gather has every packet collected that was posted.
+func (n *Network) gather() {
 	n.exchange()
 	for _, p := range n.parts {
 		p.collect()
-		p.engine.halted = n.fault() != nil
 	}
 }
 

@@ -13,12 +13,16 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// workers is the number of workers for the networks of these tests; 0: undivided.
+// workers is the number of workers for the networks of these tests; 0: undivided; negative: partitions are joined and
+// divided all the time.
 var workers int
 
 // network makes a network that is divided among workers.
 func network(s *fabric.Spec, mechanism func(*fabric.Switch) fabric.Mechanism) (*fabric.Network, error) {
-	if workers > 0 {
+	switch {
+	case workers < 0:
+		fabric.Flap(s, -workers)
+	case workers > 0:
 		fabric.Force(s, workers)
 	}
 	return fabric.New(s, mechanism)
@@ -58,9 +62,9 @@ func tcpLeafSpine(t *testing.T) *fabric.Network {
 func TestWorkersChangeNothing(t *testing.T) {
 	all := append(runs(t), run{"TCP, leaf-spine", func() *fabric.Network { return tcpLeafSpine(t) }})
 	for _, run := range all {
-		counts := []int{1, 2, 3, 7}
+		counts := []int{1, 2, 3, 7, -2, -3}
 		if strings.HasPrefix(run.name, "NDP") { // longer than the others
-			counts = []int{2, 7}
+			counts = []int{2, 7, -3}
 		}
 		want := digest(t, run.make())
 		for _, count := range counts {
@@ -69,7 +73,7 @@ func TestWorkersChangeNothing(t *testing.T) {
 				if got := digest(t, n); got != want {
 					t.Errorf("%s, %d workers: %s, want %s", run.name, count, got, want)
 				}
-				if p := n.Parallelism(); count > 1 && (p.Partitions < 2 || p.Windows == 0 || p.Alone > 0) {
+				if p := n.Parallelism(); count != 1 && (p.Partitions < 2 || p.Windows == 0 || p.Alone > 0 != (count < 0)) {
 					t.Errorf("%s, %d workers: %+v", run.name, count, p)
 				}
 			})
@@ -103,7 +107,7 @@ func TestWorkersSeeChangesAtTheirInstant(t *testing.T) {
 		return b.String()
 	}
 	want := outage()
-	for _, count := range []int{2, 3, 7} {
+	for _, count := range []int{2, 3, 7, -2} {
 		withWorkers(count, func() {
 			if got := outage(); got != want {
 				t.Errorf("%d workers: another run", count)
@@ -125,12 +129,15 @@ func TestWorkersChangeNoRandomNetwork(t *testing.T) {
 		}
 		spec.Topology.Uplink = spec.Topology.Link
 		spec.Topology.Uplink.Delay *= clock.Duration(rapid.IntRange(1, 3).Draw(rt, "longer"))
-		headers := make(map[fabric.HostID][]fabric.Header)
+		headers, flap := make(map[fabric.HostID][]fabric.Header), false
 		seen := func(count int) string {
 			s := spec
 			s.Switch.Queues = append([]fabric.QueueSpec(nil), spec.Switch.Queues...)
 			if count > 0 {
 				fabric.Force(&s, count)
+			}
+			if count > 0 && flap {
+				fabric.Flap(&s, count)
 			}
 			n, err := fabric.New(&s, busy)
 			if err != nil {
@@ -148,6 +155,7 @@ func TestWorkersChangeNoRandomNetwork(t *testing.T) {
 			return digest(t, n)
 		}
 		want := seen(0)
+		flap = rapid.Bool().Draw(rt, "join")
 		if got := seen(rapid.IntRange(2, 7).Draw(rt, "workers")); got != want {
 			rt.Fatalf("%s, one worker %s", got, want)
 		}
@@ -189,7 +197,7 @@ func TestWorkersReportTheFirstFault(t *testing.T) {
 		return fmt.Errorf("%w; %d sights", err, seen)
 	}
 	want := failure().Error()
-	for _, count := range []int{2, 3, 7} {
+	for _, count := range []int{2, 3, 7, -2} {
 		withWorkers(count, func() {
 			if got := failure().Error(); got != want {
 				t.Errorf("%d workers: %s, want %s", count, got, want)

@@ -36,6 +36,7 @@ type Host struct {
 	starts   []pendingFlow // by time, the earliest last
 	credits  int           // sum over all receivers
 	nextPull clock.Time    // earliest time of the next PULL
+	armed    uint8         // which of timeouts may have timers, one bit each
 	answers  fifo[Packet]  // ACKs, NACKs and PULLs to be sent
 	ready    fifo[uint32]  // indices of senders that may send, each once
 	senders  []*sender     // by number; of one that has finished the entry of through

@@ -1,6 +1,8 @@
 package ndp
 
 import (
+	"math/bits"
+
 	"candela.dev/candela/clock"
 )
 
@@ -29,11 +31,13 @@ func (h *Host) rto(level int) clock.Duration {
 // arm starts the timer of a packet that was just sent.
 func (h *Host) arm(now clock.Time, s *sender, seq uint32, slot *slot) {
 	level := min(int(slot.tries), timeoutLevels-1)
+	h.armed |= 1 << level
 	h.timeouts[level].push(timeout{at: now.Add(h.rto(level)), sender: s.index, seq: seq, sent: slot.sent})
 }
 
 // armStall starts the timer of a connection with no packets in flight and no credit: its PULL may be lost.
 func (h *Host) armStall(now clock.Time, s *sender) {
+	h.armed |= 1
 	h.timeouts[0].push(timeout{at: now.Add(h.rto(0)), sender: s.index, seq: stalled, sent: s.ordinal + s.heard + s.pulled})
 }
 
@@ -56,13 +60,16 @@ func (h *Host) stands(t *timeout) bool {
 // nextTimeout returns when the first unanswered timer expires.
 func (h *Host) nextTimeout() clock.Time {
 	at := clock.Never
-	for level := range h.timeouts {
+	for armed := h.armed; armed != 0; armed &= armed - 1 {
+		level := bits.TrailingZeros8(armed)
 		q := &h.timeouts[level]
 		for q.len() > 0 && !h.stands(q.front()) {
-			q.pop()
+			q.head++
 		}
 		if q.len() > 0 {
 			at = min(at, q.front().at)
+		} else {
+			h.armed &^= 1 << level
 		}
 	}
 	return at

@@ -2,12 +2,10 @@ package forwarding
 
 import (
 	"fmt"
-	"slices"
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/analyzers/cause"
 	"candela.dev/candela/clock"
-	"candela.dev/candela/packet/ndp"
 	"candela.dev/candela/trace"
 )
 
@@ -16,8 +14,7 @@ import (
 type Analyzer struct {
 	view   analyzers.SwitchView
 	report *analyzers.Reporter
-	inside []map[identity]*visit // by switch
-	free   []*visit
+	inside []visits // by switch
 	// Packets that switches make: those whose recorded decision names a cause, and whether any decision was recorded.
 	caused   []map[uint64]bool // by switch and packet
 	recorded bool
@@ -27,42 +24,11 @@ type Analyzer struct {
 // New returns an analyzer.
 func New(v analyzers.SwitchView) (analyzers.SwitchJudge, error) {
 	a := &Analyzer{view: v, report: analyzers.NewReporter(Name, Rules()),
-		inside: make([]map[identity]*visit, v.Switches())}
-	for i := range a.inside {
-		a.inside[i] = make(map[identity]*visit)
+		inside: make([]visits, v.Switches())}
+	for range a.inside {
 		a.caused = append(a.caused, make(map[uint64]bool))
 	}
 	return a, nil
-}
-
-// identity is what a switch must not change. Retransmissions have the same identity: visits count them.
-type identity struct {
-	src, dst   uint32
-	flow       uint32
-	protocol   trace.Protocol
-	kind       ndp.Kind
-	connection uint32
-	number     uint64
-}
-
-func identify(t *trace.SwitchTap) identity {
-	return identity{t.Src, t.Dst, t.Flow, t.Protocol, t.Kind, t.Connection, t.Number}
-}
-
-// visit is a packet inside a switch, or several with one identity: a retransmission can meet the header of a segment
-// that another switch cut.
-type visit struct{ sizes []int32 } // with which they came in
-
-// take removes the packet that leaves or is dropped with a size, and reports whether one arrived with it. A packet of
-// another size can only be the header of the largest.
-func (v *visit) take(size int32) bool {
-	i := slices.Index(v.sizes, size)
-	same := i >= 0
-	if !same {
-		i = slices.Index(v.sizes, slices.Max(v.sizes))
-	}
-	v.sizes = slices.Delete(v.sizes, i, i+1)
-	return same
 }
 
 // Changed implements analyzers.SwitchJudge.
@@ -73,7 +39,7 @@ func (a *Analyzer) Stopping(clock.Time, int) {}
 
 // Started implements analyzers.SwitchJudge: nothing of before may leave.
 func (a *Analyzer) Started(_ clock.Time, sw int) {
-	clear(a.inside[sw])
+	a.inside[sw] = visits{}
 	clear(a.caused[sw])
 }
 
@@ -93,7 +59,7 @@ func (a *Analyzer) Observe(t *trace.SwitchTap) {
 	}
 	switch t.Stage {
 	case trace.Entered:
-		a.enter(a.inside[t.Switch], t)
+		a.inside[t.Switch].enter(identify(t), t.Size)
 	case trace.Left:
 		a.leave(t)
 	case trace.Dropped:
@@ -101,48 +67,26 @@ func (a *Analyzer) Observe(t *trace.SwitchTap) {
 		// If a switch drops a packet as trimmed, a copy is still to leave, even of a copy that another switch made. If it
 		// drops its own copy, nothing is left.
 		if !a.view.Reason(t.Switch, t.Reason).Copied {
-			a.forget(a.inside[t.Switch], identify(t), t.Size)
+			inside := &a.inside[t.Switch]
+			if v := inside.find(identify(t)); v != nil {
+				inside.leave(v, t.Size)
+			}
 		}
 	}
-}
-
-func (a *Analyzer) enter(inside map[identity]*visit, t *trace.SwitchTap) {
-	k := identify(t)
-	v := inside[k]
-	if v == nil {
-		if n := len(a.free); n > 0 {
-			v, a.free = a.free[n-1], a.free[:n-1]
-		} else {
-			v = new(visit)
-		}
-		inside[k] = v
-	}
-	v.sizes = append(v.sizes, t.Size)
-}
-
-// forget removes a packet that has left, and reports whether one arrived with its size.
-func (a *Analyzer) forget(inside map[identity]*visit, k identity, size int32) bool {
-	v := inside[k]
-	if v == nil {
-		return false
-	}
-	same := v.take(size)
-	if len(v.sizes) == 0 {
-		a.free = append(a.free, v)
-		delete(inside, k)
-	}
-	return same
 }
 
 func (a *Analyzer) leave(t *trace.SwitchTap) {
-	inside, k := a.inside[t.Switch], identify(t)
-	v := inside[k]
+	inside, k := &a.inside[t.Switch], identify(t)
+	v := inside.find(k)
 	if v == nil && t.Flags&trace.Returned != 0 { // turned round in this switch
 		k.src, k.dst = k.dst, k.src
-		v = inside[k]
+		v = inside.find(k)
 	}
-	caused := a.caused[t.Switch][t.ID]
-	delete(a.caused[t.Switch], t.ID)
+	caused := false
+	if of := a.caused[t.Switch]; len(of) > 0 {
+		caused = of[t.ID]
+		delete(of, t.ID)
+	}
 	switch {
 	case v == nil && t.Flags&trace.Made != 0 && t.Flags&trace.Mirrored == 0:
 		a.judgeMade(t, caused)
@@ -151,8 +95,8 @@ func (a *Analyzer) leave(t *trace.SwitchTap) {
 	case v == nil:
 		a.find(causePacket(a.what(t)), t, "a packet that came in", "nothing like it is inside")
 	default:
-		came := slices.Max(v.sizes)
-		if same := a.forget(inside, k, t.Size); !same && t.Flags&trace.Trimmed == 0 {
+		came := v.largest()
+		if same := inside.leave(v, t.Size); !same && t.Flags&trace.Trimmed == 0 {
 			a.find(causeChanged(a.what(t), came), t, fmt.Sprintf("%d bytes, as it came", came), fmt.Sprintf("%d bytes", t.Size))
 		}
 	}

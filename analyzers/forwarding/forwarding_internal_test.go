@@ -1,8 +1,12 @@
 package forwarding
 
 import (
+	"maps"
+	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"candela.dev/candela/trace"
 )
 
 // A retransmission meets the header of a segment that another switch cut: they differ only in size, and either may
@@ -19,15 +23,56 @@ func TestPacketsThatLookAlikeAreDistinguishedByTheirSizes(t *testing.T) {
 		{"the whole one grew", []int32{64, 1500}, []int32{64, 1514}, 1},
 		{"the whole one shrank", []int32{1500, 64}, []int32{1400, 64}, 1},
 	} {
-		v := visit{sizes: slices.Clone(c.in)}
+		var inside visits
+		for _, size := range c.in {
+			inside.enter(identity{}, size)
+		}
 		unexpected := 0
 		for _, size := range c.out {
-			if !v.take(size) {
+			if !inside.leave(inside.find(identity{}), size) {
 				unexpected++
 			}
 		}
-		if unexpected != c.unexpected || len(v.sizes) > 0 {
-			t.Errorf("%s: %d of another size, want %d; %v are left", c.name, unexpected, c.unexpected, v.sizes)
+		if unexpected != c.unexpected || inside.find(identity{}) != nil {
+			t.Errorf("%s: %d of another size, want %d; %d identities are left", c.name, unexpected, c.unexpected, inside.taken)
+		}
+	}
+}
+
+// TestVisitsAreThoseOfAMap compares the hash table with a map, with few identities, so that they collide and return.
+func TestVisitsAreThoseOfAMap(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	var table visits
+	want := make(map[identity][]int32)
+	for range 20_000 {
+		k := identity{number: rng.Uint64N(40), src: rng.Uint32N(3), protocol: trace.Protocol(rng.UintN(2))}
+		size := int32(rng.IntN(4))
+		if v := table.find(k); (v != nil) != (len(want[k]) > 0) {
+			t.Fatalf("%+v: found %v, want sizes %v", k, v, want[k])
+		}
+		if sizes := want[k]; len(sizes) > 0 && rng.IntN(100) < 55 {
+			i := slices.Index(sizes, size)
+			same := i >= 0
+			if !same {
+				i = slices.Index(sizes, slices.Max(sizes))
+			}
+			if want[k] = slices.Delete(sizes, i, i+1); len(want[k]) == 0 {
+				delete(want, k)
+			}
+			if got := table.leave(table.find(k), size); got != same {
+				t.Fatalf("%+v: %d bytes came in: %v, want %v", k, size, got, same)
+			}
+			continue
+		}
+		table.enter(k, size)
+		want[k] = append(want[k], size)
+	}
+	if table.taken != len(want) {
+		t.Errorf("%d identities, want %d", table.taken, len(want))
+	}
+	for k, sizes := range maps.All(want) {
+		if v := table.find(k); v == nil || v.largest() != slices.Max(sizes) || len(v.other) != len(sizes)-1 {
+			t.Errorf("%+v: %+v, want sizes %v", k, v, sizes)
 		}
 	}
 }

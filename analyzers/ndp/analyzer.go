@@ -62,6 +62,7 @@ type Analyzer struct {
 	now    clock.Time
 
 	connections map[connectionKey]*connection
+	recent      [256]*connection // of connections, by a hash of the key: found faster
 	hosts       map[uint32]*host
 	inFlight    map[flightKey]flight
 	transits    fifo[transit]
@@ -75,10 +76,12 @@ type Analyzer struct {
 
 type connectionKey struct{ from, to, id uint32 }
 
-// flightKey names one transmission of a data packet: Header.Counter numbers them.
-type flightKey struct {
-	c       *connection
-	ordinal uint32
+// flightKey names one transmission of a data packet: the place of its connection among all in the upper half, and
+// Header.Counter, which numbers transmissions.
+type flightKey uint64
+
+func (c *connection) transmission(counter uint32) flightKey {
+	return flightKey(c.place)<<32 | flightKey(counter)
 }
 
 type flight struct {
@@ -151,7 +154,10 @@ func (a *Analyzer) Outage(t *trace.Tap) {
 		from, to = to, from
 	}
 	c := a.connections[connectionKey{from, to, t.NDP.Connection}]
-	key := flightKey{c, t.NDP.Counter}
+	if c == nil {
+		return
+	}
+	key := c.transmission(t.NDP.Counter)
 	if f, ok := a.inFlight[key]; ok {
 		f.outage = true
 		a.inFlight[key] = f
@@ -190,14 +196,20 @@ func (a *Analyzer) Finish() analyzers.Result {
 // find returns the connection whose data goes from one host to another.
 func (a *Analyzer) find(from, to, id uint32) *connection {
 	key := connectionKey{from, to, id}
+	recent := &a.recent[(from*31^to*17^id)%uint32(len(a.recent))]
+	if c := *recent; c != nil && c.connectionKey == key {
+		return c
+	}
 	c := a.connections[key]
 	if c == nil {
-		c = &connection{connectionKey: key, number: len(a.connections) + 1, host: a.hostOf(to)}
+		place := len(a.connections)
+		c = &connection{connectionKey: key, place: uint32(place), number: place + 1, host: a.hostOf(to), sender: a.hostOf(from)}
 		if a.cfg.Number != nil {
 			c.number = a.cfg.Number(from, to, id)
 		}
 		a.connections[key] = c
 	}
+	*recent = c
 	return c
 }
 

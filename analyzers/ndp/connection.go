@@ -9,8 +9,10 @@ import (
 // connection is what has been seen of one.
 type connection struct {
 	connectionKey
+	place  uint32 // among all connections, from 0
 	number int
 	host   *host // the receiver
+	sender *host
 	opened bool
 	late   bool // not seen from its beginning: what it may send is unknown
 

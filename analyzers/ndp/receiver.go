@@ -35,7 +35,7 @@ func (a *Analyzer) lost(t transit) {
 	if f.outage {
 		return
 	}
-	a.blame(causeSilentLoss(t.key.c, &f), t.key.c, int64(f.header.Seq), f.number,
+	a.blame(causeSilentLoss(t.c, &f), t.c, int64(f.header.Seq), f.number,
 		"the packet at its receiver, or its header at either end",
 		fmt.Sprintf("data %d, sent at %v, reaches neither", f.header.Seq, f.at))
 }
@@ -76,7 +76,7 @@ func (a *Analyzer) arrived(t *trace.Tap) {
 
 // landed matches a data packet with its transmission. A packet that was not seen entering is not judged.
 func (a *Analyzer) landed(c *connection, t *trace.Tap) bool {
-	key := flightKey{c, t.NDP.Counter}
+	key := c.transmission(t.NDP.Counter)
 	f, ok := a.inFlight[key]
 	if !ok {
 		if c.opened && t.NDP.Counter < c.transmissions && !c.late {

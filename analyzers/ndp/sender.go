@@ -13,6 +13,7 @@ func tolerance(d clock.Duration) clock.Duration { return d - d/50 }
 
 type transit struct {
 	at  clock.Time
+	c   *connection
 	key flightKey
 }
 
@@ -29,9 +30,9 @@ func (a *Analyzer) sent(t *trace.Tap) {
 		c.last = t.NDP.Seq + 1
 	}
 	c.forget(t.Time, a.cfg.RoundTrip)
-	key := flightKey{c, t.NDP.Counter}
+	key := c.transmission(t.NDP.Counter)
 	a.inFlight[key] = flight{at: t.Time, number: t.Number, header: t.NDP}
-	a.transits.push(transit{t.Time, key})
+	a.transits.push(transit{t.Time, c, key})
 	before := txUnsent
 	if c.holds(t.NDP.Seq) {
 		before = c.at(t.NDP.Seq).tx
@@ -40,7 +41,7 @@ func (a *Analyzer) sent(t *trace.Tap) {
 	a.credit(c, t, broken, before)
 	c.transmissions++
 	c.active = t.Time
-	a.hostOf(c.from).sent = t.Time
+	c.sender.sent = t.Time
 }
 
 // unspent reports a sender that was silent although it could send: its link was free, the last packet was never sent,
@@ -49,7 +50,7 @@ func (a *Analyzer) unspent(c *connection, t *trace.Tap) {
 	if a.cfg.InitialWindow == 0 || a.cfg.Paused || c.late || c.last > 0 || c.next < uint32(a.cfg.InitialWindow) {
 		return
 	}
-	since := max(c.pulledAt, a.hostOf(c.from).sent)
+	since := max(c.pulledAt, c.sender.sent)
 	if due := uint32(a.cfg.InitialWindow) + c.pulled; c.transmissions < due && since.Add(2*a.cfg.RoundTrip) < t.Time {
 		a.blame(causePullUnanswered(a.tx(c), c, due, since, a.cfg.InitialWindow), c, int64(t.NDP.Seq), t.Number,
 			fmt.Sprintf("%d packets since %v: %d in the first window, PULL counter %d", due, since,

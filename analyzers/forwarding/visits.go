@@ -1,0 +1,146 @@
+package forwarding
+
+import (
+	"math/bits"
+	"slices"
+
+	"candela.dev/candela/packet/ndp"
+	"candela.dev/candela/trace"
+)
+
+// identity is what a switch must not change. Retransmissions have the same identity: visits count them.
+type identity struct {
+	number     uint64
+	src, dst   uint32
+	flow       uint32
+	connection uint32
+	protocol   trace.Protocol
+	kind       ndp.Kind
+}
+
+func identify(t *trace.SwitchTap) identity {
+	return identity{t.Number, t.Src, t.Dst, t.Flow, t.Connection, t.Protocol, t.Kind}
+}
+
+// hash mixes all fields. Collisions cost time only.
+func (k *identity) hash() uint64 {
+	const odd1, odd2, odd3 = 0x9e3779b97f4a7c15, 0xbf58476d1ce4e5b9, 0x94d049bb133111eb
+	high, low := bits.Mul64(k.number^odd1, odd2^uint64(k.src)<<32^uint64(k.dst))
+	high, low = bits.Mul64(high^low^uint64(k.flow)<<32^uint64(k.connection),
+		odd3^uint64(k.protocol)<<8^uint64(k.kind))
+	return high ^ low
+}
+
+// visit is a packet inside a switch, or several with one identity: a retransmission can meet the header of a segment
+// that another switch cut.
+type visit struct {
+	identity
+	taken bool    // otherwise the place is free
+	size  int32   // with which it came in
+	other []int32 // sizes of the others
+}
+
+func (v *visit) largest() int32 {
+	if len(v.other) == 0 {
+		return v.size
+	}
+	return max(v.size, slices.Max(v.other))
+}
+
+// take removes the packet that leaves or is dropped with a size, and reports whether one arrived with it. A packet of
+// another size can only be the header of the largest.
+func (v *visit) take(size int32) bool {
+	same := v.size == size || slices.Contains(v.other, size)
+	if !same {
+		size = v.largest()
+	}
+	switch last := len(v.other) - 1; {
+	case last < 0:
+		v.taken = false
+	case v.size == size:
+		v.size, v.other = v.other[last], v.other[:last]
+	default:
+		i := slices.Index(v.other, size)
+		v.other = slices.Delete(v.other, i, i+1)
+	}
+	return same
+}
+
+// visits are the packets inside a switch, by identity: a hash table with linear probing. A run of a large network
+// enters and leaves it twice a hop, for which a map is too slow.
+type visits struct {
+	places []visit // a power of two of them, at most half of them taken
+	taken  int
+}
+
+// find returns the visit with identity k, or nil. It is valid until the next enter or leave.
+func (t *visits) find(k identity) *visit {
+	if t.taken == 0 {
+		return nil
+	}
+	mask := uint64(len(t.places) - 1)
+	for i := k.hash() & mask; t.places[i].taken; i = (i + 1) & mask {
+		if v := &t.places[i]; v.identity == k {
+			return v
+		}
+	}
+	return nil
+}
+
+// enter adds a packet.
+func (t *visits) enter(k identity, size int32) {
+	if v := t.find(k); v != nil {
+		v.other = append(v.other, size)
+		return
+	}
+	if 2*(t.taken+1) > len(t.places) {
+		t.grow()
+	}
+	*t.free(&k) = visit{identity: k, taken: true, size: size}
+	t.taken++
+}
+
+// free returns the first free place for an identity.
+func (t *visits) free(k *identity) *visit {
+	mask := uint64(len(t.places) - 1)
+	i := k.hash() & mask
+	for t.places[i].taken {
+		i = (i + 1) & mask
+	}
+	return &t.places[i]
+}
+
+func (t *visits) grow() {
+	old := t.places
+	t.places = make([]visit, max(16, 2*len(old)))
+	for i := range old {
+		if v := &old[i]; v.taken {
+			*t.free(&v.identity) = *v
+		}
+	}
+}
+
+// leave removes a packet of v, and reports whether one arrived with its size.
+func (t *visits) leave(v *visit, size int32) bool {
+	same := v.take(size)
+	if !v.taken {
+		t.remove(v)
+	}
+	return same
+}
+
+// remove frees the place of v, and moves others up so that none is behind a free place.
+func (t *visits) remove(v *visit) {
+	t.taken--
+	mask := uint64(len(t.places) - 1)
+	hole := v.hash() & mask
+	for &t.places[hole] != v {
+		hole = (hole + 1) & mask
+	}
+	for i := (hole + 1) & mask; t.places[i].taken; i = (i + 1) & mask {
+		if home := t.places[i].hash() & mask; (i-home)&mask >= (i-hole)&mask {
+			t.places[hole], t.places[i] = t.places[i], visit{}
+			hole = i
+		}
+	}
+}

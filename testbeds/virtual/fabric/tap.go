@@ -52,14 +52,12 @@ func (n *Network) AtSwitch(at Point, now clock.Time, p *Packet, t *trace.SwitchT
 	} else {
 		internal = at.Port >= n.switches[at.Node].front
 	}
-	*t = trace.SwitchTap{
-		Time: now, Stage: stage, Internal: internal, Switch: node, Port: at.Port, Queue: at.Queue,
-		Reason: uint8(at.Reason), ID: p.ID, Protocol: p.Protocol, Kind: p.NDP.Kind, Flags: p.Flags, IPv6: p.IPv6,
-		Src: uint32(p.Src),
-		Dst: uint32(p.Dst), Flow: p.Flow, Connection: p.NDP.Connection, Number: uint64(p.Number), Rank: p.Rank,
-		Entropy: p.Entropy,
-		DSCP:    p.DSCP, ECN: uint8(p.ECN), TTL: p.TTL, Size: p.Size, Original: p.Original,
-	}
+	// one by one: a literal is built elsewhere and copied
+	t.Time, t.Stage, t.Internal, t.Switch, t.Port, t.Queue = now, stage, internal, node, at.Port, at.Queue
+	t.Reason, t.ID, t.Protocol, t.Kind, t.Flags, t.IPv6 = uint8(at.Reason), p.ID, p.Protocol, p.NDP.Kind, p.Flags, p.IPv6
+	t.Src, t.Dst, t.Flow, t.Connection = uint32(p.Src), uint32(p.Dst), p.Flow, p.NDP.Connection
+	t.Number, t.Rank, t.Entropy = uint64(p.Number), p.Rank, p.Entropy
+	t.DSCP, t.ECN, t.TTL, t.Size, t.Original = p.DSCP, uint8(p.ECN), p.TTL, p.Size, p.Original
 	if p.Protocol == NDP {
 		t.Number = uint64(p.NDP.Seq)<<32 | uint64(p.NDP.Counter)
 	}

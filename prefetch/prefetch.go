@@ -3,10 +3,16 @@
 // waits. It affects only the run time.
 package prefetch
 
-import "unsafe"
+import (
+	"cmp"
+	"unsafe"
+)
 
 // Line is the size of a cache line in bytes.
 const Line = 64
+
+// Cache is the size in bytes of a core's second cache, of which all state is at hand that fits into it.
+var Cache = cmp.Or(secondCache(), 1<<20)
 
 // Lines are addresses of cache lines to prefetch. They are not pointers: they keep nothing alive, and prefetching a
 // freed address or address 0 is harmless.

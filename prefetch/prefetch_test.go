@@ -21,6 +21,13 @@ func TestAskingForAnyAddressDoesNoHarm(t *testing.T) {
 	}
 }
 
+func TestTheSecondCacheHasAPlausibleSize(t *testing.T) {
+	if Cache < 64<<10 || Cache > 256<<20 {
+		t.Errorf("%d bytes", Cache)
+	}
+	t.Logf("%d bytes", Cache)
+}
+
 // BenchmarkFetch fetches lines that are in the cache.
 func BenchmarkFetch(b *testing.B) {
 	const n = 100

@@ -108,14 +108,17 @@ func BenchmarkNDPIncast(b *testing.B) {
 	complete(b, func() *fabric.Network { return ndpIncast(b, 10_000) })
 }
 
-// BenchmarkNDPPermutation is the second and third figure: 10 MB flows on 128 hosts, 3 MB on 432.
+// BenchmarkNDPPermutation is the second and third figure, 10 MB flows on 128 hosts and 3 MB on 432, and those of issue
+// 17: shorter flows on more hosts.
 func BenchmarkNDPPermutation(b *testing.B) {
-	b.Run("hosts=128", func(b *testing.B) {
-		complete(b, func() *fabric.Network { return ndpPermutation(b, 8, 130, 10_000_000/1500) })
-	})
-	b.Run("hosts=432", func(b *testing.B) {
-		complete(b, func() *fabric.Network { return ndpPermutation(b, 12, 130, 3_000_000/1500) })
-	})
+	for _, test := range []struct {
+		k     int
+		bytes int64
+	}{{4, 10_000_000}, {8, 10_000_000}, {12, 3_000_000}, {16, 1_000_000}, {24, 300_000}} {
+		b.Run(fmt.Sprintf("hosts=%d", test.k*test.k*test.k/4), func(b *testing.B) {
+			complete(b, func() *fabric.Network { return ndpPermutation(b, test.k, 130, test.bytes/1500) })
+		})
+	}
 }
 
 // BenchmarkSweep runs the independent points of a sweep one after the other and two at a time. On two idle cores, the

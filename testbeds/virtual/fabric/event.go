@@ -104,6 +104,7 @@ type engine struct {
 	reusable [][]event // of days that have passed: few circulate, and those are in the cache
 	scratch  []event   // where a day is sorted to
 	digits   digits    // of sorting
+	tied     bool      // many events of the latest sorted day share their time with others
 
 	far   []farEvent
 	order uint64 // of scheduling among far events

@@ -203,7 +203,8 @@ func (a *Analyzer) find(from, to, id uint32) *connection {
 	c := a.connections[key]
 	if c == nil {
 		place := len(a.connections)
-		c = &connection{connectionKey: key, place: uint32(place), number: place + 1, host: a.hostOf(to), sender: a.hostOf(from)}
+		c = &connection{connectionKey: key, place: uint32(place), number: place + 1,
+			host: a.hostOf(to), sender: a.hostOf(from)}
 		if a.cfg.Number != nil {
 			c.number = a.cfg.Number(from, to, id)
 		}

@@ -79,7 +79,7 @@ func (e *engine) count(events []event, shift, digit uint) (pairs int) {
 	return d.add(digit)
 }
 
-// add replaces the counts of a digit by the sums of those before each, and returns how many pairs were counted together.
+// add replaces the counts of a digit by the sums of those before each, and returns how many pairs have one value.
 func (d *digits) add(digit uint) (pairs int) {
 	var sum uint32
 	counts := d[:1<<(digit&63)]

@@ -162,19 +162,27 @@ func (t *task) what() what { return wakeUp<<kindShift | what(t.node)<<packetBits
 func (e *engine) task(w what) *task { return e.tasks[w.task()-1] }
 
 func (e *engine) insert(at clock.Time, w what) {
-	day := e.dayOf(at)
-	if day-e.dayOf(e.now) >= days {
-		e.order++
-		e.push(farEvent{at, e.order, w})
+	log := e.dayLog & 63
+	day := uint64(at) >> log
+	if day-uint64(e.now)>>log >= days {
+		e.pushFar(at, w)
 		return
 	}
-	ev := event(uint64(at)-day<<(e.dayLog&63))<<whatBits | event(w)
+	ev := event(uint64(at)-day<<log)<<whatBits | event(w)
 	i := int(day & dayMask)
-	if events := e.ring[i]; day > e.openDay && len(events) < cap(events) {
-		e.ring[i] = append(events, ev)
+	events := &e.ring[i]
+	if n := len(*events); day > e.openDay && n < cap(*events) {
+		*events = (*events)[:n+1] // only the length is written
+		(*events)[n] = ev
 		return
 	}
 	e.insertSlowly(day, i, ev)
+}
+
+// pushFar enters an event beyond the calendar.
+func (e *engine) pushFar(at clock.Time, w what) {
+	e.order++
+	e.push(farEvent{at, e.order, w})
 }
 
 // insertSlowly enters ev into a day that is open, or before that, or empty, or full.

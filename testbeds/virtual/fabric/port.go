@@ -160,7 +160,7 @@ func (pt *Port) idle(now clock.Time) bool { return pt.busyUntil <= now && !pt.wa
 func (pt *Port) wait(e *engine) {
 	if !pt.waiting {
 		pt.waiting = true
-		e.free(pt.number, max(pt.busyUntil, e.now))
+		e.insert(max(pt.busyUntil, e.now), freeWire<<kindShift|what(pt.number)<<packetBits)
 	}
 }
 
@@ -194,6 +194,23 @@ func (pt *Port) arrive(now clock.Time, p *Packet) {
 
 // eligible returns the set of queues, one bit each, that have packets and may send.
 func (pt *Port) eligible() uint64 { return pt.filled &^ uint64(pt.paused) }
+
+// pop takes the first packet out of queue i, which has one.
+func (pt *Port) pop(i int) *Packet {
+	q := &pt.queues[i]
+	p := q.first
+	if q.ranked {
+		q.config.index.remove(p, nil)
+	}
+	q.first = p.next
+	if p.next == nil {
+		q.last = nil
+		pt.filled &^= 1 << (i & 63)
+	}
+	p.next = nil
+	q.took(p)
+	return p
+}
 
 func (pt *Port) dequeue(i int, p *Packet) {
 	q := &pt.queues[i]

@@ -151,6 +151,11 @@ func (q *Queue) remove(p *Packet) {
 		q.first, q.last = nil, nil
 	}
 	p.next, p.prev = nil, nil
+	q.took(p)
+}
+
+// took counts p, which has been removed.
+func (q *Queue) took(p *Packet) {
 	q.packets--
 	q.bytes -= int(p.Size)
 	q.removed++

@@ -150,7 +150,9 @@ func (sw *Switch) Place(now clock.Time, p *Packet, v Verdict) {
 				if sw.losslessClasses != 0 {
 					sw.account(now, p)
 				}
-				sw.kick(now, port)
+				if !port.waiting {
+					sw.kick(now, port)
+				}
 				return
 			}
 			v.Reason = ReasonTail
@@ -183,7 +185,9 @@ func (sw *Switch) Extract(now clock.Time, port *Port, queue int, p *Packet) {
 
 // leave books p out of the buffers.
 func (sw *Switch) leave(now clock.Time, p *Packet, q *Queue) {
-	sw.buffer.release(p, q)
+	if q.shared {
+		sw.buffer.used -= int(p.Size)
+	}
 	if sw.losslessClasses != 0 {
 		sw.release(now, p)
 	}
@@ -201,9 +205,10 @@ func (sw *Switch) mark(q *Queue, p *Packet) {
 // kick sends from a port that is free.
 func (sw *Switch) kick(now clock.Time, port *Port) {
 	switch {
+	case port.waiting:
 	case port.busyUntil > now:
 		port.wait(&sw.part.engine)
-	case !port.waiting:
+	default:
 		sw.ready(now, port)
 	}
 }
@@ -238,8 +243,8 @@ func (sw *Switch) transmit(now clock.Time, out *Port) bool {
 			i = sw.schedulerOf(out).Next(out, eligible)
 		}
 		q := &out.queues[i]
-		p := q.Head()
-		sw.Extract(now, out, i, p)
+		p := out.pop(i)
+		sw.leave(now, p, q)
 		v := Verdict{Action: Forward, Port: uint16(out.index), Queue: uint8(i)}
 		if sw.mechanism != nil {
 			v = sw.mechanism.Dequeued(now, sw, p, v)

@@ -174,5 +174,5 @@ func Causes() []cause.Cause {
 		causeShrinks(rx(30*us), 7000, 6000),
 		causeIncomplete(tx(0), 0, 5000),
 		causeUnjudged(tx(0), 1),
-	}, handshakeCauses(tx, rx)...)
+	}, append(handshakeCauses(tx, rx), optionCauses(tx, rx)...)...)
 }

@@ -46,6 +46,10 @@ const (
 	txNoTimeout
 	txIncomplete
 	txBeyondInitial
+	txBeyondLimited
+	txNoPartial
+	txRetransmitFast
+	txRetries
 )
 
 var senderInputs = []string{
@@ -53,7 +57,7 @@ var senderInputs = []string{
 	"ack-grown", "ack-all", "ack-old",
 	"beyond-window", "beyond-receiver", "skip", "again-acknowledged", "again-sacked", "again-early", "timeout-early",
 	"no-backoff", "no-timeout",
-	"incomplete", "beyond-initial-window",
+	"incomplete", "beyond-initial-window", "beyond-limited-transmit", "no-partial", "again-fast", "retries",
 }
 
 // senderMachine is a sender that recovers by SACK (RFC 5681, RFC 6298, RFC 6675).
@@ -90,6 +94,10 @@ var senderMachine = fsm.Declare("sender", senderStates, senderInputs, []fsm.Row[
 	{Input: txNoTimeout, To: fsm.Stay, Rule: ruleTimeoutAbsent},
 	{Input: txIncomplete, To: fsm.Stay, Rule: ruleIncomplete},
 	{Input: txBeyondInitial, To: fsm.Stay, Rule: ruleInitial},
+	{Input: txBeyondLimited, To: fsm.Stay, Rule: ruleLimited},
+	{Input: txNoPartial, To: fsm.Stay, Rule: rulePartial},
+	{Input: txRetransmitFast, To: fsm.Stay, Rule: ruleFast},
+	{Input: txRetries, To: fsm.Stay, Rule: ruleRetries},
 })
 
 // States of a receiver.
@@ -116,11 +124,14 @@ const (
 	rxNoDuplicate
 	rxNoSACK
 	rxShrinks
+	rxNoSecond
+	rxSlow
 )
 
 var receiverInputs = []string{
 	"next", "next-before-gap", "ahead", "old", "ack", "ack-part",
 	"ack-beyond", "ack-backwards", "sack-false", "ack-missing", "duplicate-ack-missing", "sack-missing", "window-shrinks",
+	"ack-every", "ack-delay",
 }
 
 // receiverMachine is a receiver (RFC 9293, 3.10.7.4; RFC 5681, 4.2; RFC 2018, 4).
@@ -139,4 +150,6 @@ var receiverMachine = fsm.Declare("receiver", receiverStates, receiverInputs, []
 	{Input: rxNoDuplicate, To: fsm.Stay, Rule: ruleDuplicateAbsent},
 	{Input: rxNoSACK, To: fsm.Stay, Rule: ruleSackAbsent},
 	{Input: rxShrinks, To: fsm.Stay, Rule: ruleShrinks},
+	{Input: rxNoSecond, To: fsm.Stay, Rule: ruleEvery},
+	{Input: rxSlow, To: fsm.Stay, Rule: ruleDelay},
 })

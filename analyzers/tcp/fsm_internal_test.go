@@ -8,7 +8,7 @@ func TestEveryInputIsDeclaredInEveryState(t *testing.T) {
 			t.Errorf("%s: %v", m.Name(), holes)
 		}
 	}
-	if len(senderInputs) != int(txBeyondInitial)+1 || len(receiverInputs) != int(rxShrinks)+1 {
+	if len(senderInputs) != int(txRetries)+1 || len(receiverInputs) != int(rxSlow)+1 {
 		t.Error("names and inputs differ in number")
 	}
 }

@@ -73,6 +73,7 @@ func (a *Analyzer) timed(s *stream, number uint64) {
 			fmt.Sprintf("SYN %d after at least %s", g.timers+1, least.Text()),
 			fmt.Sprintf("the sender retransmitted a SYN after %s; its timer runs for at least %s", waited.Text(), least.Text()))
 	}
+	a.persists(s, g.timers, number)
 	g.timers, g.armed = g.timers+1, max(g.armed, a.decided(s.key.src))
 }
 
@@ -129,6 +130,9 @@ func (a *Analyzer) hears(s *stream, o *Observation) bool {
 func (a *Analyzer) owes(s *stream) {
 	g := &s.greeting
 	served := a.served(s.key.src)
+	if a.gaveUp(s) {
+		return
+	}
 	if waited := served.Sub(a.waiting(s.key.src, g.owed)); (g.answers || g.confirms) && waited > slack+a.cfg.Hold {
 		a.unanswered(s, waited)
 	}
@@ -146,6 +150,9 @@ func (a *Analyzer) owes(s *stream) {
 // neverGreeted reports what of a handshake will never come.
 func (a *Analyzer) neverGreeted(s *stream) {
 	g := &s.greeting
+	if a.gaveUp(s) {
+		return
+	}
 	if g.answers || g.confirms {
 		a.unanswered(s, a.now.Sub(g.owed))
 	}

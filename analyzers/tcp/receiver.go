@@ -22,6 +22,9 @@ type receiver struct {
 	ahead        clock.Time // when the oldest unanswered segment after a gap arrived
 	owes         bool       // there is one
 	gap          clock.Time // since when there is a gap
+	full         int        // full segments that arrived in order since the latest acknowledgement
+	isDue        bool       // so many that they are to be acknowledged at once
+	due          clock.Time // since when
 }
 
 // known reports whether any data has arrived.
@@ -76,6 +79,7 @@ func (r *receiver) holds(s span) bool {
 // acknowledges judges what a host says of a stream that reaches it.
 func (a *Analyzer) acknowledges(s *stream, o *Observation) {
 	a.late(s)
+	a.prompt(s, o.Number)
 	ack := s.place(o.Ack, s.have, &a.cfg)
 	switch {
 	case ack > s.have:
@@ -107,7 +111,7 @@ func (a *Analyzer) acknowledges(s *stream, o *Observation) {
 // selects judges the SACK block of an acknowledgement.
 func (a *Analyzer) selects(s *stream, o *Observation) {
 	if o.SACKStart == o.SACKEnd {
-		if len(s.beyond) > 0 && a.now.Sub(s.gap) >= a.cfg.Hold {
+		if len(s.beyond) > 0 && a.now.Sub(s.gap) >= a.cfg.Hold && a.cfg.Detection != NewReno {
 			a.says(s, rxNoSACK, causeNoSACK(a.rx(s), s.have), o.Number,
 				fmt.Sprintf("a block of what has arrived after the gap at byte %d", s.have),
 				"the acknowledgement has no SACK block")
@@ -123,6 +127,9 @@ func (a *Analyzer) selects(s *stream, o *Observation) {
 
 // late looks for an acknowledgement that is overdue.
 func (a *Analyzer) late(s *stream) {
+	if a.peerGone(s) {
+		return
+	}
 	now := a.served(s.key.dst)
 	if waited := now.Sub(a.waiting(s.key.dst, s.since)); s.have > s.acknowledged && waited > ackLimit+a.cfg.Hold {
 		a.says(s, rxNoAck, causeAckLate(a.rx(s), s.have, waited), 0,

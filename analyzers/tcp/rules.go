@@ -41,6 +41,13 @@ const (
 	ruleBeforeEstablished = "tcp.data-before-established"
 	ruleSYNEarly          = "tcp.syn-early"
 	ruleInitial           = "tcp.initial-window"
+
+	ruleLimited = "tcp.limited-transmit"
+	rulePartial = "tcp.partial-ack"
+	ruleFast    = "tcp.fast-retransmit-off"
+	ruleRetries = "tcp.retries"
+	ruleEvery   = "tcp.ack-every"
+	ruleDelay   = "tcp.ack-delay"
 )
 
 // Rules lists what the analyzer checks.
@@ -87,6 +94,18 @@ func Rules() []analyzers.Rule {
 			"of a SYN or when its timer has expired, which runs for the initial timeout and doubles."},
 		{ID: ruleInitial, Clause: "RFC 6928, 2; RFC 5681, 3.1", Statement: "Before the first acknowledgement no more is " +
 			"sent than the initial window, which is one segment if a SYN was retransmitted more than once."},
+		{ID: ruleLimited, Clause: "RFC 3042, 2", Statement: "With loss detection new-reno, the first two duplicate ACKs " +
+			"let no more than two segments beyond the congestion window go."},
+		{ID: rulePartial, Clause: "RFC 6582, 3.2, step 3", Statement: "With loss detection new-reno, a partial ACK lets " +
+			"the first unacknowledged segment be retransmitted, before any new data."},
+		{ID: ruleFast, Clause: "hosts: fast-retransmit", Statement: "With fast retransmit off, nothing is retransmitted " +
+			"before a timeout."},
+		{ID: ruleRetries, Clause: "RFC 9293, 3.8.3", Statement: "After max-retries timeouts in a row nothing is " +
+			"retransmitted."},
+		{ID: ruleEvery, Clause: "RFC 5681, 4.2", Severity: analyzers.Warning, Statement: "An acknowledgement is sent at " +
+			"once when every second full segment, or what ack-every says, has arrived in order."},
+		{ID: ruleDelay, Clause: "RFC 5681, 4.2; hosts: delayed-ack-us",
+			Statement: "An acknowledgement is delayed no longer than the receiver's configuration says."},
 	}
 	for i := range list {
 		list[i].Needs = analyzers.NeedsFlow

@@ -63,6 +63,8 @@ type sender struct {
 	stalled   bool // reported
 	hidden    int  // timeouts whose interval is inconclusive
 	samples
+	dups duplicates
+	gone bool // the host may have given the connection up
 
 	initial  int64 // window in bytes
 	answered bool  // something has arrived that answers data
@@ -95,6 +97,7 @@ func (a *Analyzer) sends(s *stream, o *Observation) {
 		a.fresh(s, span{s.next, end})
 	case start == s.next:
 		a.opens(s, end, o.Number)
+		a.owesPartial(s, true, o.Number)
 		a.fresh(s, span{start, end})
 	case end <= s.una:
 		if end <= a.knownUna(s) {
@@ -112,10 +115,7 @@ func (a *Analyzer) sends(s *stream, o *Observation) {
 		}
 	}
 	if most := a.room(s) + float64(a.cfg.MSS); float64(s.flight) > most {
-		a.breaks(s, txBeyondWindow, causeWindow(a.tx(s), s.flight, most), o.Number,
-			fmt.Sprintf("at most %.0f bytes in flight, which include one segment more than the congestion window", most),
-			fmt.Sprintf("%d bytes are in flight; the congestion window allows %.0f", s.flight, most))
-		s.size = float64(s.flight) // once for each excess
+		a.overruns(s, most, o.Number)
 	}
 }
 
@@ -165,6 +165,7 @@ func (a *Analyzer) resends(s *stream, r span, number uint64) {
 		g := &s.segments[i]
 		expired := a.expired(s)
 		a.justify(s, i, number)
+		s.dups.owed = s.dups.owed && i > 0
 		s.ordinal++
 		a.rearm(s, i, expired)
 		s.settle(g)
@@ -216,7 +217,7 @@ func (a *Analyzer) justify(s *stream, i int, number uint64) {
 	case g.end <= s.amnesty && g.ordinal <= s.pardon && (i > 0 || !expired):
 		a.sender.Step(&s.state, txRetransmitAll)
 		return
-	case s.mayRescue(g) && (i > 0 || !expired || g.times == 1):
+	case a.cfg.Detection == SACK && s.mayRescue(g) && (i > 0 || !expired || g.times == 1):
 		a.rescue(s, g, number)
 	// a timeout that was not seen, or one that came since
 	case i == 0 && s.repeats == 0 && g.end <= s.amnesty && g.ordinal <= s.pardon:
@@ -237,6 +238,10 @@ func (a *Analyzer) justify(s *stream, i int, number uint64) {
 
 // early reports a retransmission that nothing explains.
 func (a *Analyzer) early(s *stream, g *segment, number uint64) {
+	if a.cfg.NoFastRetransmit && s.signs(g) {
+		a.fastAlthoughOff(s, g, number)
+		return
+	}
 	a.breaks(s, txRetransmitEarly, causeEarly(a.tx(s), g), number, "three later segments SACKed before",
 		a.retransmitted(g))
 }
@@ -275,7 +280,7 @@ func (a *Analyzer) timeout(s *stream, number uint64) {
 		waited.Text(),
 		least.Text())
 	switch {
-	case waited < single && s.top > g.end:
+	case waited < single && (s.top > g.end || a.cfg.NoFastRetransmit && s.signs(g)):
 		a.early(s, g, number)
 		return
 	case waited < single:
@@ -296,6 +301,8 @@ func (a *Analyzer) timeout(s *stream, number uint64) {
 	s.over, s.recover, s.entered, s.rescued = s.next, s.next, s.ordinal, false
 	a.collapse(s)
 	s.timeouts++
+	s.dups = duplicates{}
+	a.persists(s, s.timeouts, number)
 	s.forgive(false)
 }
 
@@ -360,9 +367,10 @@ func (a *Analyzer) wavers(s *stream) {
 // overdue reports a missing retransmission: the timer had certainly expired, and the NIC has served the connection
 // since.
 func (a *Analyzer) overdue(s *stream) {
-	if s.una == s.next || s.stalled {
+	if s.una == s.next || s.stalled || a.gaveUp(s) {
 		return
 	}
+	a.owesPartial(s, false, 0)
 	most := a.longestTimer(s)
 	waited := a.served(s.key.src).Sub(a.waiting(s.key.src, s.timer))
 	if waited > most+slack+s.longest+a.cfg.Hold {
@@ -382,15 +390,30 @@ func (a *Analyzer) learns(s *stream, o *Observation) {
 	a.overdue(s)
 	s.limit = max(s.limit, ack+int64(o.Window))
 	s.answered = s.answered || ack > 0 || o.Payload == 0 && s.next > 0
-	if ack > s.una {
+	advanced := ack > s.una
+	if advanced {
 		a.advance(s, ack)
 	} else if s.next > 0 {
 		a.sender.Step(&s.state, txAckOld)
 	}
+	if a.cfg.Detection == NewReno {
+		if ack == s.una && !advanced && o.Payload == 0 && s.una < s.next {
+			a.duplicate(s)
+		}
+		return
+	}
 	if o.SACKStart != o.SACKEnd {
 		s.sack(a.now, span{s.place(o.SACKStart, s.una, &a.cfg), s.place(o.SACKEnd, s.una, &a.cfg)})
 	}
-	lost := s.presume()
+	if a.cfg.NoFastRetransmit {
+		return
+	}
+	lost := false
+	if a.cfg.Detection == PerPacket {
+		lost = s.presumePackets()
+	} else {
+		lost = s.presume()
+	}
 	s.retransmissions()
 	switch {
 	case s.una < s.over:
@@ -403,7 +426,8 @@ func (a *Analyzer) learns(s *stream, o *Observation) {
 
 // advance follows a new acknowledgement.
 func (a *Analyzer) advance(s *stream, ack int64) {
-	if a.expired(s) { // a timeout may have come whose retransmission waits at the NIC
+	state, doubtful := s.state, a.expired(s)
+	if doubtful { // a timeout may have come whose retransmission waits at the NIC
 		a.doubt(s)
 	}
 	n, certain := 0, true
@@ -432,7 +456,13 @@ func (a *Analyzer) advance(s *stream, ack int64) {
 	s.una = ack
 	s.lately = append(s.lately, acked{a.now, ack})
 	a.knownUna(s) // forgets
-	s.timer, s.armed, s.cleared, s.timeouts, s.repeats, s.unseen, s.stalled = a.now, a.now, a.now, 0, 0, false, false
+	if !a.keepsTimer(s) {
+		s.armed = a.now
+	}
+	s.timer, s.cleared, s.timeouts, s.repeats, s.unseen, s.stalled = a.now, a.now, 0, 0, false, false
+	if a.cfg.Detection == NewReno {
+		a.partial(s, n, state, doubtful)
+	}
 	s.peak = s.size
 	a.sender.Step(&s.state, s.acknowledges())
 }

@@ -37,6 +37,13 @@ type Config struct {
 	InitialRTO    clock.Duration // without a sample of the RTT; 0: MinRTO
 	MaxRTO        clock.Duration // greatest timeout; 0: no bound
 	ThreeSRTT     bool           // the timeout is 3·SRTT, not SRTT + 4·RTTVAR
+	MaxRetries    int            // timeouts in a row after which a connection is given up; 0: no bound
+	Detection     Detection
+
+	NoFastRetransmit, NoLimitedTransmit bool
+	// Segments in order after which an ACK is no longer delayed, and the greatest delay. 0 segments: unknown.
+	ACKEvery int
+	ACKDelay clock.Duration
 	// Hold bounds the time from a host's decision to send a packet to when it is seen to leave, without the wait for other
 	// packets: the host may not know what reached it meanwhile. It includes errors of times. 0 at simulated NICs.
 	Hold clock.Duration
@@ -155,7 +162,9 @@ func (a *Analyzer) Observe(o *Observation) {
 	}
 	a.learns(back, o)
 	if o.Payload > 0 {
-		a.receiver.Step(&data.rx, data.arrive(a.now, data.place(o.Seq, data.have, &a.cfg), o.Payload))
+		input := data.arrive(a.now, data.place(o.Seq, data.have, &a.cfg), o.Payload)
+		a.counts(data, input, o.Payload)
+		a.receiver.Step(&data.rx, input)
 	}
 }
 
@@ -217,7 +226,7 @@ func (a *Analyzer) missing(s *stream) {
 	if a.cfg.Handshake {
 		a.neverGreeted(s)
 	}
-	if s.una < s.next {
+	if s.una < s.next && !a.gaveUp(s) {
 		if !s.stalled {
 			a.breaks(s, txNoTimeout, causeNeverRetransmitted(a.tx(s), s.una), 0,
 				fmt.Sprintf("a retransmission of byte %d", s.una),
@@ -226,6 +235,9 @@ func (a *Analyzer) missing(s *stream) {
 		a.breaks(s, txIncomplete, causeIncomplete(a.tx(s), s.una, s.next), 0,
 			fmt.Sprintf("all %d bytes acknowledged", s.next),
 			fmt.Sprintf("%d of %d bytes were acknowledged in the end", s.una, s.next))
+	}
+	if a.peerGone(s) {
+		return
 	}
 	if s.have > s.acknowledged {
 		a.says(s, rxNoAck, causeAckNever(a.rx(s), s.acknowledged, s.have), 0,

@@ -30,9 +30,9 @@ const leastThreshold = 2
 // its NIC since the window shrank. No more than the earlier window can have waited.
 func (a *Analyzer) room(s *stream) float64 {
 	if a.decided(s.key.src) < s.shrunk && s.waiting >= 0 {
-		return max(s.size, s.before)
+		return max(s.size+s.dups.extra, s.before)
 	}
-	return s.size
+	return s.size + s.dups.extra
 }
 
 // shrink makes the window smaller.

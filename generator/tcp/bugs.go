@@ -46,6 +46,18 @@ const (
 	BugHastySYN
 	BugForgetsSYN
 	BugKeepsInitialWindow
+	BugLargeInitialWindow
+	// Faults of recoveries and timers that are configured.
+	BugTransmitsMore
+	BugStallsPartialACK
+	BugResendsWindow
+	BugFastRetransmits
+	BugHastyFirst
+	BugIgnoresMaxRTO
+	BugGivesUpEarly
+	BugRetriesForever
+	BugSlowAck
+	BugAcksThird
 )
 
 // BugInfo describes one fault of the catalogue.
@@ -104,6 +116,28 @@ var catalogue = fault.Catalogue[Bug]{
 	BugForgetsSYN: {Name: "forgets-syn", Rule: "tcp.timeout-missing", What: "a SYN that is lost is not retransmitted"},
 	BugKeepsInitialWindow: {Name: "keeps-initial-window", Rule: "tcp.initial-window",
 		What: "a SYN that was retransmitted twice leaves the initial window as it is"},
+	BugLargeInitialWindow: {Name: "large-initial-window", Rule: "tcp.initial-window",
+		What: "the initial window is one segment larger"},
+
+	BugTransmitsMore: {Name: "transmits-more", Rule: "tcp.limited-transmit",
+		What: "with new-reno, each duplicate ACK lets three new segments go"},
+	BugStallsPartialACK: {Name: "stalls-partial-ack", Rule: "tcp.partial-ack",
+		What: "with new-reno, a partial ACK ends a recovery and nothing is retransmitted"},
+	BugResendsWindow: {Name: "resends-window", Rule: "tcp.retransmit-early",
+		What: "with new-reno, a partial ACK lets two segments be retransmitted"},
+	BugFastRetransmits: {Name: "fast-retransmits", Rule: "tcp.fast-retransmit-off",
+		What: "losses are detected before a timeout although fast-retransmit is off"},
+	BugHastyFirst: {Name: "hasty-first", Rule: "tcp.timeout-early",
+		What: "without an RTT sample the retransmission timer runs for half of the initial timeout"},
+	BugIgnoresMaxRTO: {Name: "ignores-max-rto", Rule: "tcp.timeout-missing",
+		What: "the retransmission timer doubles beyond its maximum"},
+	BugGivesUpEarly: {Name: "gives-up-early", Rule: "tcp.timeout-missing",
+		What: "a connection is given up one timeout before max-retries"},
+	BugRetriesForever: {Name: "retries-forever", Rule: "tcp.retries", What: "a connection is never given up"},
+	BugSlowAck: {Name: "slow-ack", Rule: "tcp.ack-delay",
+		What: "a delayed acknowledgement is sent after three times its delay"},
+	BugAcksThird: {Name: "acks-third", Rule: "tcp.ack-every",
+		What: "one segment more than ack-every is acknowledged at once"},
 }
 
 // Catalogue returns every fault, in numerical order.
@@ -165,6 +199,8 @@ func (s *sender) grow(now clock.Time, n int) {
 // spoilTimer applies faults to the retransmission timeout.
 func (s *sender) spoilTimer(rto clock.Duration) clock.Duration {
 	switch {
+	case s.bugs.Has(BugHastyFirst) && s.srtt == 0:
+		return rto / 2
 	case s.bugs.Has(BugEarlyTimeout):
 		return rto / 4
 	case s.bugs.Has(BugHurriedTimeout):
@@ -192,5 +228,16 @@ func (h *Host) delayedACK() clock.Duration {
 	if h.bugs.Has(BugLateAck) {
 		return 700 * clock.Millisecond
 	}
+	if h.bugs.Has(BugSlowAck) {
+		return 3 * h.cfg.DelayedACK
+	}
 	return h.cfg.DelayedACK
+}
+
+// ackEvery returns how many segments one acknowledgement may acknowledge.
+func (h *Host) ackEvery() int {
+	if h.bugs.Has(BugAcksThird) {
+		return h.cfg.ackEvery() + 1
+	}
+	return h.cfg.ackEvery()
 }

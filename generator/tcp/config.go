@@ -91,6 +91,12 @@ type Config struct {
 	InitialRTO    clock.Duration // until there is a sample of the RTT; 0: MinRTO
 	MaxRTO        clock.Duration // 0: 120 s, as Linux
 	ThreeSRTT     bool           // the timeout is 3·SRTT, not SRTT + 4·RTTVAR
+	MaxRetries    int            // by timeouts in a row, after which a connection is given up; 0: no bound
+	QuickACKs     int            // ACKs without delay on a new connection; 0: 16, negative: none
+	ACKEvery      int            // segments that one ACK may acknowledge; 0: 2
+	Detection     Detection
+
+	NoFastRetransmit, NoLimitedTransmit bool
 }
 
 const (
@@ -106,6 +112,22 @@ func (c *Config) Shift() int {
 		return 0
 	}
 	return WindowScale
+}
+
+// quickACKs returns the number of ACKs without delay on a new connection.
+func (c *Config) quickACKs() int {
+	if c.QuickACKs == 0 {
+		return quickACKs
+	}
+	return max(c.QuickACKs, 0)
+}
+
+// ackEvery returns the number of segments that one ACK may acknowledge.
+func (c *Config) ackEvery() int {
+	if c.ACKEvery == 0 {
+		return 2
+	}
+	return c.ACKEvery
 }
 
 // initialRTO returns the timeout without a sample.
@@ -142,6 +164,12 @@ func (c *Config) Validate() error {
 			mostRTO)
 	case c.DelayedACK < 0 || c.DelayedACK > clock.Second:
 		return fmt.Errorf("delayed ACK %v: must be 0 to 1 s", c.DelayedACK)
+	case c.MaxRetries < 0 || c.MaxRetries > 100:
+		return fmt.Errorf("maximum of retries %d: must be 0 to 100", c.MaxRetries)
+	case c.ACKEvery < 0 || c.ACKEvery > 64:
+		return fmt.Errorf("an ACK every %d segments: must be 1 to 64", c.ACKEvery)
+	case c.Detection > PerPacket:
+		return fmt.Errorf("loss detection %d is unknown", c.Detection)
 	case c.Control > DCTCP:
 		return fmt.Errorf("congestion control %d is unknown", c.Control)
 	}
@@ -158,6 +186,7 @@ const (
 	Retransmitted
 	TimedOut
 	Recovering // fast recovery began
+	Aborted    // after too many timeouts; Bytes: the first unacknowledged one
 )
 
 // Event is an event of a connection.
@@ -178,6 +207,7 @@ type Counters struct {
 	SegmentsSent, Retransmitted, Timeouts, Recoveries uint64
 	SegmentsReceived, Duplicates, OutOfWindow         uint64
 	ACKsSent, SYNsSent                                uint64 // without data
+	Aborted                                           uint64 // connections that were given up
 	Damaged                                           uint64 // trimmed
 	Marks                                             uint64 // windows reduced by ECN
 	Invalid                                           uint64 // ACKs of unsent data, and sequence numbers before the stream

@@ -34,7 +34,7 @@ func (h *Host) mayTransmit(c *connection) bool {
 
 // open begins a handshake when there is something to write.
 func (h *Host) open(c *connection) {
-	if h.cfg.Handshake && c.stage == closed {
+	if h.cfg.Handshake && c.stage == closed && !c.aborted {
 		c.stage, c.greets = synSent, true
 		if h.bugs.Has(BugHastyData) {
 			c.limit = uint64(h.cfg.tellable())
@@ -66,7 +66,10 @@ func (h *Host) greet(now clock.Time, c *connection, p *Packet) {
 
 // options returns the options of a SYN.
 func (c *Config) options() wire.Options {
-	o := wire.OptionSACK
+	var o wire.Options
+	if c.Detection != NewReno {
+		o = wire.OptionSACK
+	}
 	if !c.Unscaled {
 		o |= wire.OptionScale
 	}
@@ -77,6 +80,9 @@ func (c *Config) options() wire.Options {
 func (h *Host) greetAgain(now clock.Time, c *connection) {
 	h.counters.Timeouts++
 	h.report(now, c, TimedOut, 0)
+	if h.giveUp(now, c, c.syns-1) {
+		return
+	}
 	h.report(now, c, Retransmitted, 0)
 	c.greets = true
 	c.backoff++

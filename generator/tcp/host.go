@@ -72,7 +72,7 @@ func (h *Host) connection(k key) *connection {
 	}
 	c := h.known[k]
 	if c == nil {
-		c = &connection{key: k, receiver: receiver{quick: quickACKs, ackAt: clock.Never}}
+		c = &connection{key: k, receiver: receiver{quick: h.cfg.quickACKs(), ackAt: clock.Never}}
 		c.sender = newSender(&h.cfg)
 		c.bugs = h.bugs
 		h.ignoresReceiver(&c.sender)
@@ -110,12 +110,15 @@ func (h *Host) HandlePacket(now clock.Time, p *Packet) {
 		return
 	}
 	c := h.connection(key{p.From, p.Connection})
+	if c.aborted {
+		return
+	}
 	if h.cfg.Handshake && !h.greeted(now, c, p) {
 		h.settle(c)
 		return
 	}
 	if p.Header.Flags&FlagACK != 0 {
-		h.acknowledged(now, c, &p.Header)
+		h.acknowledged(now, c, &p.Header, p.Payload)
 	}
 	if p.Payload > 0 {
 		h.arrived(now, c, p)

@@ -51,7 +51,7 @@ func (h *Host) arrived(now clock.Time, c *connection, p *Packet) {
 		h.counters.Duplicates++
 		r.duplicates++
 	}
-	r.schedule(now, h.delayedACK(), gaps || len(r.beyond) > 0)
+	r.schedule(now, h.delayedACK(), h.ackEvery(), gaps || len(r.beyond) > 0)
 	if len(r.beyond) > 0 && h.bugs.Has(BugNoDuplicateAck) {
 		r.ackNow = false
 	}
@@ -89,11 +89,12 @@ func (h *Host) Connection(peer Endpoint, number uint32) (s Stream, ok bool) {
 	return Stream{c.ordinal, c.fresh, c.duplicates, c.reordered, stored}, true
 }
 
-// schedule decides when to acknowledge (RFC 5681, 4.2): at once while there are gaps, otherwise every second segment.
-func (r *receiver) schedule(now clock.Time, delay clock.Duration, gaps bool) {
+// schedule decides when to acknowledge (RFC 5681, 4.2): at once while there are gaps, otherwise every second
+// segment unless configured.
+func (r *receiver) schedule(now clock.Time, delay clock.Duration, every int, gaps bool) {
 	r.pending++
 	switch {
-	case gaps || r.pending >= 2 || r.quick > 0 || delay == 0:
+	case gaps || r.pending >= every || r.quick > 0 || delay == 0:
 		r.quick = max(0, r.quick-1)
 		r.ackNow, r.ackAt = true, clock.Never
 	case r.ackAt == clock.Never:
@@ -133,7 +134,7 @@ func (h *Host) acknowledge(c *connection, to *Header) {
 	to.Flags |= FlagACK
 	to.Ack = h.cfg.sequence(r.have)
 	to.Window = uint16(h.cfg.ReceiveWindow >> h.cfg.Shift())
-	if r.latest < len(r.beyond) {
+	if r.latest < len(r.beyond) && h.cfg.Detection != NewReno {
 		b := r.beyond[r.latest]
 		to.SACK = Block{Start: h.cfg.sequence(b.start), End: h.cfg.sequence(b.end)}
 	}

@@ -36,6 +36,9 @@ func (s *sender) restart(now clock.Time) {
 // start starts the retransmission timer.
 func (s *sender) start(now clock.Time) {
 	rto, most := s.spoilTimer(s.rto()), s.timing.most
+	if s.bugs.Has(BugIgnoresMaxRTO) {
+		most = mostRTO
+	}
 	for i := 0; i < s.backoff && rto < most; i++ {
 		if !s.bugs.Has(BugNoBackoff) {
 			rto = min(2*rto, most)

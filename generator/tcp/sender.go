@@ -54,6 +54,13 @@ type sender struct {
 	retransmissions []retransmission
 	force           bool // allow one retransmission although the pipe is full (RFC 6675, 5, step 4.3)
 
+	detection       Detection
+	fastRetransmit  bool
+	limitedTransmit bool
+	dups            duplicates
+	aborted         bool // after too many retries
+	retries         int  // retransmissions of the first segment by timeouts since the latest new ACK
+
 	phase   phase
 	recover uint64 // end of the phase
 	window  window
@@ -99,6 +106,7 @@ func newSender(cfg *Config) sender {
 		mss: cfg.MSS, limit: uint64(cfg.tellable()), expires: clock.Never, timing: newTiming(cfg),
 		minRTT: clock.Duration(clock.Never),
 		window: newWindow(cfg.Control, cfg.InitialWindow), ecnSender: ecnSender{alpha: cfg.ECN.Alpha},
+		detection: cfg.Detection, fastRetransmit: !cfg.NoFastRetransmit, limitedTransmit: !cfg.NoLimitedTransmit,
 	}
 	if cfg.Handshake {
 		s.limit = 0 // until the peer's SYN tells it
@@ -119,15 +127,14 @@ func (s *sender) una() uint64 {
 
 // maySend reports whether there is a segment to send and room for it in the window.
 func (s *sender) maySend() bool {
+	if s.aborted {
+		return false
+	}
 	fresh := s.next < s.written && s.next+uint64(s.nextLength()) <= s.edge()
 	if s.lost == 0 && !fresh {
 		return false
 	}
-	room := s.window.segments()
-	if s.bugs.Has(BugOverrunsWindow) {
-		room *= 2
-	}
-	if s.pipe < room || s.lost > 0 && s.force {
+	if s.flight() < s.room() || s.lost > 0 && s.force {
 		return true
 	}
 	s.used(true)
@@ -169,7 +176,12 @@ func (h *Host) transmit(now clock.Time, c *connection, p *Packet) {
 		if s.force, g.retransmitted = false, true; !s.lingers(g) {
 			s.lost, g.lost = s.lost-1, false
 		}
-		s.retransmissions = append(s.retransmissions, retransmission{number, s.ordinal})
+		if s.fastRetransmits() && s.detection != NewReno {
+			s.retransmissions = append(s.retransmissions, retransmission{number, s.ordinal})
+		}
+		if number == s.base && s.backoff > 0 {
+			s.retries++
+		}
 		h.counters.Retransmitted++
 		h.report(now, c, Retransmitted, g.start)
 	}
@@ -188,30 +200,35 @@ func (s *sender) nextLost() uint64 {
 }
 
 // acknowledged takes the acknowledgement of a packet.
-func (h *Host) acknowledged(now clock.Time, c *connection, a *Header) {
+func (h *Host) acknowledged(now clock.Time, c *connection, a *Header, payload int) {
 	s := &c.sender
 	upTo, ok := h.cfg.offset(a.Ack, s.una())
 	if !ok || upTo > s.next {
 		h.counters.Invalid++
 		return
 	}
-	s.limit = max(s.limit, upTo+uint64(a.Window)<<h.cfg.Shift())
+	edge := upTo + uint64(a.Window)<<h.cfg.Shift()
+	duplicate := s.duplicate(upTo, payload, edge)
+	s.limit = max(s.limit, edge)
 	h.ignoresReceiver(s)
 	before := s.una()
 	grown := s.advance(now, upTo)
 	if a.SACK != (Block{}) {
 		h.sack(now, s, a.SACK)
 	}
+	ended := s.detection == NewReno && h.newReno(now, c, grown, duplicate)
 	if s.phase != open && s.una() >= s.recover {
 		s.phase = open
 	}
-	mayGrow := h.echoes(s, a, s.una()-before)
+	mayGrow := h.echoes(s, a, s.una()-before) && !ended
 	if grown > 0 {
-		s.backoff = 0
+		s.backoff, s.retries = 0, 0
 		if mayGrow && s.phase != recovery && s.mayGrow() {
 			s.grow(now, grown)
 		}
-		s.restart(now)
+		if !s.keepsTimer() {
+			s.restart(now)
+		}
 	}
 	if s.detect() && (s.phase == open || s.phase == reduced) {
 		s.lossReduces()
@@ -290,11 +307,28 @@ func (h *Host) sack(now clock.Time, s *sender, b Block) {
 // IsLost), and retransmissions followed by three delivered transmissions.
 func (s *sender) detect() bool {
 	before := s.lost
-	edge := s.base
-	enough := dupThresh
-	if s.bugs.Has(BugHasty) {
-		enough = 1
+	switch {
+	case s.detection == NewReno || !s.fastRetransmits():
+		return false
+	case s.detection == PerPacket:
+		s.detectPackets()
+	default:
+		s.detectSACKed()
 	}
+	for len(s.retransmissions) > 0 && s.retransmissions[0].ordinal+dupThresh <= s.latest {
+		r := s.retransmissions[0]
+		s.retransmissions = s.retransmissions[1:]
+		if r.number >= s.base && s.at(r.number).ordinal == r.ordinal {
+			s.lose(r.number, s.at(r.number))
+		}
+	}
+	return s.lost > before
+}
+
+// detectSACKed marks the segments below three SACKed ones as lost.
+func (s *sender) detectSACKed() {
+	edge := s.base
+	enough := s.dupThreshold()
 	for number, found := s.highest, 0; number > s.base && found < enough; number-- {
 		if s.at(number - 1).sacked {
 			if found++; found == enough {
@@ -308,14 +342,6 @@ func (s *sender) detect() bool {
 		}
 	}
 	s.judged = max(s.judged, edge)
-	for len(s.retransmissions) > 0 && s.retransmissions[0].ordinal+dupThresh <= s.latest {
-		r := s.retransmissions[0]
-		s.retransmissions = s.retransmissions[1:]
-		if r.number >= s.base && s.at(r.number).ordinal == r.ordinal {
-			s.lose(r.number, s.at(r.number))
-		}
-	}
-	return s.lost > before
 }
 
 // lose marks a segment as lost.
@@ -338,11 +364,15 @@ func (h *Host) timeout(now clock.Time, c *connection) {
 	s := &c.sender
 	h.counters.Timeouts++
 	h.report(now, c, TimedOut, s.una())
+	if h.giveUp(now, c, s.retries) {
+		return
+	}
 	if !s.bugs.Has(BugKeepsWindow) {
 		s.window.collapse(s.backoff == 0)
 		s.cwr = true
 	}
 	s.phase, s.recover, s.force = loss, s.next, true
+	s.dups = duplicates{careful: s.next}
 	s.retransmissions = s.retransmissions[:0]
 	for i := range s.segments {
 		s.lose(s.base+uint64(i), &s.segments[i])

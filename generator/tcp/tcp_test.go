@@ -245,6 +245,14 @@ func TestEveryByteArrivesOnce(t *testing.T) {
 		cfg.InitialWindow = rapid.IntRange(1, 12).Draw(t, "initial window")
 		cfg.ReceiveWindow = rapid.SampledFrom([]int{1 << 10, 20 << 10, 6 << 20}).Draw(t, "receive window")
 		cfg.DelayedACK = rapid.SampledFrom([]clock.Duration{0, 40 * clock.Millisecond}).Draw(t, "delayed ACK")
+		cfg.Detection = tcp.Detection(rapid.IntRange(0, 2).Draw(t, "detection"))
+		cfg.NoFastRetransmit = rapid.IntRange(0, 3).Draw(t, "fast retransmit") == 0
+		cfg.NoLimitedTransmit, cfg.Handshake = rapid.Bool().Draw(t, "limited"), rapid.Bool().Draw(t, "handshake")
+		cfg.ACKEvery, cfg.QuickACKs = rapid.IntRange(0, 4).Draw(t, "every"), rapid.IntRange(-1, 3).Draw(t, "quick")
+		origin := cfg.FirstSequence
+		if cfg.Handshake {
+			origin++
+		}
 		w := newWire(t, cfg)
 		bad := rapid.IntRange(0, 150).Draw(t, "troubled packets")
 		w.fate = func(n int, p *tcp.Packet) []clock.Duration {
@@ -267,7 +275,7 @@ func TestEveryByteArrivesOnce(t *testing.T) {
 				n -= part
 			}
 		}
-		if !w.run(clock.Time(10_000*clock.Second), cfg.FirstSequence) {
+		if !w.run(clock.Time(10_000*clock.Second), origin) {
 			t.Fatalf("not over after %v", w.now)
 		}
 		if w.model[1].delivered != bytes[0] || w.model[0].delivered != bytes[1] {
@@ -320,6 +328,10 @@ func TestWrongConfigurationsAreRefused(t *testing.T) {
 		"no minimum RTO":              func(c *tcp.Config) { c.MinRTO = 0 },
 		"ACKs never":                  func(c *tcp.Config) { c.DelayedACK = 2 * clock.Second },
 		"an unknown control":          func(c *tcp.Config) { c.Control = 9 },
+		"a window that is not scaled": func(c *tcp.Config) { c.Unscaled, c.ReceiveWindow = true, 1<<16 },
+		"initial below minimum RTO":   func(c *tcp.Config) { c.InitialRTO = clock.Millisecond },
+		"maximum below minimum RTO":   func(c *tcp.Config) { c.MaxRTO = clock.Millisecond },
+		"an unknown detection":        func(c *tcp.Config) { c.Detection = 9 },
 	} {
 		cfg := config()
 		change(&cfg)

@@ -60,6 +60,19 @@ func options() parameter.Table {
 			Doc: "Greatest retransmission timeout, at which doubling ends."},
 		{Name: "rto", Kind: parameter.Word, Words: []string{"rfc6298", "3-srtt"}, Default: "rfc6298",
 			Doc: "Retransmission timeout above the minimum: SRTT + 4 RTTVAR, or 3 SRTT."},
+		{Name: "max-retries", Kind: parameter.Integer, Default: "0", Max: 100,
+			Doc: "Retransmissions by timeouts in a row after which the next one gives the connection up; 0: never."},
+		{Name: "loss-detection", Kind: parameter.Word, Words: []string{"sack", "new-reno", "per-packet"}, Default: "sack",
+			Doc: "sack: RFC 6675. new-reno: RFC 6582, by duplicate ACKs, without SACK. per-packet: a packet is lost when one " +
+				"sent three later is acknowledged (best with delayed-ack-us: 0)."},
+		{Name: "fast-retransmit", Kind: parameter.Boolean, Default: "true",
+			Doc: "Losses are detected before a timeout. false: only the timeout retransmits."},
+		{Name: "limited-transmit", Kind: parameter.Boolean, Default: "true",
+			Doc: "The first two duplicate ACKs let new segments go (RFC 3042)."},
+		{Name: "ack-every", Kind: parameter.Integer, Unit: "packets", Default: "2", Min: 1, Max: 64,
+			Doc: "Packets in order after which an ACK is no longer delayed."},
+		{Name: "quick-acks", Kind: parameter.Integer, Default: "16", Max: 1 << 20,
+			Doc: "ACKs of a new connection that are not delayed."},
 	}
 }
 

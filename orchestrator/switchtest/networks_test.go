@@ -130,6 +130,24 @@ func (d networkDraw) tcpHosts(size, jitter string) string {
 	if d.one(3) {
 		more += ", initial-rto-us: " + d.of("1000000", "3000000")
 	}
+	if d.one(2) {
+		more += ", loss-detection: " + d.of("new-reno", "new-reno", "per-packet")
+	}
+	if d.one(5) {
+		more += ", fast-retransmit: false"
+	}
+	if d.one(5) {
+		more += ", limited-transmit: false"
+	}
+	if d.one(3) {
+		more += ", quick-acks: " + d.of("0", "1", "100")
+	}
+	if d.one(3) {
+		more += ", ack-every: " + d.of("1", "3", "8")
+	}
+	if d.one(5) {
+		more += ", max-retries: " + d.of("1", "2", "6")
+	}
 	if d.one(4) {
 		more += ", max-rto-us: " + d.of("1000000", "20000000")
 	}

@@ -43,6 +43,20 @@ func provokeTCP(bug tcp.Bug, name string) string {
 	// SYNs that arrive at once, of which the queue holds one
 	case tcp.BugHastySYN, tcp.BugForgetsSYN, tcp.BugKeepsInitialWindow:
 		queue, senders, packets, more = 1, 12, 20, ", handshake: true, initial-rto-us: 5000"
+	case tcp.BugLargeInitialWindow:
+		queue, senders = 200, 1
+	case tcp.BugTransmitsMore, tcp.BugStallsPartialACK, tcp.BugResendsWindow:
+		control, rto, jitter, more = "reno", 20_000, 1, ", loss-detection: new-reno"
+	case tcp.BugFastRetransmits:
+		rto, jitter, more = 20_000, 1, ", loss-detection: new-reno, fast-retransmit: false"
+	case tcp.BugHastyFirst:
+		queue, senders, packets, more = 1, 12, 3, ", initial-rto-us: 10000"
+	case tcp.BugIgnoresMaxRTO:
+		queue, senders, packets, more = 1, 12, 3, ", max-rto-us: 1000"
+	case tcp.BugGivesUpEarly, tcp.BugRetriesForever:
+		queue, senders, packets, more = 1, 13, 3, ", max-retries: 2"
+	case tcp.BugSlowAck, tcp.BugAcksThird:
+		queue, senders, packets, more = 200, 1, 601, ", quick-acks: 0"
 	}
 	return fmt.Sprintf(`
 topology: {kind: single-switch, hosts: 14, link: {gbps: 25, delay-ns: 2000}}
@@ -187,7 +201,11 @@ func drawTCP(rt *rapid.T) string {
 	receive := word("receive", "20000", "100000", "6291456", "65535, window-scaling: false",
 		"10000, window-scaling: false")
 	receive += word("handshake", "", ", handshake: true") + word("rto rule", "", ", rto: 3-srtt") +
-		word("initial RTO", "", ", initial-rto-us: 20000") + word("max RTO", "", ", max-rto-us: 50000")
+		word("initial RTO", "", ", initial-rto-us: 20000") + word("max RTO", "", ", max-rto-us: 50000") +
+		word("detection", "", ", loss-detection: new-reno", ", loss-detection: new-reno", ", loss-detection: per-packet") +
+		word("fast", "", "", ", fast-retransmit: false") + word("limited", "", "", ", limited-transmit: false") +
+		word("quick", "", ", quick-acks: 0") + word("every", "", ", ack-every: 1", ", ack-every: 5") +
+		word("retries", "", "", ", max-retries: 1", ", max-retries: 3")
 	jitter, pauses := word("jitter", "0", "0", "0.3", "5", "100"), ""
 	if jitter == "0" {
 		pauses = word("pauses", "", "", "", ", pfc-classes: [0], pfc-xoff-bytes: 20000, pfc-headroom-bytes: 300000")

@@ -58,6 +58,18 @@ func configure(t *transport.Trial) judge.Config {
 		Hold:      hold(t) + t.Slack,
 		Handshake: values.Bool("handshake"), InitialRTO: values.Duration("initial-rto-us"),
 		MaxRTO: values.Duration("max-rto-us"), ThreeSRTT: values.Word("rto") == "3-srtt",
+		MaxRetries: values.Int("max-retries"), NoFastRetransmit: !values.Bool("fast-retransmit"),
+		NoLimitedTransmit: !values.Bool("limited-transmit"),
+		ACKEvery:          values.Int("ack-every"), ACKDelay: values.Duration("delayed-ack-us"),
+	}
+	if c.ACKDelay == 0 {
+		c.ACKEvery = 1
+	}
+	switch values.Word("loss-detection") {
+	case "new-reno":
+		c.Detection = judge.NewReno
+	case "per-packet":
+		c.Detection = judge.PerPacket
 	}
 	if c.Handshake {
 		c.FirstSequence++ // after the SYN

@@ -86,6 +86,17 @@ func (r *endpoints) host(h fabric.HostID, f *transport.Flow) error {
 	cfg.Options = tcp.Config{
 		Handshake: v.Bool("handshake"), Unscaled: !v.Bool("window-scaling"),
 		InitialRTO: v.Duration("initial-rto-us"), MaxRTO: v.Duration("max-rto-us"), ThreeSRTT: v.Word("rto") == "3-srtt",
+		MaxRetries: v.Int("max-retries"), QuickACKs: v.Int("quick-acks"), ACKEvery: v.Int("ack-every"),
+		NoFastRetransmit: !v.Bool("fast-retransmit"), NoLimitedTransmit: !v.Bool("limited-transmit"),
+	}
+	if cfg.Options.QuickACKs == 0 {
+		cfg.Options.QuickACKs = -1
+	}
+	switch v.Word("loss-detection") {
+	case "new-reno":
+		cfg.Options.Detection = tcp.NewReno
+	case "per-packet":
+		cfg.Options.Detection = tcp.PerPacket
 	}
 	if cfg.DelayedACK == 0 {
 		cfg.DelayedACK = -1
@@ -170,7 +181,7 @@ func (r *endpoints) TCPEvent(now clock.Time, e tcp.Event) {
 		if f.Kind == workload.Transfer && h.at.ID() == f.Src {
 			r.acknowledged(h, f)
 		}
-	case tcp.Recovering:
+	case tcp.Recovering, tcp.Aborted:
 	}
 }
 

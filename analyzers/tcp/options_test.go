@@ -1,0 +1,116 @@
+package tcp_test
+
+import (
+	"slices"
+	"testing"
+
+	"candela.dev/candela/analyzers/tcp"
+	"candela.dev/candela/clock"
+)
+
+// first is ten segments, of which the first is lost; n duplicate ACKs arrive from 20 us on, one each 2 us.
+func first(n int) (list []step) {
+	for i := range uint32(10) {
+		list = append(list, step{us: int(i), sent: true, at: 1000 * i})
+	}
+	for i := range uint32(n) {
+		at := 20 + 2*int(i)
+		list = append(list, step{us: at, at: 1000 * (i + 1)}, step{us: at, sent: true, ack: true},
+			step{us: at + 1, ack: true})
+	}
+	return list
+}
+
+// acks is an acknowledgement that leaves and arrives a microsecond later.
+func acks(us int, at uint32) []step {
+	return []step{{us: us, sent: true, ack: true, at: at}, {us: us + 1, ack: true, at: at}}
+}
+
+func newReno(c *tcp.Config) {
+	c.Detection, c.Beta, c.MinRTO = tcp.NewReno, 0.5, 100*clock.Millisecond
+}
+
+func TestTransportsAreJudgedByTheirOptions(t *testing.T) {
+	sends := func(us int, at uint32) step { return step{us: us, sent: true, at: at} }
+	arrives := func(us int, at uint32) step { return step{us: us, at: at} }
+	// Segments 0 and 1 are lost, and a recovery has retransmitted the first.
+	recovery := func(more ...step) []step {
+		list := first(0)
+		for i := range uint32(3) {
+			at := 20 + 2*int(i)
+			list = append(list, arrives(at, 1000*(i+2)), step{us: at, sent: true, ack: true}, step{us: at + 1, ack: true})
+		}
+		list = append(list, sends(30, 0), arrives(40, 0))
+		return append(append(list, acks(41, 1000)...), more...)
+	}
+	for _, tt := range []struct {
+		name   string
+		change func(*tcp.Config)
+		steps  []step
+		want   []string
+	}{
+		{"two duplicate ACKs let two segments go, and one is to spare", newReno,
+			append(first(2), sends(30, 10_000), sends(31, 11_000), sends(32, 12_000)), nil},
+		{"two duplicate ACKs and four segments", newReno,
+			append(first(2), sends(30, 10_000), sends(31, 11_000), sends(32, 12_000), sends(33, 13_000)),
+			[]string{"tcp.limited-transmit"}},
+		{"one duplicate ACK without limited transmit", func(c *tcp.Config) { newReno(c); c.NoLimitedTransmit = true },
+			append(first(1), sends(30, 10_000), sends(31, 11_000)), []string{"tcp.congestion-window"}},
+		{"three duplicate ACKs", newReno, append(first(3), sends(30, 0)), nil},
+		{"two are too few", newReno, append(first(2), sends(30, 0)), []string{"tcp.timeout-early"}},
+		{"a partial ACK and the next segment", newReno, recovery(sends(43, 1000)), nil},
+		{"a partial ACK and two segments", newReno, recovery(sends(43, 1000), sends(44, 2000)),
+			[]string{"tcp.retransmit-early"}},
+		{"a partial ACK and new data", newReno, recovery(sends(43, 10_000)), []string{"tcp.partial-ack"}},
+		{"a partial ACK and nothing", newReno, recovery(arrives(20_000, 5000)), []string{"tcp.partial-ack"}},
+		{"a recovery in which a window more is sent", newReno, append(first(9), sends(40, 0), sends(41, 10_000),
+			sends(42, 11_000), sends(43, 12_000), sends(44, 13_000), sends(45, 14_000)), nil},
+		{"and two segments more", newReno, append(first(9), sends(40, 0), sends(41, 10_000),
+			sends(42, 11_000), sends(43, 12_000), sends(44, 13_000), sends(45, 14_000), sends(46, 15_000)),
+			[]string{"tcp.congestion-window"}},
+		{"packets are lost three packets later", func(c *tcp.Config) { c.Detection = tcp.PerPacket },
+			slices.Concat(window(0, 1, 2), sack(20, 0, 3000, 4000), []step{sends(40, 0)}), nil},
+		{"not two packets later", func(c *tcp.Config) { c.Detection = tcp.PerPacket },
+			slices.Concat(window(0, 1, 2, 3), sack(20, 0, 4000, 5000), []step{sends(40, 0), sends(41, 1000), sends(42, 2000)}),
+			[]string{"tcp.retransmit-early"}},
+		{"duplicate ACKs where only timeouts retransmit", func(c *tcp.Config) { newReno(c); c.NoFastRetransmit = true },
+			append(first(4), sends(40, 0)), []string{"tcp.fast-retransmit-off"}},
+		{"SACKs where only timeouts retransmit", func(c *tcp.Config) { c.NoFastRetransmit = true },
+			conversation(sends(40, 0)), []string{"tcp.fast-retransmit-off"}},
+		{"a timeout there", func(c *tcp.Config) { c.NoFastRetransmit = true }, conversation(sends(1100, 0)), nil},
+		{"two retries", func(c *tcp.Config) { c.MaxRetries = 2 },
+			[]step{sends(0, 0), sends(1000, 0), sends(3000, 0), arrives(90_000, 0)}, nil},
+		{"three retries of two", func(c *tcp.Config) { c.MaxRetries = 2 },
+			[]step{sends(0, 0), sends(1000, 0), sends(3000, 0), sends(7000, 0)}, []string{"tcp.retries"}},
+		{"one retry of two", func(c *tcp.Config) { c.MaxRetries = 2 },
+			[]step{sends(0, 0), sends(1000, 0), {us: 90_000, sent: true, at: 0}}, []string{"tcp.timeout-missing"}},
+		{"the timer doubles up to its maximum", func(c *tcp.Config) { c.MaxRTO = 2 * clock.Millisecond },
+			[]step{sends(0, 0), sends(1000, 0), sends(3000, 0), sends(5000, 0)}, nil},
+		{"the first timer runs for the initial timeout", func(c *tcp.Config) { c.InitialRTO = 3 * clock.Millisecond },
+			[]step{sends(0, 0), sends(2900, 0)}, []string{"tcp.timeout-early"}},
+		{"the timer runs for three round trips",
+			func(c *tcp.Config) { c.ThreeSRTT, c.MinRTO = true, 10*clock.Microsecond },
+			slices.Concat([]step{sends(0, 0), arrives(500, 0)}, acks(501, 1000),
+				[]step{sends(503, 1000), sends(503+1510, 1000)}), nil},
+		{"for two", func(c *tcp.Config) { c.ThreeSRTT, c.MinRTO = true, 10*clock.Microsecond },
+			slices.Concat([]step{sends(0, 0), arrives(500, 0)}, acks(501, 1000),
+				[]step{sends(503, 1000), sends(503+1000, 1000)}), []string{"tcp.timeout-early"}},
+		{"every second segment is acknowledged", delays,
+			slices.Concat([]step{sends(0, 0), sends(1, 1000), arrives(10, 0), arrives(14, 1000)}, acks(14, 2000)), nil},
+		{"16 us late", delays,
+			slices.Concat([]step{sends(0, 0), sends(1, 1000), arrives(10, 0), arrives(14, 1000)}, acks(30, 2000)),
+			[]string{"tcp.ack-every"}},
+		{"an acknowledgement is delayed as configured", delays,
+			slices.Concat([]step{sends(0, 0), arrives(10, 0)}, acks(210, 1000)), nil},
+		{"for longer", delays, slices.Concat([]step{sends(0, 0), arrives(10, 0)}, acks(310, 1000)),
+			[]string{"tcp.ack-delay"}},
+	} {
+		c := config()
+		tt.change(&c)
+		if got := judgeBy(c, tt.steps); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
+func delays(c *tcp.Config) { c.ACKEvery, c.ACKDelay = 2, 200*clock.Microsecond }

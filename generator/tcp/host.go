@@ -38,7 +38,7 @@ type key struct {
 type write struct {
 	at    clock.Time
 	to    *connection
-	bytes uint64
+	bytes uint64 // 0: the stream ends
 }
 
 // connection has both directions of a connection.
@@ -98,6 +98,13 @@ func (h *Host) Write(peer Endpoint, number uint32, bytes uint64, at clock.Time) 
 	return nil
 }
 
+// End ends the stream to a peer at a time, or at once if that has passed: what has not been sent by then never will be.
+// The caller must call NextTimer again afterwards.
+func (h *Host) End(peer Endpoint, number uint32, at clock.Time) {
+	i := sort.Search(len(h.writes), func(i int) bool { return h.writes[i].at <= at })
+	h.writes = slices.Insert(h.writes, i, write{at, h.connection(key{peer, number}), 0})
+}
+
 // SetRanking has a connection rank the packets that it sends from now on.
 func (h *Host) SetRanking(peer Endpoint, number uint32, r wire.Ranking) {
 	h.connection(key{peer, number}).ranking = r
@@ -149,6 +156,11 @@ func (h *Host) HandleTimer(now clock.Time) {
 	for n := len(h.writes); n > 0 && h.writes[n-1].at <= now; n = len(h.writes) {
 		w := h.writes[n-1]
 		h.writes = h.writes[:n-1]
+		if w.bytes == 0 { // its end
+			w.to.written = min(w.to.written, w.to.next)
+			h.settle(w.to)
+			continue
+		}
 		w.to.written = min(w.to.written+w.bytes, Endless)
 		h.open(w.to)
 		h.settle(w.to)

@@ -105,7 +105,16 @@ const workloadStream = 0x776f726b6c6f6164
 
 // stream returns the n-th generator of an item.
 func (in *Scope) stream(n uint64) *rand.Rand {
-	return rand.New(rand.NewPCG(in.Seed, workloadStream^uint64(in.Item)<<8^n))
+	of := in.seeds(n, 0)
+	return rand.New(rand.NewPCG(of[0], of[1]))
+}
+
+// paceStream is the generators of the paces of an item's flows.
+const paceStream = 5
+
+// seeds returns those of the n-th generator of a flow of the item.
+func (in *Scope) seeds(n uint64, flow int) [2]uint64 {
+	return [2]uint64{in.Seed, workloadStream ^ uint64(flow)<<32 ^ uint64(in.Item)<<8 ^ n}
 }
 
 // arrivals draws the flows in the order of their start. Times, hosts and sizes have generators of their own: another

@@ -12,7 +12,7 @@ import (
 
 // Kinds lists every kind of workload, in the order of the reference.
 func Kinds() []Kind {
-	return []Kind{incast(), permutation(), single(), ping(), requests(), poisson(), queries()}
+	return []Kind{incast(), permutation(), single(), ping(), requests(), poisson(), queries(), cbr()}
 }
 
 // Kind is a kind of workload: an item of a test's workload is a mapping from its name to its parameters.
@@ -38,6 +38,7 @@ type Kind struct {
 	CheckIn func(v parameter.Values, in Scope) []Problem
 	Explain func(v parameter.Values, in Scope) string
 	Sized   bool
+	Paced   bool // flows have a rate, or a schedule of rates
 	// Single returns kind and parameters of an item for one flow of an item; nil: the flow is a transfer between two
 	// hosts.
 	Single func(v parameter.Values, f *Flow) (kind string, single parameter.Values)
@@ -71,6 +72,8 @@ type Flow struct {
 
 	Query    int // of the item, from 1: flows that make one query; 0: none
 	Siblings int // flows of the query, this one included
+
+	Pace *Pace // nil: an even rate
 }
 
 // Scope is what the flows of an item depend on besides its parameters.

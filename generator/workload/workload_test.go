@@ -23,6 +23,9 @@ func item(t *testing.T, k *workload.Kind) parameter.Values {
 			next++
 		}
 	}
+	if k.Name == "cbr" {
+		v.SetStep("dst", next)
+	}
 	return v
 }
 

@@ -95,7 +95,8 @@ type Offer struct {
 	PacketSize *int   // bytes of a whole frame; nil: as hosts has it
 	Rate       *clock.BitRate
 	Start      clock.Duration
-	Stagger    clock.Duration // from one flow of the item to the next
+	Stop       *clock.Duration // of each flow, after its start; nil: it does not leave
+	Stagger    clock.Duration  // from one flow of the item to the next
 	DSCP       int
 	Class      *int   // traffic class; nil: by the switch's map from DSCP
 	IP         int    // 4 or 6

@@ -57,6 +57,14 @@ func TestWrongTrafficIsRefusedWithTheReason(t *testing.T) {
 		"queries: {servers: 8, load: 0.1, stop-us: 10}":                         "servers: 8 are more than a client has other hosts (7)",
 		"queries: {servers: 2, stop-us: 10}":                                    "load: needs one of load and queries-per-s",
 		"queries: {servers: 2, queries-per-s: 1, load-of: fabrik, stop-us: 10}": `load-of: is "fabrik" (did you mean "fabric"?)`,
+		"cbr: {src: 0, dst: 1}":                                                 "rate-gbps: needs one of rate-gbps and rates",
+		"cbr: {src: 0, dst: 1, rate-gbps: 1}":                                   "never ends",
+		"cbr: {src: 0, dst: 1, rate-gbps: 1, packets: 1, stop-us: 5}":           "stop-us: is given together with packets or bytes",
+		"cbr: {src: 0, dst: 0, rate-gbps: 1, packets: 1}":                       "dst: host 0 would send to itself",
+		"cbr: {src: 0, dst: 1, rate-gbps: 1, packets: 1, transport: ndp}":       "transport: is ndp\n  the transport of cbr is always raw",
+		"cbr: {src: 0, dst: 1, rate-gbps: 1, packets: 1, on-us: 5}":             "on-us: needs on-us and off-us",
+		"cbr: {src: 0, dst: 1, packets: 1, rates: [{at-us: 0, gbps: 0}]}":       "rates: are all 0",
+		"poisson: {load: 0.1, stop-us: 10, jitter: 0.5}":                        "jitter: unknown key",
 	} {
 		if _, err := trafficTest(item, files); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s:\ngot  %v\nwant %s", item, err, want)

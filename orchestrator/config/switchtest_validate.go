@@ -174,8 +174,12 @@ func (d *decoder) validateOffer(t *SwitchTest, w *Workload, k *workload.Kind, at
 		d.problemAt(at, "never ends",
 			"give packets or bytes, duration-us for the whole test, or a ping or requests workload beside it")
 	}
-	transport := t.TransportOf(l)
+	transport := cmp.Or(k.Transport, t.TransportOf(l))
 	switch {
+	case k.Transport != "" && l.Transport != "" && l.Transport != k.Transport:
+		d.problemAt(at+".transport", "is "+l.Transport, "the transport of "+k.Name+" is always "+k.Transport)
+	case k.Paced && (l.Rate == nil) == (len(w.Values.List("rates")) == 0):
+		d.problemAt(at+".rate-gbps", "needs one of rate-gbps and rates", "rate-gbps: 1, or a schedule of rates")
 	case l.Rate != nil && !slices.Contains(d.options.openLoops(), transport):
 		d.problemAt(at+".rate-gbps", "is for the "+oneOf(d.options.openLoops())+" transport only",
 			"the transport "+transport+" controls its own rate")
@@ -186,6 +190,9 @@ func (d *decoder) validateOffer(t *SwitchTest, w *Workload, k *workload.Kind, at
 	}
 	if l.Weight != nil && *l.Weight == 0 && !d.touched[at+".weight"] {
 		d.problemAt(at+".weight", "is 0: such a flow would get nothing", "weights are above 0; the default is 1")
+	}
+	if l.Stop != nil && (l.Packets != nil || l.Bytes != nil) {
+		d.problemAt(at+".stop-us", "is given together with packets or bytes", "a flow with an amount leaves when it is sent")
 	}
 	if l.Start >= t.Duration && t.Duration > 0 {
 		d.problemAt(at+".start-us", "is past the end of the test", "the test ends after duration-us")

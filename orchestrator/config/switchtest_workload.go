@@ -17,6 +17,9 @@ func workloadSchema(o *Options) workloadItem {
 		kind := &object{title: k.Name, doc: k.Doc,
 			fields: tableFields(k.Parameters, func(p any) *parameter.Values { return &p.(*Workload).Values }, true)}
 		kind.fields = append(kind.fields, offerFields(o)...)
+		if !k.Sized && !k.Closed() {
+			kind.fields = append(kind.fields, stopField())
+		}
 		item.fields = append(item.fields,
 			field{key: k.Name, doc: k.Doc, kind: workloadKind{kind, k.Name, k.Parameters}, at: parent})
 	}
@@ -111,6 +114,14 @@ func offerFields(o *Options) []field {
 			kind: optionalStatus{transports},
 			at:   in(func(l *Offer) any { return (*status)(&l.Transport) })},
 	}
+}
+
+// stopField declares when flows without an end leave.
+func stopField() field {
+	return field{key: "stop-us", doc: "How long after its start each flow leaves, if it has neither packets nor bytes; " +
+		"of raw and tcp. By default it sends until the test ends.",
+		kind: optional[clock.Duration]{us(1, maxTestUS)},
+		at:   func(parent any) any { return &parent.(*Workload).Offer.Stop }}
 }
 
 // optionalStatus is not written if empty.

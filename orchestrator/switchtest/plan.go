@@ -124,7 +124,9 @@ func (p *Plan) check(item int, k *workload.Kind, t *transport.Transport) error {
 	o := &p.Test.Workload[item].Offer
 	size, header := p.Test.PacketSizeOf(o), t.HeaderSize(o.IP == 6)
 	switch {
-	case k.Transport != "" && (!o.Ranked() || t.Ranks):
+	case k.For == Pings && (!o.Ranked() || t.Ranks):
+	case o.Stop != nil && !t.Stops:
+		return fmt.Errorf("stop-us: flows of the transport %s do not leave before their end: take raw or tcp", t.Name)
 	case size <= header:
 		return fmt.Errorf("packets of %d bytes have no room for a header of %d and payload", size, header)
 	case k.For == Loop && !t.Reliable:

@@ -122,6 +122,9 @@ func resultOf(f *Flow, a *transport.Progress, end clock.Time, payload int64) Flo
 		end = a.Done
 		res.FCTNS = a.Done.Sub(f.Start).Nanoseconds()
 	}
+	if f.Stop > 0 {
+		end = min(end, f.Stop)
+	}
 	if a.Acknowledged {
 		res.SenderFCTNS = a.Known.Sub(f.Start).Nanoseconds()
 	}

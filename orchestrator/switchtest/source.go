@@ -127,6 +127,9 @@ func (c *cursor) next() bool {
 		Weight: 1,
 	}
 	c.index++
+	if o.Stop != nil {
+		f.Stop = f.Start.Add(*o.Stop)
+	}
 	f.Rank = o.Ranking().From(f.Start)
 	if o.Rate != nil {
 		f.Rate = *o.Rate

@@ -26,6 +26,7 @@ type Transport struct {
 	Attach func(s *Setup, flows []*Flow) error
 	Open   func(s *Setup, flows iter.Seq[*Flow]) (Endpoints, error)
 	Judge  *Judge // nil: its hosts are not judged
+	Stops  bool   // flows can leave before their end (Flow.Stop)
 }
 
 // Endpoints is the hosts of a transport. While the network runs, hosts may be simulated in parallel: what a host's
@@ -49,6 +50,7 @@ type Flow struct {
 	Payload    int64
 	PacketSize int
 	Start      clock.Time
+	Stop       clock.Time // of a flow without end: it sends nothing new from then on; 0: never
 	Rate       clock.BitRate
 	Mark       stack.Mark
 	Tenant     int     // 0: none
@@ -78,8 +80,14 @@ func (f *Flow) Text() string {
 	if f.Rate > 0 {
 		s += fmt.Sprintf(" at %g Gb/s", float64(f.Rate)/float64(clock.Gbps))
 	}
+	if p := f.Pace; p != nil {
+		s += paceText(p)
+	}
 	if f.Start > 0 {
 		s += " from " + f.Start.String()
+	}
+	if f.Stop > 0 {
+		s += " to " + f.Stop.String()
 	}
 	if f.Mark.DSCP > 0 {
 		s += fmt.Sprintf(", dscp %d", f.Mark.DSCP)
@@ -101,6 +109,25 @@ func (f *Flow) Text() string {
 		s += ", rank deadline " + clock.Time(f.Rank.Value*uint64(clock.Nanosecond)).String()
 	case f.Rank.Kind != wire.Unranked:
 		s += ", rank " + f.Rank.String()
+	}
+	return s
+}
+
+// paceText says how a flow departs from an even rate.
+func paceText(p *workload.Pace) (s string) {
+	if p.Jitter > 0 {
+		s += fmt.Sprintf(", gaps ±%g %%", p.Jitter*100)
+	}
+	if p.Off > 0 {
+		s += fmt.Sprintf(", %s on, %s off", p.On, p.Off)
+		if p.Random {
+			s += " on average"
+		}
+	}
+	if p.Steps != nil {
+		for _, step := range *p.Steps {
+			s += fmt.Sprintf(", %g Gb/s after %s", float64(step.Rate)/float64(clock.Gbps), step.At)
+		}
 	}
 	return s
 }

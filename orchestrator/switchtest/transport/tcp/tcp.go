@@ -17,7 +17,7 @@ import (
 
 // Transport joins declaration, endpoints and judge.
 func Transport() transport.Transport {
-	return transport.Transport{Transport: tcp.Transport(), Open: open, Judge: judgement()}
+	return transport.Transport{Transport: tcp.Transport(), Open: open, Judge: judgement(), Stops: true}
 }
 
 // endpoints is the TCP hosts of a run. It is the sink of all of them. A connection has the number of its flow.
@@ -145,7 +145,13 @@ func (r *endpoints) Start(f *transport.Flow) error {
 			r.hosts[f.Dst].Core().SetRanking(tcp.Endpoint(f.Src), uint32(f.Number), f.Rank)
 		}
 	}
-	return r.hosts[f.Src].write(f, f.Dst, bytes, f.Start)
+	if err := r.hosts[f.Src].write(f, f.Dst, bytes, f.Start); err != nil {
+		return err
+	}
+	if f.Stop > 0 {
+		r.hosts[f.Src].Core().End(tcp.Endpoint(f.Dst), uint32(f.Number), f.Stop)
+	}
+	return nil
 }
 
 func (h *host) write(f *transport.Flow, to fabric.HostID, bytes uint64, at clock.Time) error {

@@ -113,9 +113,13 @@ func TestWorkersChangeNoByteOfARun(t *testing.T) {
 				counts = []int{3}
 			}
 			test := parse(t, c.text)[0]
-			want := written(t, test, 1)
+			want, _ := written(t, test, 1)
 			for _, count := range counts {
-				sameFiles(t, c.name, count, want, written(t, test, count))
+				got, divided := written(t, test, count)
+				sameFiles(t, c.name, count, want, got)
+				if !divided && test.Topology.HostCount() > 2*count {
+					t.Errorf("%d workers: the network is not divided", count)
+				}
 			}
 		})
 	}
@@ -145,8 +149,9 @@ func firstDifference(a, b []byte) string {
 	return fmt.Sprintf("%d and %d lines", len(x), len(y))
 }
 
-// written runs a test with a number of workers and returns the files that it wrote, but for the log.
-func written(t testing.TB, test *config.SwitchTest, workers int) map[string][]byte {
+// written runs a test with a number of workers and returns the files that it wrote but for the log, which says whether
+// the network was divided.
+func written(t testing.TB, test *config.SwitchTest, workers int) (files map[string][]byte, divided bool) {
 	t.Helper()
 	p, err := switchtest.New(test)
 	if err != nil {
@@ -159,7 +164,7 @@ func written(t testing.TB, test *config.SwitchTest, workers int) map[string][]by
 	if err != nil {
 		t.Fatal(err)
 	}
-	files := make(map[string][]byte)
+	files = make(map[string][]byte)
 	err = filepath.WalkDir(out.Dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
@@ -174,9 +179,8 @@ func written(t testing.TB, test *config.SwitchTest, workers int) map[string][]by
 	}
 	log := string(files["log.jsonl"])
 	delete(files, "log.jsonl")
-	divided := strings.Contains(log, `"windows":`) && !strings.Contains(log, `"windows":0`)
-	alone := strings.Contains(log, `"workers":1,"workers_why":"the judge of TCP reads`) ||
-		strings.Contains(log, `"workers":1,"workers_why":"no cut`) && test.Topology.HostCount() < 2*workers
+	divided = strings.Contains(log, `"windows":`) && !strings.Contains(log, `"windows":0`)
+	alone := strings.Contains(log, `"workers":1,"workers_why":"`)
 	if workers > 1 && divided == alone || workers == 1 && (divided || alone) {
 		t.Errorf("%d workers: %s", workers, log)
 	}
@@ -186,7 +190,7 @@ func written(t testing.TB, test *config.SwitchTest, workers int) map[string][]by
 	if guilty := len(test.Hosts.Bugs)+len(test.Switch.Bugs) > 0; guilty && len(out.Analysis.Findings) == 0 {
 		t.Error("nothing is found")
 	}
-	return files
+	return files, divided
 }
 
 // Random networks of all models do not depend on the number of workers, whatever is judged. CANDELA_TEST_SILENCE draws
@@ -194,7 +198,7 @@ func written(t testing.TB, test *config.SwitchTest, workers int) map[string][]by
 func TestWorkersChangeNoByteOfARandomNetwork(t *testing.T) {
 	models := switchtest.Options().Switches
 	networks := seedsOfModel(t, 1)
-	runs := 0
+	runs, divided := 0, 0
 	for i := range networks * len(models) {
 		d := newNetworkDraw(uint64(i/len(models)), uint64(200+i%len(models)))
 		text := d.tcpNetwork(models[i%len(models)].Name)
@@ -210,11 +214,18 @@ func TestWorkersChangeNoByteOfARandomNetwork(t *testing.T) {
 			continue
 		}
 		workers := d.between(2, 7)
-		sameFiles(t, text, workers, written(t, tests[0], 1), written(t, tests[0], workers))
-		runs++
+		want, _ := written(t, tests[0], 1)
+		got, apart := written(t, tests[0], workers)
+		sameFiles(t, text, workers, want, got)
+		if runs++; apart {
+			divided++
+		}
 	}
 	if 2*runs < networks*len(models) {
 		t.Errorf("%d of %d networks were refused", networks*len(models)-runs, networks*len(models))
 	}
-	t.Logf("%d networks", runs)
+	if 4*divided < runs {
+		t.Errorf("%d of %d networks were divided", divided, runs)
+	}
+	t.Logf("%d networks, %d divided", runs, divided)
 }

@@ -23,6 +23,7 @@ type windows struct {
 	few     int    // windows in a row with few hops, if not joined
 	recent  uint64 // hops of a window, on average
 	work    Parallelism
+	shower  shower
 }
 
 // Parallelism describes how a network was simulated.
@@ -121,6 +122,7 @@ func (n *Network) run(until clock.Time) {
 	}
 	var crew crew
 	defer crew.dismiss()
+	defer n.windows.shower.end()
 	for n.fault() == nil {
 		at, ok := n.next()
 		if !ok || at > until {
@@ -168,6 +170,7 @@ func (n *Network) window(crew *crew, at, until clock.Time) {
 	w.recent = (3*w.recent + n.Hops() - hops) / 4
 	n.show()
 	if (w.few == patience || w.flaps && w.work.Windows%3 == 0) && n.fault() == nil {
+		w.shower.end() // taps see packets at once from now on
 		n.gather()
 		n.regroup(true)
 	}
@@ -300,38 +303,96 @@ func (p *part) note(s sight) {
 	p.sights = append(p.sights, s)
 }
 
-// show delivers the observations of a window in event order, merging the partitions' lists. It omits everything after a
-// fault.
+// show has the observations of a window delivered, up to a fault, while the next window is simulated.
 func (n *Network) show() {
+	s := &n.windows.shower
+	s.wait()
+	if s.lists == nil {
+		s.lists = make([][]sight, len(n.parts))
+	}
+	some := false
+	for i, p := range n.parts {
+		p.sights, s.lists[i] = s.lists[i], p.sights
+		some = some || len(s.lists[i]) > 0
+	}
+	if s.last = (moment{at: clock.Never}); !some {
+		return
+	}
+	if p := n.faulty(); p != nil {
+		s.last = p.failed
+	}
+	s.begin()
+}
+
+// shower delivers observations in a goroutine of its own.
+type shower struct {
+	lists [][]sight // of a window, by partition
+	last  moment    // what comes later is omitted
+	work  chan struct{}
+	done  chan struct{}
+	busy  bool
+}
+
+func (s *shower) begin() {
+	if s.work == nil {
+		s.work, s.done = make(chan struct{}), make(chan struct{})
+		go func() {
+			for range s.work {
+				s.deliver()
+				s.done <- struct{}{}
+			}
+			close(s.done)
+		}()
+	}
+	s.busy = true
+	s.work <- struct{}{}
+}
+
+// wait returns when everything has been delivered.
+func (s *shower) wait() {
+	if s.busy {
+		<-s.done
+		s.busy = false
+	}
+}
+
+// end also ends the goroutine.
+func (s *shower) end() {
+	s.wait()
+	if s.work != nil {
+		close(s.work)
+		<-s.done
+		s.work = nil
+	}
+}
+
+// deliver delivers observations in event order, merging the partitions' lists.
+func (s *shower) deliver() {
 	var next [1 << 8]int
 	for {
-		var first *part
-		var of int
-		for i, p := range n.parts {
-			if next[i] == len(p.sights) {
-				continue
-			}
-			if first == nil || p.sights[next[i]].before(first.sights[next[of]].moment) {
-				first, of = p, i
+		first := -1
+		for i, list := range s.lists {
+			if next[i] < len(list) && (first < 0 || list[next[i]].before(s.lists[first][next[first]].moment)) {
+				first = i
 			}
 		}
-		if first == nil {
+		if first < 0 {
 			break
 		}
-		s := &first.sights[next[of]]
-		if last := n.faulty(); last != nil && last.failed.before(s.moment) {
+		seen := &s.lists[first][next[first]]
+		if s.last.before(seen.moment) {
 			break
 		}
-		next[of]++
-		if s.tell != nil {
-			s.tell()
+		next[first]++
+		if seen.tell != nil {
+			seen.tell()
 		} else {
-			s.tap(s.point, s.at, &s.packet)
+			seen.tap(seen.point, seen.at, &seen.packet)
 		}
 	}
-	for _, p := range n.parts {
-		clear(p.sights)
-		p.sights = p.sights[:0]
+	for i, list := range s.lists {
+		clear(list)
+		s.lists[i] = list[:0]
 	}
 }
 

@@ -31,7 +31,7 @@ type observer struct {
 	judge  *judge.Analyzer
 	links  []config.LinkSpec // of hosts
 	net    *fabric.Network
-	pauses []uint64 // that each host had received when it was looked at last
+	pauses []uint64 // that each host had received when it was looked at last; nil: there is no PFC
 	header int32
 	shift  int // of windows
 	seen   judge.Observation
@@ -41,8 +41,10 @@ type observer struct {
 
 func newObserver(t *transport.Trial) transport.Observer {
 	o := &observer{judge: judge.New(configure(t)), follows: t.Follows,
-		header: int32(tcp.Codec().HeaderSize(t.IPv6())), shift: shiftOf(t), net: t.Net,
-		pauses: make([]uint64, t.Net.Hosts())}
+		header: int32(tcp.Codec().HeaderSize(t.IPv6())), shift: shiftOf(t), net: t.Net}
+	if readsPauses(t.Net.Spec()) != "" {
+		o.pauses = make([]uint64, t.Net.Hosts())
+	}
 	for id := range t.Net.Hosts() {
 		o.links = append(o.links, t.Test.Topology.HostLinkOf(id))
 	}
@@ -111,7 +113,7 @@ func hold(t *transport.Trial) clock.Duration {
 
 // Observe implements transport.Observer.
 func (o *observer) Observe(at fabric.Point, now clock.Time, p *fabric.Packet) {
-	if at.Host {
+	if at.Host && o.pauses != nil {
 		o.paused(at.Node, now)
 	}
 	if at.Host && at.Stage == fabric.Egress {

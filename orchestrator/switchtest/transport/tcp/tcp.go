@@ -177,6 +177,7 @@ func (r *endpoints) TCPEvent(now clock.Time, e tcp.Event) {
 			r.turn(now, h, c, e.Bytes)
 		case e.Bytes == uint64(f.Payload):
 			s := h.stream(e.Peer, f)
+			delete(h.ends, e.Connection)
 			h.at.Report(func() {
 				p := r.Progress(f.Number)
 				came(p, &s)
@@ -198,7 +199,6 @@ func (r *endpoints) acknowledged(h *host, f *transport.Flow) {
 	h.at.Report(func() {
 		p := r.Progress(f.Number)
 		if p.Sent = sent; p.Finished {
-			delete(r.hosts[f.Dst].ends, uint32(f.Number)) // which has no more events
 			r.Close(f.Number)
 		}
 	})

@@ -20,9 +20,10 @@ const (
 	ProtocolRoCE
 	ProtocolEcho // ICMP echo
 	ProtocolPFC
+	ProtocolPFabric
 )
 
-var protocolNames = [...]string{"unset", "raw", "ndp", "tcp", "roce", "echo", "pfc"}
+var protocolNames = [...]string{"unset", "raw", "ndp", "tcp", "roce", "echo", "pfc", "pfabric"}
 
 // Protocols is how many numbers of protocols there are, unset included.
 const Protocols = len(protocolNames)

@@ -17,7 +17,10 @@ type Transport struct {
 	ToItself      bool // a host can send to itself
 	OpenLoop      bool // flows may have a rate
 	Ranks         bool // flows may have ranks
+	Simulated     bool // judged by exact times, so not on real frames
 	Unanswered    bool // no retransmissions: a flow is complete when a part of each packet has arrived
+
+	Ranking Ranking // of flows that do not say
 
 	*Codec
 

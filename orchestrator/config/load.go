@@ -13,6 +13,7 @@ import (
 
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator/parameter"
+	"candela.dev/candela/generator/wire"
 	"candela.dev/candela/testbeds"
 	"gopkg.in/yaml.v3"
 )
@@ -64,7 +65,8 @@ type Options struct {
 // Transport is a transport of hosts in switch tests.
 type Transport struct {
 	parameter.Model
-	OpenLoop bool // its flows may have a rate
+	OpenLoop bool         // its flows may have a rate
+	Ranking  wire.Ranking // of flows that do not say
 }
 
 func (o *Options) transportModels() []parameter.Model {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -67,6 +68,24 @@ func (l *Offer) Ranking() wire.Ranking {
 // Ranked reports whether packets have ranks: those of all items, or of none.
 func (t *SwitchTest) Ranked() bool {
 	return slices.ContainsFunc(t.Workload, func(w Workload) bool { return w.Offer.Ranked() })
+}
+
+// completeRanks gives items the ranks of their transport, unless they say otherwise.
+func (d *decoder) completeRanks(t *SwitchTest) {
+	for i := range t.Workload {
+		l := &t.Workload[i].Offer
+		k := workload.Find(t.Workload[i].Kind)
+		if k == nil || l.Rank != nil {
+			continue
+		}
+		if of := d.options.transport(cmp.Or(k.Transport, t.TransportOf(l))); of != nil && of.Ranking.Kind != wire.Unranked {
+			r := of.Ranking
+			if k.Closed() {
+				r = wire.Ranking{Kind: wire.RankFixed}
+			}
+			l.Rank = &r
+		}
+	}
 }
 
 // validateRank checks the rank of item i.

@@ -26,6 +26,7 @@ func (d *decoder) validateSwitchTest(t *SwitchTest) {
 		hosts = 0
 	}
 	flows := 0
+	d.completeRanks(t)
 	for i := range t.Workload {
 		flows += d.validateWorkload(t, i, hosts)
 	}

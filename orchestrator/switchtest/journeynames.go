@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"candela.dev/candela/generator/pfabric"
 	"candela.dev/candela/orchestrator/report"
 	"candela.dev/candela/orchestrator/switchtest/stack"
 	"candela.dev/candela/packet/ndp"
@@ -60,6 +61,8 @@ func textOf(p *fabric.Header, name packetName, answers bool) string {
 		if text = fmt.Sprintf("request %d", name.number); answers {
 			text = fmt.Sprintf("answer %d", name.number)
 		}
+	case fabric.PFabric:
+		text = pfabricName(p, text)
 	case fabric.PFC:
 		return "pause"
 	case fabric.Raw, fabric.RoCE:
@@ -209,4 +212,16 @@ func lanesOf(hops []*hop) []node {
 		return cmp.Or(cmp.Compare(last(a), last(b)), cmp.Compare(rank(a), rank(b)), cmp.Compare(a.n, b.n))
 	})
 	return all
+}
+
+// pfabricName names a pFabric packet; data is named as of other transports.
+func pfabricName(p *fabric.Header, data string) string {
+	switch pfabric.KindOf(p) {
+	case pfabric.Ack:
+		return fmt.Sprintf("ACK of data %d, up to %d", p.TCP.Seq, p.TCP.Ack)
+	case pfabric.Probe:
+		return fmt.Sprintf("probe for data %d", p.TCP.Seq)
+	case pfabric.Data:
+	}
+	return data
 }

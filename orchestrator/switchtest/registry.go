@@ -11,6 +11,7 @@ import (
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/analyzers/decision"
 	"candela.dev/candela/analyzers/forwarding"
+	judgerank "candela.dev/candela/analyzers/rank"
 	judgesai "candela.dev/candela/analyzers/sai"
 	"candela.dev/candela/generator/parameter"
 	"candela.dev/candela/generator/wire"
@@ -19,9 +20,11 @@ import (
 	"candela.dev/candela/orchestrator/switchtest/transport/echo"
 	"candela.dev/candela/orchestrator/switchtest/transport/kernel"
 	"candela.dev/candela/orchestrator/switchtest/transport/ndp"
+	"candela.dev/candela/orchestrator/switchtest/transport/pfabric"
 	"candela.dev/candela/orchestrator/switchtest/transport/raw"
 	"candela.dev/candela/orchestrator/switchtest/transport/tcp"
 	"candela.dev/candela/testbeds/switches"
+	"candela.dev/candela/testbeds/switches/rank"
 	"candela.dev/candela/testbeds/switches/sai"
 	"candela.dev/candela/testbeds/switches/trimming"
 	"candela.dev/candela/testbeds/virtual/fabric"
@@ -40,12 +43,14 @@ var families = func() []family {
 	return []family{
 		{Family: trimming.Family()},
 		{sai.Family(), judgesai.NewJudge, judgesai.Rules()},
+		{rank.Family(), judgerank.NewJudge, judgerank.Rules()},
 	}
 }
 
 // transports lists every transport, the default first. A new one is one line here.
 func transports() []transport.Transport {
-	return []transport.Transport{echo.Transport(), ndp.Transport(), raw.Transport(), tcp.Transport(), kernel.Transport()}
+	return []transport.Transport{echo.Transport(), ndp.Transport(), pfabric.Transport(), raw.Transport(), tcp.Transport(),
+		kernel.Transport()}
 }
 
 // codecs are those of all transports.
@@ -116,7 +121,8 @@ func Extend(o *config.Options) {
 	}
 	for _, t := range transports() {
 		if !t.Internal {
-			o.Transports = append(o.Transports, config.Transport{Model: t.Model, OpenLoop: t.OpenLoop})
+			o.Transports = append(o.Transports, config.Transport{Model: t.Model, OpenLoop: t.OpenLoop,
+				Ranking: t.Ranking})
 		}
 	}
 	for _, m := range metrics {

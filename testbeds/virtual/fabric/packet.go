@@ -22,6 +22,7 @@ const (
 	RoCE      = trace.ProtocolRoCE
 	Echo      = trace.ProtocolEcho
 	PFC       = trace.ProtocolPFC
+	PFabric   = trace.ProtocolPFabric
 	protocols = trace.Protocols
 )
 

@@ -1,0 +1,219 @@
+// Package rank judges switches, and NICs, that schedule by rank (PIFO). It sees packets enter, leave and be dropped;
+// at which port a packet waited is known when it leaves or is dropped there. Between these instants and its arrival no
+// packet of a higher rank may have left by that port, and none of a lower rank may have been dropped for want of room.
+package rank
+
+import (
+	"cmp"
+	"slices"
+	"sort"
+
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/cause"
+	"candela.dev/candela/clock"
+	"candela.dev/candela/trace"
+)
+
+const (
+	ruleOrder = "rank.order"
+	ruleFIFO  = "rank.fifo"
+	ruleDrop  = "rank.drop"
+)
+
+// Rules lists what the analyzer checks.
+func Rules() []analyzers.Rule {
+	const clause = "Alizadeh et al. 2013, 4.1; Sivaraman et al. 2016 (PIFO)"
+	return []analyzers.Rule{
+		{ID: ruleOrder, Clause: clause, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch,
+			Statement: "Of the packets that wait for a port, one of the lowest rank leaves first."},
+		{ID: ruleFIFO, Clause: clause, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch,
+			Statement: "Of the packets of one rank that wait for a port, the one that arrived first leaves first."},
+		{ID: ruleDrop, Clause: clause, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch,
+			Statement: "Of the packets that wait for a port and the one that arrives, one of the highest rank is dropped."},
+	}
+}
+
+func causeOrder(who cause.Switch, first, other uint64, at clock.Time, rank, lower uint64) cause.Cause {
+	return cause.Of(ruleOrder, "lower-rank-waits",
+		"%v sent packet %v of rank %v at %v; packet %v of rank %v was waiting.", who, packet(first), cause.Count(rank),
+		cause.Clock(at), packet(other), cause.Count(lower))
+}
+
+func causeFIFO(who cause.Switch, id uint64, rank uint64, at clock.Time) cause.Cause {
+	return cause.Of(ruleFIFO, "overtaken", "%v sent packet %v of rank %v at %v, after a younger packet of that rank.", who,
+		packet(id), cause.Count(rank), cause.Clock(at))
+}
+
+func causeDrop(who cause.Switch, first, other uint64, at clock.Time, rank, higher uint64) cause.Cause {
+	return cause.Of(ruleDrop, "higher-rank-kept",
+		"%v dropped packet %v of rank %v at %v; packet %v of rank %v was waiting.", who, packet(first), cause.Count(rank),
+		cause.Clock(at), packet(other), cause.Count(higher))
+}
+
+func packet(id uint64) cause.Argument { return cause.Name(trace.PacketText(id)) }
+
+// Causes lists an example of each cause, as the tests of this package report it.
+func Causes() []cause.Cause {
+	us := func(n int) clock.Time { return clock.Time(0).Add(clock.Duration(n) * clock.Microsecond) }
+	return []cause.Cause{
+		causeOrder("s", 1, 2, us(3), 20, 10),
+		causeFIFO("s", 1, 10, us(4)),
+		causeDrop("s", 2, 1, us(2), 10, 20),
+	}
+}
+
+// Judge judges all switches of a run.
+type Judge struct {
+	view   analyzers.SwitchView
+	report *analyzers.Reporter
+	inside []map[uint64]waiting // by switch, then by packet
+	ports  []map[int]*port      // by switch
+}
+
+// waiting is a packet inside a switch.
+type waiting struct {
+	since clock.Time
+	rank  uint64
+}
+
+// port is what happened at a port, as far as packets inside were there.
+type port struct {
+	left    []event               // of falling ranks: what a later one exceeds is not needed
+	dropped []event               // of rising ranks
+	latest  map[uint64]clock.Time // arrival of the youngest packet that has left, by rank
+	limit   int                   // beyond which it forgets what is too old
+}
+
+type event struct {
+	at   clock.Time
+	rank uint64
+	id   uint64
+}
+
+// NewJudge returns a judge.
+func NewJudge(v analyzers.SwitchView) (analyzers.SwitchJudge, error) {
+	j := &Judge{view: v, report: analyzers.NewReporter("rank", Rules())}
+	for range v.Switches() {
+		j.inside, j.ports = append(j.inside, make(map[uint64]waiting)), append(j.ports, make(map[int]*port))
+	}
+	return j, nil
+}
+
+// Observe implements analyzers.SwitchJudge.
+func (j *Judge) Observe(t *trace.SwitchTap) {
+	inside := j.inside[t.Switch]
+	if t.Stage == trace.Entered {
+		inside[t.ID] = waiting{t.Time, t.Rank}
+		return
+	}
+	w, known := inside[t.ID]
+	delete(inside, t.ID)
+	if known && (t.Stage == trace.Left || j.noRoom(t)) {
+		p := j.ports[t.Switch][t.Port]
+		if p == nil {
+			p = &port{latest: make(map[uint64]clock.Time)}
+			j.ports[t.Switch][t.Port] = p
+		}
+		j.judge(t, p, w)
+		if p.note(t, w); len(p.left)+len(p.dropped)+len(p.latest) > max(kept, p.limit) {
+			p.prune(t.Time, inside)
+		}
+	}
+}
+
+// noRoom reports whether a packet was dropped because a queue was full.
+func (j *Judge) noRoom(t *trace.SwitchTap) bool {
+	r := j.view.Reason(t.Switch, t.Reason)
+	return !r.Outage && (r.Name == "tail" || r.Name == "evicted")
+}
+
+// judge compares what happened at a port while a packet waited there with the packet's rank.
+func (j *Judge) judge(t *trace.SwitchTap, p *port, w waiting) {
+	who := cause.Switch(j.view.SwitchName(t.Switch))
+	if e := after(p.left, w.since); e != nil && e.rank > w.rank {
+		j.tell(t, causeOrder(who, e.id, t.ID, e.at, e.rank, w.rank), e.id)
+	}
+	if e := after(p.dropped, w.since); e != nil && e.rank < w.rank && e.at < t.Time {
+		j.tell(t, causeDrop(who, e.id, t.ID, e.at, e.rank, w.rank), e.id)
+	}
+	if t.Stage == trace.Left && p.latest[w.rank] > w.since {
+		j.tell(t, causeFIFO(who, t.ID, w.rank, t.Time), t.ID)
+	}
+}
+
+// after returns the first event after an instant, which is that of the highest, or lowest, rank; nil: none.
+func after(list []event, since clock.Time) *event {
+	if i := sort.Search(len(list), func(i int) bool { return list[i].at > since }); i < len(list) {
+		return &list[i]
+	}
+	return nil
+}
+
+// note records what happened to a packet.
+func (p *port) note(t *trace.SwitchTap, w waiting) {
+	e := event{t.Time, w.rank, t.ID}
+	if t.Stage != trace.Left {
+		for len(p.dropped) > 0 && p.dropped[len(p.dropped)-1].rank >= e.rank {
+			p.dropped = p.dropped[:len(p.dropped)-1]
+		}
+		p.dropped = append(p.dropped, e)
+		return
+	}
+	for len(p.left) > 0 && p.left[len(p.left)-1].rank <= e.rank {
+		p.left = p.left[:len(p.left)-1]
+	}
+	p.left = append(p.left, e)
+	p.latest[w.rank] = max(p.latest[w.rank], w.since)
+}
+
+// kept is how many events a port keeps before it forgets those before the arrival of all packets inside.
+const kept = 4096
+
+func (p *port) prune(now clock.Time, inside map[uint64]waiting) {
+	oldest := now
+	for _, w := range inside {
+		oldest = min(oldest, w.since)
+	}
+	old := func(e event) bool { return e.at <= oldest }
+	p.left, p.dropped = slices.DeleteFunc(p.left, old), slices.DeleteFunc(p.dropped, old)
+	for rank, since := range p.latest {
+		if since <= oldest {
+			delete(p.latest, rank)
+		}
+	}
+	p.limit = 2 * (len(p.left) + len(p.dropped) + len(p.latest))
+}
+
+func (j *Judge) tell(t *trace.SwitchTap, c cause.Cause, id uint64) {
+	flow := j.view.FlowOf(t)
+	if j.report.Wants(c.Rule, flow) {
+		packets := []uint64{id}
+		if id != t.ID {
+			packets = append(packets, t.ID)
+		}
+		j.report.Tell(c, analyzers.Finding{Connection: flow, Packets: packets, TimeNS: t.Time.Nanoseconds(),
+			Message: j.view.SwitchName(t.Switch)})
+	}
+}
+
+// Decide implements analyzers.SwitchJudge: there are no decisions.
+func (j *Judge) Decide(*trace.Decision) {}
+
+// Changed implements analyzers.SwitchJudge: nothing that it judges changes.
+func (j *Judge) Changed(clock.Time, int) {}
+
+// Stopping implements analyzers.SwitchJudge: what is inside is lost.
+func (j *Judge) Stopping(_ clock.Time, sw int) {
+	clear(j.inside[sw])
+	clear(j.ports[sw])
+}
+
+// Started implements analyzers.SwitchJudge.
+func (j *Judge) Started(clock.Time, int) {}
+
+// Finish implements analyzers.SwitchJudge.
+func (j *Judge) Finish() (analyzers.Result, error) {
+	findings := j.report.Findings()
+	slices.SortStableFunc(findings, func(a, b analyzers.Finding) int { return cmp.Compare(a.TimeNS, b.TimeNS) })
+	return analyzers.Result{Findings: findings}, nil
+}

@@ -6,11 +6,11 @@ import (
 )
 
 func (f *flow) sender() cause.End {
-	return cause.End{Role: "Sender", Connection: f.number, Host: f.key.src}
+	return cause.End{Role: "Sender", Connection: f.number, Host: f.src}
 }
 
 func (f *flow) receiver() cause.End {
-	return cause.End{Role: "Receiver", Connection: f.number, Host: f.key.dst}
+	return cause.End{Role: "Receiver", Connection: f.number, Host: f.dst}
 }
 
 func causeWindow(f *flow, now clock.Time, number uint32, flight, window int) cause.Cause {

@@ -281,7 +281,7 @@ func (a *Analyzer) tell(f *flow, c cause.Cause) {
 		return
 	}
 	a.report.Tell(c, analyzers.Finding{Connection: f.number, Packets: []uint64{a.seen}, TimeNS: a.now.Nanoseconds(),
-		Message: fmt.Sprintf("connection %d of host %d to host %d", f.key.connection, f.key.src, f.key.dst)})
+		Message: fmt.Sprintf("connection %d of host %d to host %d", f.connection, f.src, f.dst)})
 }
 
 // Drain says that nothing is left to happen: what has not come by the end will not come.
@@ -295,8 +295,8 @@ func (a *Analyzer) Finish(end clock.Time) analyzers.Result {
 		flows = append(flows, f)
 	}
 	slices.SortFunc(flows, func(f, g *flow) int {
-		return cmp.Or(cmp.Compare(f.number, g.number), cmp.Compare(f.key.src, g.key.src),
-			cmp.Compare(f.key.connection, g.key.connection), cmp.Compare(f.key.dst, g.key.dst))
+		return cmp.Or(cmp.Compare(f.number, g.number), cmp.Compare(f.src, g.src),
+			cmp.Compare(f.connection, g.connection), cmp.Compare(f.dst, g.dst))
 	})
 	for _, f := range flows {
 		last := a.now

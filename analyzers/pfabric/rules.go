@@ -43,7 +43,7 @@ func Rules() []analyzers.Rule {
 		{ID: rulePriority, Clause: "Alizadeh et al. 2013, 4.1", Needs: analyzers.NeedsHost,
 			Statement: "Of the packets that a host may send, the one of the lowest rank goes first."},
 		{ID: ruleSendAbsent, Clause: clause,
-			Statement: "A NIC is not idle while a flow of its host may send: new data, what a timeout counts as lost, or a probe."},
+			Statement: "A NIC is not idle while a flow of its host may send new data, what is lost, or a probe."},
 		{ID: ruleAckAbsent, Clause: clause, Statement: "Every packet that arrives whole is acknowledged."},
 		{ID: ruleAckFalse, Clause: clause, Statement: "An acknowledgement names only what has arrived."},
 		{ID: ruleIncomplete, Clause: clause, Statement: "In the end every packet that was sent has been acknowledged."},

@@ -88,8 +88,8 @@ workload:
 	return times
 }
 
-// A flow alone takes its packets at line rate, and one more for the second link. Of two flows the shorter is as if alone,
-// but for one packet that was being sent; the longer one waits for exactly its service time.
+// A flow alone takes its packets at line rate, and one more for the second link. Of two flows the shorter is as if
+// alone, but for one packet that was being sent; the longer one waits for exactly its service time.
 func TestTheFlowWithFewerBytesLeftGoesFirst(t *testing.T) {
 	close := func(got, want, off float64) bool { return got > want-off && got < want+off }
 	if got := serviceTimes(t, 45, 100); !close(got[0], 101, 0.001) {

@@ -181,7 +181,8 @@ func (r *endpoints) book(now clock.Time, f *transport.Flow, e *pfabric.Event) {
 
 // came books what has arrived.
 func came(p *transport.Progress, a *pfabric.Arrivals) {
-	p.Whole, p.Duplicates, p.Reordered, p.Payload = int64(a.Packets), int64(a.Duplicates), int64(a.Reordered), int64(a.Bytes)
+	p.Whole, p.Duplicates, p.Reordered = int64(a.Packets), int64(a.Duplicates), int64(a.Reordered)
+	p.Payload = int64(a.Bytes)
 }
 
 // Settle implements transport.Endpoints.

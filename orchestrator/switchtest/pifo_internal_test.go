@@ -58,7 +58,7 @@ func pifos() switches.Family {
 		return pifo{bugs: bugs, states: fabric.NewStates[struct{ inverted bool }]()}
 	}
 	return switches.Family{Name: "pifo", NICs: true, Reasons: []analyzers.DropReason{{Name: "evicted"}}, Models: []switches.Model{{
-		Model: parameter.Model{Name: "pifo", Doc: "Of a test.", Bugs: []parameter.Bug{
+		Model: parameter.Model{Name: "spike", Doc: "Of a test.", Bugs: []parameter.Bug{
 			{Name: "inverts", Doc: "Serves the highest rank.", Rule: "pifo.order"},
 			{Name: "tail-drops", Doc: "Evicts nothing.", Rule: "pifo.evicts"}}},
 		Ranks:     true,
@@ -133,7 +133,7 @@ func TestASpikeFamilySchedulesByRankOnPortsAndNICs(t *testing.T) {
 				[]byte(strings.NewReplacer("BUG", bug, "EVICTED", map[bool]string{true: "100", false: "0"}[bug == ""]).Replace(`
 name: spike
 topology: {kind: single-switch, hosts: 4}
-switch-under-test: {model: pifo, bugs: [BUG]}
+switch-under-test: {model: spike, bugs: [BUG]}
 hosts: {transport: raw}
 workload: [incast: {senders: 3, packets: 300}, flow: {src: 1, dst: 0, packets: 300}]
 expect: {counters: {nic-1.port-0.sent: 600, switch.dropped-evicted: {min: EVICTED}}}

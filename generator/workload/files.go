@@ -24,9 +24,19 @@ type Open func(name string) (*File, error)
 // whole reads a file from its beginning.
 func (f *File) whole() io.Reader { return io.NewSectionReader(f, 0, f.Size) }
 
-// misplaced is a mistake in a file.
+// misplacement is a mistake in a file.
+type misplacement struct {
+	path         string
+	line, column int
+	what         string
+}
+
+func (m *misplacement) Error() string {
+	return fmt.Sprintf("%s:%d:%d: %s", m.path, m.line, m.column, m.what)
+}
+
 func misplaced(path string, line, column int, format string, args ...any) error {
-	return fmt.Errorf("%s:%d:%d: %s", path, line, column, fmt.Sprintf(format, args...))
+	return &misplacement{path, line, column, fmt.Sprintf(format, args...)}
 }
 
 // word is a word of a line, and its column from 1.

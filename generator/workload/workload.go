@@ -12,7 +12,7 @@ import (
 
 // Kinds lists every kind of workload, in the order of the reference.
 func Kinds() []Kind {
-	return []Kind{incast(), permutation(), single(), ping(), requests(), poisson(), queries(), cbr()}
+	return []Kind{incast(), permutation(), single(), ping(), requests(), poisson(), queries(), cbr(), flowFile()}
 }
 
 // Kind is a kind of workload: an item of a test's workload is a mapping from its name to its parameters.
@@ -38,6 +38,7 @@ type Kind struct {
 	CheckIn func(v parameter.Values, in Scope) []Problem
 	Explain func(v parameter.Values, in Scope) string
 	Sized   bool
+	Counted bool // the parameter flows says how many flows there are
 	Paced   bool // flows have a rate, or a schedule of rates
 	// Single returns kind and parameters of an item for one flow of an item; nil: the flow is a transfer between two
 	// hosts.
@@ -81,6 +82,8 @@ type Scope struct {
 	Hosts int
 	Seed  uint64
 	Item  int // its place in the workload, from 0
+
+	Open Open // the files that the item names
 
 	Rack           int     // hosts at one switch; neighbours have neighbouring numbers
 	Access, Fabric float64 // bits per second of the links of all hosts, and of those from leaf to spine switches

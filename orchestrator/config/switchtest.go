@@ -235,7 +235,7 @@ func (t *Topology) SwitchCount() int {
 // Scope is what the flows of an item of the workload depend on besides its parameters.
 func (t *SwitchTest) Scope(item int) workload.Scope {
 	spec := t.Topology.Spec()
-	in := workload.Scope{Hosts: spec.Hosts, Seed: t.Seed, Item: item, Rack: spec.Hosts}
+	in := workload.Scope{Hosts: spec.Hosts, Seed: t.Seed, Item: item, Rack: spec.Hosts, Open: t.open}
 	for h := range spec.Hosts {
 		in.Access += float64(t.Topology.HostLinkOf(h).Rate)
 	}

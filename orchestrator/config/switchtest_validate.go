@@ -168,7 +168,7 @@ func (d *decoder) validateOffer(t *SwitchTest, w *Workload, k *workload.Kind, at
 		d.problemAt(at+".bytes", "is given together with packets", "give only one of them")
 	case k.Sized && (l.Packets != nil || l.Bytes != nil || l.Stagger > 0):
 		d.problemAt(at, "takes neither packets, bytes nor stagger-us",
-			"sizes and times are drawn; sizes: fixed with size-bytes has one size")
+			"each flow has a size and a start of its own; poisson with sizes: fixed has one size")
 	case closed && (l.Packets != nil || l.Bytes != nil):
 		d.problemAt(at, "has a count without packets or bytes", "")
 	case !closed && !k.Sized && l.Packets == nil && l.Bytes == nil && t.Duration == 0 && !t.closedLoops():

@@ -46,11 +46,20 @@ func (d *IntegrityDocument) add(name, wrong string) {
 	d.Conditions = append(d.Conditions, c)
 }
 
+// unbooked compares the flows that were booked with those of the plan: a file of flows may have changed meanwhile.
+func (r *run) unbooked() string {
+	if got := r.stream.stats.Flows; got != int64(r.plan.total) {
+		return fmt.Sprintf("%d of %d flows were booked", got, r.plan.total)
+	}
+	return ""
+}
+
 // integrity checks the taps against the network's own counters, which are kept apart from them.
 func (r *run) integrity() *IntegrityDocument {
 	d := &IntegrityDocument{Schema: IntegritySchema, Valid: true}
 	if w := r.watched; w != nil {
 		d.add("there is something to judge", r.plan.nothingJudged())
+		d.add("every flow is booked", r.unbooked())
 		if w.hosts {
 			d.add("every packet of the hosts was seen", w.missedAtHosts(r.net))
 		}

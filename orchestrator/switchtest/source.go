@@ -68,6 +68,9 @@ func (p *Plan) expand() error {
 				p.Flows = append(p.Flows, c.flow)
 			}
 		}
+		if v := p.Test.Workload[item].Values; c.kind.Counted && c.index != v.Int("flows") {
+			return where(fmt.Errorf("the file has changed: %d flows, want %d", c.index, v.Int("flows")))
+		}
 		if err := p.check(item, c.kind, c.transport); err != nil {
 			return where(err)
 		}

@@ -1,9 +1,13 @@
 package switchtest_test
 
 import (
+	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"testing"
 
+	"candela.dev/candela/generator/workload"
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/switchtest"
 )
@@ -48,5 +52,58 @@ func TestFlowsAtConstantRatesOfferThem(t *testing.T) {
 			}
 		}
 		before = flows
+	}
+}
+
+// everyKind is an item of each kind of workload.
+func everyKind(t *testing.T) map[string]string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "flows.csv")
+	if err := os.WriteFile(file, []byte("start_us,src,dst,bytes\n0,0,1,1000\n7,3,2,20\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return map[string]string{
+		"incast": "{senders: 4, bytes: 5000, stagger-us: 3}", "permutation": "{bytes: 5000}",
+		"flow": "{src: 0, dst: 5, bytes: 5000}", "ping": "{src: 0, dst: 1}",
+		"requests":  "{clients: 0..2, server: 5, count: 3}",
+		"poisson":   "{load: 0.3, stop-us: 500, sizes: hadoop, pairs: inter-rack}",
+		"queries":   "{servers: 3, load: 0.2, stop-us: 500, service-us: 5, service-deviation-us: 1}",
+		"cbr":       "{src: 0..2, shift: 3, rate-gbps: 1, jitter: 0.5, on-us: 5, off-us: 9, on-off: exponential, bytes: 5000}",
+		"flow-file": "{file: " + file + "}",
+	}
+}
+
+// The same seed gives every mechanism and every transport the same arrivals, of every kind of workload.
+func TestEveryKindHasTheSameArrivalsForEveryMechanism(t *testing.T) {
+	items := everyKind(t)
+	for _, k := range workload.Kinds() {
+		var want []string
+		for _, on := range [][2]string{{"droptail", "ndp"}, {"tofino", "ndp"}, {"sai", "tcp"}, {"ndp-ideal", "tcp"}} {
+			p, err := switchtest.New(parse(t, fmt.Sprintf(`
+topology: {kind: leaf-spine, leaves: 2, spines: 2, hosts-per-leaf: 4, link: {gbps: 10}}
+switch-under-test: {model: %s}
+hosts: {transport: %s}
+workload: [%s: %s]
+`, on[0], on[1], k.Name, items[k.Name]))[0])
+			if err != nil {
+				t.Fatal(k.Name, err)
+			}
+			var got []string
+			for f := range p.All() {
+				of := f.Flow
+				text := fmt.Sprintf("%v %v", f.Start, f.Payload)
+				if of.Pace != nil {
+					text += fmt.Sprintf(" %+v", *of.Pace)
+				}
+				of.Pace = nil
+				got = append(got, fmt.Sprintf("%s %+v", text, of))
+			}
+			if want == nil {
+				want = got
+			}
+			if len(got) == 0 || fmt.Sprint(got) != fmt.Sprint(want) {
+				t.Errorf("%s for %v: %v\nwant %v", k.Name, on, got, want)
+			}
+		}
 	}
 }

@@ -42,6 +42,12 @@ func before(args ...string) *peer {
 		value: packetsPerCPUSecond}}
 }
 
+// permutation runs that of 432 hosts with a number of workers on two processors.
+func permutation(workers string) program {
+	return program{command: []string{"candela", "run", "bench/testdata/permutation-432.yml", "--workers", workers,
+		"--out", "OUT"}, cpus: 2, value: wallMilliseconds}
+}
+
 func onFabric(name, unit string) benchmark {
 	return benchmark{pkg: "./testbeds/virtual/fabric", name: name, unit: unit}
 }
@@ -127,6 +133,9 @@ var figures = []figure{
 	{name: "fabric: a sweep on one core, beside two (idle cores)", unit: "ns", ratio: atLeast(1.7),
 		source: onFabric("BenchmarkSweep/workers=1", "ns/op"),
 		peer:   &peer{"two cores", onFabric("BenchmarkSweep/workers=2", "ns/op")}},
+
+	{name: "candela run of a 432-host permutation by one worker, beside two (idle cores)", unit: "ms",
+		ratio: atLeast(1.7), source: permutation("1"), peer: &peer{"two workers", permutation("2")}},
 
 	{name: "packet: parse a 1 KB WRITE", unit: "ns/packet",
 		source: benchmark{pkg: "./packet", name: "BenchmarkParse/WRITE_MIDDLE/IPv4", unit: "ns/op"}},

@@ -248,6 +248,7 @@ func TestBadInputIsRefusedWithTheRightStatus(t *testing.T) {
 		{"an unknown flag", []string{"run", "--sed", "1"}, 2, "candela run --help lists the flags"},
 		{"a word for a number", []string{"run", "--seed", "one"}, 2, `--seed "one": want a whole number`},
 		{"a time without unit", []string{"fuzz", "--time", "3"}, 2, `--time "3": want a time with its unit`},
+		{"no worker", []string{"run", "../../configs/quickstart.yml", "--workers", "0"}, 2, "--workers 0: want at least 1"},
 		{"no repetition at all", []string{"run", "../../configs/quickstart.yml", "--repeat", "0"}, 2, "--repeat"},
 		{"garbage for a trace", []string{"analyze", write("g.pcap", "this is no capture at all, not even nearly")}, 2,
 			"g.pcap"},

@@ -97,7 +97,10 @@ func (h *Host) Send(f Flow) (connection uint32, err error) {
 	connection = h.cfg.FirstConnection + index
 	s := &sender{
 		host: h, index: index, connection: connection, to: f.To, bytes: f.Bytes, packets: uint32(packets),
-		paths: newSpray(h.cfg.Paths, h.rng(connection)), ranking: f.Rank,
+		ranking: f.Rank,
+	}
+	if h.cfg.Paths > 1 {
+		s.paths = newSpray(h.cfg.Paths, h.rng(connection))
 	}
 	h.senders = append(h.senders, s)
 	// Descending, so that the earliest is popped from the end. Of equal times, the first declared starts first.

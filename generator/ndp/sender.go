@@ -33,6 +33,9 @@ type sender struct {
 	ranking      wire.Ranking
 }
 
+// mostReserved is how many packets a sender has room for from the start.
+const mostReserved = 1 << 10
+
 func (s *sender) start(now clock.Time) {
 	s.running, s.started = true, now
 	s.first = min(uint32(s.host.cfg.InitialWindow), s.packets)
@@ -40,6 +43,7 @@ func (s *sender) start(now clock.Time) {
 		s.first = min(2*uint32(s.host.cfg.InitialWindow), s.packets)
 	}
 	s.firstPending = s.first
+	s.window.reserve(min(s.first, mostReserved))
 	s.host.report(now, Event{Kind: Started, Sender: s.host.cfg.Address, Receiver: s.to, Connection: s.connection,
 		Started: now})
 	s.activate()

@@ -19,7 +19,7 @@ func newSpray(paths int, rng *rand.Rand) spray {
 }
 
 func (s *spray) tag() uint16 {
-	if len(s.order) == 1 {
+	if len(s.order) <= 1 {
 		return 0
 	}
 	if s.next == len(s.order) {

@@ -28,7 +28,11 @@ type sendWindow struct {
 	lowest     uint32 // lower bound of the waiting packets
 }
 
-const smallestWindow = 64
+// smallestWindow is the first size of the bitmap of a receiver, and smallestRing that of a sender's ring.
+const (
+	smallestWindow = 64
+	smallestRing   = 8
+)
 
 func (w *sendWindow) at(seq uint32) *slot { return &w.slots[seq&uint32(len(w.slots)-1)] }
 
@@ -38,7 +42,7 @@ func (w *sendWindow) holds(seq uint32) bool { return seq >= w.base && seq < w.ne
 // push makes room for the next packet and returns its number.
 func (w *sendWindow) push() uint32 {
 	if int(w.next-w.base) == len(w.slots) {
-		w.grow()
+		w.grow(2 * len(w.slots))
 	}
 	seq := w.next
 	w.next++
@@ -46,11 +50,16 @@ func (w *sendWindow) push() uint32 {
 	return seq
 }
 
-func (w *sendWindow) grow() {
+// reserve makes room for the first packets of a flow: of many short flows at once most memory is here.
+func (w *sendWindow) reserve(packets uint32) {
+	w.grow(1 << bits.Len32(max(1, packets)-1))
+}
+
+func (w *sendWindow) grow(size int) {
 	old := *w
-	size := max(smallestWindow, 2*len(old.slots))
+	size = max(smallestRing, size)
 	w.slots = make([]slot, size)
-	w.queue = make([]uint64, size/64)
+	w.queue = make([]uint64, max(1, size/64))
 	for seq := old.base; seq < old.next; seq++ {
 		s := *old.at(seq)
 		*w.at(seq) = s

@@ -49,6 +49,7 @@ func (h *Host) greet(now clock.Time, c *connection, p *Packet) {
 	p.Header = Header{Flags: FlagSYN, Seq: h.cfg.FirstSequence, Window: uint16(min(h.cfg.ReceiveWindow, 0xffff)),
 		Options: h.cfg.options()}
 	p.Header.SetMSS(h.cfg.MSS)
+	p.Rank = c.ranking.Rank(max(c.written, 1), 0)
 	if c.stage == synReceived {
 		p.Header.Flags |= FlagACK
 		p.Header.Ack = h.cfg.sequence(0)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -185,5 +186,35 @@ func TestATaggedFrameTellsItsRank(t *testing.T) {
 	if !all.ParseUDP(d.Body, &got) || got.Flow != 7 || got.Number != 9 ||
 		got.Flags&fabric.Ranked == 0 || got.Rank != 1<<40 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// A SYN has the rank of all bytes of its flow, the ACK after it of one less; answers have 0 (SYN-ACK, ACKs).
+func TestHandshakesHaveRanks(t *testing.T) {
+	tests, err := config.ParseSwitchTests("f.yml", []byte(`
+name: x
+topology: {kind: single-switch, hosts: 2}
+switch-under-test: {model: pifo}
+hosts: {transport: tcp, handshake: true}
+workload: [flow: {src: 1, dst: 0, bytes: 5000, rank: remaining}]
+`), Options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := New(tests[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ranks []uint64
+	p.Watch = func(n *fabric.Network) {
+		n.SetTap(func(at fabric.Point, _ clock.Time, q *fabric.Packet) {
+			if at.Host && at.Stage == fabric.Egress {
+				ranks = append(ranks, q.Rank)
+			}
+		})
+	}
+	o := execute(t, p)
+	if want := []uint64{5000, 0, 4999, 5000}; o.Verdict.Exit != orchestrator.ExitPass || !slices.Equal(ranks[:4], want) {
+		t.Errorf("%+v: ranks %v, want %v first", o.Verdict, ranks, want)
 	}
 }

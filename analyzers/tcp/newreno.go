@@ -135,7 +135,7 @@ func (a *Analyzer) overruns(s *stream, most float64, number uint64) {
 		s.size = float64(s.flight) - d.extra
 		return
 	}
-	a.breaks(s, txBeyondWindow, causeWindow(a.tx(s), s.flight, most), number,
+	a.breaks(s, txBeyondWindow, a.causeExcess(s, most), number,
 		fmt.Sprintf("at most %.0f bytes in flight, which include one segment more than the congestion window", most),
 		fmt.Sprintf("%d bytes are in flight; the congestion window allows %.0f", s.flight, most))
 	s.size = max(s.size, float64(s.flight)-s.dups.extra) // once for each excess

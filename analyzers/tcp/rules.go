@@ -42,12 +42,20 @@ const (
 	ruleSYNEarly          = "tcp.syn-early"
 	ruleInitial           = "tcp.initial-window"
 
-	ruleLimited = "tcp.limited-transmit"
-	rulePartial = "tcp.partial-ack"
-	ruleFast    = "tcp.fast-retransmit-off"
-	ruleRetries = "tcp.retries"
-	ruleEvery   = "tcp.ack-every"
-	ruleDelay   = "tcp.ack-delay"
+	ruleLimited       = "tcp.limited-transmit"
+	rulePartial       = "tcp.partial-ack"
+	ruleFast          = "tcp.fast-retransmit-off"
+	ruleRetries       = "tcp.retries"
+	ruleEvery         = "tcp.ack-every"
+	ruleDelay         = "tcp.ack-delay"
+	ruleEchoUnfounded = "tcp.ece-unfounded"
+	ruleEchoMissing   = "tcp.ece-missing"
+	ruleCWRUnfounded  = "tcp.cwr-unfounded"
+	ruleCWRMissing    = "tcp.cwr-missing"
+	ruleECT           = "tcp.ect"
+	ruleMarkWindow    = "tcp.ecn-window"
+	ruleOverreaction  = "tcp.ecn-overreaction"
+	ruleMarksUnjudged = "tcp.ecn-unjudged"
 )
 
 // Rules lists what the analyzer checks.
@@ -107,6 +115,7 @@ func Rules() []analyzers.Rule {
 		{ID: ruleDelay, Clause: "RFC 5681, 4.2; hosts: delayed-ack-us",
 			Statement: "An acknowledgement is delayed no longer than the receiver's configuration says."},
 	}
+	list = append(list, ecnRules()...)
 	for i := range list {
 		list[i].Needs = analyzers.NeedsFlow
 		if list[i].Severity == "" {
@@ -114,4 +123,28 @@ func Rules() []analyzers.Rule {
 		}
 	}
 	return list
+}
+
+// ecnRules lists what the analyzer checks of ECN.
+func ecnRules() []analyzers.Rule {
+	return []analyzers.Rule{
+		{ID: ruleEchoUnfounded, Clause: "RFC 3168, 6.1.3; RFC 8257, 3.2", Statement: "An acknowledgement carries ECE only " +
+			"from the arrival of CE to that of CWR or, with DCTCP, if all the segments that it is for had CE."},
+		{ID: ruleEchoMissing, Clause: "RFC 3168, 6.1.3; RFC 8257, 3.2", Statement: "Every acknowledgement carries ECE " +
+			"from the arrival of CE to that of CWR or, with DCTCP, if one of the segments that it is for had CE."},
+		{ID: ruleCWRUnfounded, Clause: "RFC 3168, 6.1.2", Statement: "CWR is on the first new segment after a mark, a loss " +
+			"or a timeout, and marks of one window count once."},
+		{ID: ruleCWRMissing, Clause: "RFC 3168, 6.1.2", Statement: "The first new segment after a mark carries CWR."},
+		{ID: ruleECT, Clause: "RFC 3168, 6.1.4 and 6.1.5", Statement: "Only new data carries ECT, unless `ecn-everything` " +
+			"is set, and nothing does without ECN."},
+		{ID: ruleMarkWindow, Clause: "RFC 3168, 6.1.2; RFC 8257, 3.3", Statement: "After a mark no more is in flight than " +
+			"it leaves of the greatest window: as much as after a loss or, with DCTCP, 1 - alpha/2 of it. DCTCP's alpha is " +
+			"recomputed if packets leave when they are decided."},
+		{ID: ruleOverreaction, Clause: "RFC 3168, 6.1.2; RFC 8257, 3.3", Statement: "Marks of a window reduce it once and by " +
+			"no more than that, and without mark or loss it stays: a sender with more to send keeps it filled, less 4 segments. " +
+			"This needs flows of known size and packets that leave when they are decided."},
+		{ID: ruleMarksUnjudged, Severity: analyzers.Note,
+			Clause:    "docs/internals/architecture.md, The observer sits at the switch",
+			Statement: "DCTCP's reaction to marks can be judged: no packet waits between its host's decision and its NIC."},
+	}
 }

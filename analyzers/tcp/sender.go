@@ -99,6 +99,7 @@ func (a *Analyzer) sends(s *stream, o *Observation) {
 		a.opens(s, end, o.Number)
 		a.owesPartial(s, true, o.Number)
 		a.fresh(s, span{start, end})
+		s.proves()
 	case end <= s.una:
 		if end <= a.knownUna(s) {
 			a.breaks(s, txRetransmitAcked, causeAcknowledged(a.tx(s), span{start, end}), o.Number,
@@ -300,6 +301,7 @@ func (a *Analyzer) timeout(s *stream, number uint64) {
 	s.armed = min(a.now, max(a.decided(s.key.src), s.armed.Add(least)))
 	s.over, s.recover, s.entered, s.rescued = s.next, s.next, s.ordinal, false
 	a.collapse(s)
+	a.losesProof(s)
 	s.timeouts++
 	s.dups = duplicates{}
 	a.persists(s, s.timeouts, number)
@@ -309,6 +311,7 @@ func (a *Analyzer) timeout(s *stream, number uint64) {
 // doubt handles the time at which an unseen timeout may have come.
 func (a *Analyzer) doubt(s *stream) {
 	a.sender.Step(&s.state, txMayExpire)
+	a.losesProof(s)
 	s.turned = a.now
 	s.forgive(true)
 	s.recover = s.next
@@ -349,14 +352,18 @@ func (a *Analyzer) reduce(s *stream) {
 	s.turned = a.now
 	if s.una >= s.recover {
 		s.over = s.next
-		a.halve(s)
+		if !a.reducedByMark(s) {
+			a.halve(s)
+		}
 	}
+	a.losesProof(s)
 	s.recover, s.force, s.entered, s.rescued = s.next, true, s.ordinal, false
 }
 
 // wavers handles an acknowledgement after which a sender may, but need not, have started a recovery.
 func (a *Analyzer) wavers(s *stream) {
 	a.sender.Step(&s.state, txMayLose)
+	a.losesProof(s)
 	s.turned = a.now
 	if s.una >= s.recover {
 		s.force, s.entered, s.rescued = true, s.ordinal, false
@@ -388,8 +395,10 @@ func (a *Analyzer) learns(s *stream, o *Observation) {
 		return // the receiver is at fault
 	}
 	a.overdue(s)
+	a.withholds(s)
 	s.limit = max(s.limit, ack+int64(o.Window))
 	s.answered = s.answered || ack > 0 || o.Payload == 0 && s.next > 0
+	una := s.una
 	advanced := ack > s.una
 	if advanced {
 		a.advance(s, ack)
@@ -397,6 +406,7 @@ func (a *Analyzer) learns(s *stream, o *Observation) {
 		a.sender.Step(&s.state, txAckOld)
 	}
 	if a.cfg.Detection == NewReno {
+		a.learnsMarks(s, o, s.una-una)
 		if ack == s.una && !advanced && o.Payload == 0 && s.una < s.next {
 			a.duplicate(s)
 		}
@@ -405,6 +415,7 @@ func (a *Analyzer) learns(s *stream, o *Observation) {
 	if o.SACKStart != o.SACKEnd {
 		s.sack(a.now, span{s.place(o.SACKStart, s.una, &a.cfg), s.place(o.SACKEnd, s.una, &a.cfg)})
 	}
+	a.learnsMarks(s, o, s.una-una)
 	if a.cfg.NoFastRetransmit {
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"candela.dev/candela/analyzers/cause"
 	"candela.dev/candela/analyzers/fsm"
 	"candela.dev/candela/clock"
+	"candela.dev/candela/packet"
 )
 
 // Observation is one TCP packet at a NIC.
@@ -24,6 +25,8 @@ type Observation struct {
 	Damaged    bool // payload was cut: nothing of it counts
 	SYN        bool // Window is not scaled then
 	HasACK     bool // false only of the first SYN
+	ECE, CWR   bool
+	ECN        packet.ECN // of the IP header
 }
 
 // Config is what the analyzer must know besides the packets.
@@ -50,6 +53,7 @@ type Config struct {
 	// Until returns up to when every packet that left a host was seen, if the observation ends at another place of the
 	// network; nil: up to its end. What a host does not do later is not missing.
 	Until func(host uint32) clock.Time
+	ECN   ECN
 	// Number gives findings the number of the connection; nil: that of the observations.
 	Number func(src, dst, connection uint32) int
 }
@@ -89,6 +93,8 @@ type stream struct {
 	sender
 	receiver
 	greeting greeting
+	marked   ecnSender
+	echoed   ecnReceiver
 }
 
 // New returns an analyzer that has seen nothing.
@@ -119,6 +125,7 @@ func (a *Analyzer) stream(k streamKey) *stream {
 		}
 		s.window, s.turned, s.initial = newWindow(&a.cfg), never, int64(a.cfg.InitialWindow*a.cfg.MSS)
 		s.greeting.armed = never
+		s.marked = ecnSender{turned: never, heard: never, alpha: a.cfg.ECN.Alpha}
 		a.streams[k] = s
 		a.nic(k.src).connections++
 		a.order = append(a.order, s)
@@ -147,8 +154,12 @@ func (a *Analyzer) Observe(o *Observation) {
 			return
 		}
 		if back.known() || o.Ack != a.cfg.FirstSequence { // the other way may have nothing to say
+			if a.cfg.ECN.On {
+				a.echoes(back, o)
+			}
 			a.acknowledges(back, o)
 		}
+		a.labels(data, o, o.Payload > 0 && data.place(o.Seq, data.next, &a.cfg) >= data.next)
 		if o.Payload > 0 {
 			a.sends(data, o)
 		}
@@ -162,9 +173,11 @@ func (a *Analyzer) Observe(o *Observation) {
 	}
 	a.learns(back, o)
 	if o.Payload > 0 {
+		before := data.have
 		input := data.arrive(a.now, data.place(o.Seq, data.have, &a.cfg), o.Payload)
 		a.counts(data, input, o.Payload)
 		a.receiver.Step(&data.rx, input)
+		a.marks(data, o, before, input)
 	}
 }
 
@@ -212,6 +225,7 @@ func (a *Analyzer) Finish(end clock.Time) analyzers.Result {
 					"waited", s.hidden))
 		}
 	}
+	a.unjudgedMarks()
 	r := analyzers.Result{Findings: a.report.Findings(), Coverage: make(map[string]int64)}
 	a.sender.AddTo(r.Coverage)
 	a.receiver.AddTo(r.Coverage)

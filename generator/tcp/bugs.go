@@ -1,6 +1,8 @@
 package tcp
 
 import (
+	"slices"
+
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator/fault"
 )
@@ -63,7 +65,9 @@ const (
 // BugInfo describes one fault of the catalogue.
 type BugInfo = fault.Info[Bug]
 
-var catalogue = fault.Catalogue[Bug]{
+var catalogue = fault.Catalogue[Bug](slices.Concat(baseCatalogue, ecnCatalogue))
+
+var baseCatalogue = []BugInfo{
 	BugOverrunsWindow: {Name: "overruns-window", Rule: "tcp.congestion-window",
 		What: "twice the congestion window is on its way"},
 	BugIgnoresLoss: {Name: "ignores-loss", Rule: "tcp.congestion-window",

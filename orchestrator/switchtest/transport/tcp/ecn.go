@@ -1,8 +1,11 @@
 package tcp
 
 import (
+	judge "candela.dev/candela/analyzers/tcp"
 	"candela.dev/candela/generator/parameter"
 	"candela.dev/candela/generator/tcp"
+	"candela.dev/candela/generator/workload"
+	"candela.dev/candela/orchestrator/switchtest/transport"
 	"candela.dev/candela/packet"
 )
 
@@ -19,4 +22,22 @@ func ecnOf(v parameter.Values) tcp.ECN {
 		e.Codepoint = packet.ECT0
 	}
 	return e
+}
+
+// judgedECN says what the analyzer has to know of the hosts' ECN. Packets leave when they are decided if nothing is
+// between host and link.
+func judgedECN(t *transport.Trial) judge.ECN {
+	e := ecnOf(t.Values)
+	written := make(map[uint32]int64)
+	for f := range t.Flows {
+		if f.Transport == t.Name && f.Kind == workload.Transfer && e.Codepoint != packet.NotECT {
+			written[uint32(f.Number)] = f.Payload
+		}
+	}
+	return judge.ECN{
+		On: e.Codepoint != packet.NotECT, DCTCP: t.Values.Word("congestion-control") == "dctcp", Gain: e.Gain,
+		Alpha: e.Alpha, Everything: e.Everything,
+		Immediate: t.Slack == 0 && t.Test.Hosts.NIC == nil && t.Values.Duration("send-jitter-us") == 0,
+		Written:   func(_, _, connection uint32) int64 { return written[connection] },
+	}
 }

@@ -59,7 +59,7 @@ func configure(t *transport.Trial) judge.Config {
 		MinRTO: values.Duration("min-rto-us"), Beta: 0.7, FirstSequence: uint32(values.Int("first-sequence")),
 		Hold:      hold(t) + t.Slack,
 		Handshake: values.Bool("handshake"), InitialRTO: values.Duration("initial-rto-us"),
-		MaxRTO: values.Duration("max-rto-us"), ThreeSRTT: values.Word("rto") == "3-srtt",
+		MaxRTO: values.Duration("max-rto-us"), ThreeSRTT: values.Word("rto") == "3-srtt", ECN: judgedECN(t),
 		MaxRetries: values.Int("max-retries"), NoFastRetransmit: !values.Bool("fast-retransmit"),
 		NoLimitedTransmit: !values.Bool("limited-transmit"),
 		ACKEvery:          values.Int("ack-every"), ACKDelay: values.Duration("delayed-ack-us"),
@@ -133,6 +133,7 @@ func (o *observer) Observe(at fabric.Point, now clock.Time, p *fabric.Packet) {
 		Seq: h.Seq, Ack: h.Ack, SACKStart: h.SACK.Start, SACKEnd: h.SACK.End, Window: windowOf(h, o.shift),
 		Payload: int(max(0, p.Size-o.header)), Damaged: p.Flags&fabric.Trimmed != 0,
 		SYN: h.Flags&tcp.FlagSYN != 0, HasACK: h.Flags&tcp.FlagACK != 0,
+		ECE: h.Flags&tcp.FlagECE != 0, CWR: h.Flags&tcp.FlagCWR != 0, ECN: p.ECN,
 	}
 	o.judge.Observe(&o.seen)
 }

@@ -1,0 +1,74 @@
+package switchtest_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"candela.dev/candela/generator/tcp"
+)
+
+// provokeECN returns a test in which a bug of ECN can occur; false: the bug is another one.
+func provokeECN(bug tcp.Bug, name string) (text string, ok bool) {
+	if bug < tcp.BugIgnoresECE {
+		return "", false
+	}
+	control, more, queue, delayed := "dctcp", "", 400, 200
+	switch bug {
+	case tcp.BugIgnoresECE, tcp.BugReducesTwice, tcp.BugNeverCWR, tcp.BugKeepsECE, tcp.BugEchoesOnce:
+		control = "reno, ecn: ect0"
+	case tcp.BugReducesUnasked: // a mark leaves 0.7
+		control = "cubic, ecn: ect1"
+	case tcp.BugECTOnRetransmissions:
+		queue = 30
+	case tcp.BugFrozenAlpha, tcp.BugWrongGain:
+		more = ", dctcp-alpha: 0"
+	}
+	return fmt.Sprintf(`
+topology: {kind: single-switch, hosts: 5, link: {gbps: 10, delay-ns: 10000}}
+switch-under-test: {model: droptail, data-queue-packets: %d, data-queue-bytes: 10000000, ecn-threshold-packets: 20}
+hosts: {transport: tcp, congestion-control: %s%s, min-rto-us: 10000, delayed-ack-us: %d, bugs: [%s]}
+workload: [incast: {senders: 2, packets: 2000}]
+deadline-us: 2000000
+`, queue, control, more, delayed, name), true
+}
+
+// Rules of ECN hold for every size of window, kind of feedback and observer.
+func TestSoundHostsWithECNAreNotBlamed(t *testing.T) {
+	for _, hosts := range []string{
+		"congestion-control: reno, ecn: ect0", "congestion-control: cubic, ecn: ect1", "congestion-control: dctcp",
+		"congestion-control: dctcp, delayed-ack-us: 0", "congestion-control: dctcp, dctcp-alpha: 0, dctcp-gain: 0.5",
+		"congestion-control: dctcp, ecn-everything: true", "congestion-control: dctcp, send-jitter-us: 5",
+		"congestion-control: reno, ecn: ect0, send-jitter-us: 5",
+	} {
+		for _, queue := range []int{30, 400} {
+			text := fmt.Sprintf(`
+topology: {kind: dumbbell, hosts: 8, link: {gbps: 10, delay-ns: 10000}}
+switch-under-test: {model: droptail, data-queue-packets: %d, data-queue-bytes: 10000000, ecn-threshold-packets: 20}
+hosts: {transport: tcp, %s, min-rto-us: 1000}
+workload:
+  - incast: {senders: 4, packets: 500}
+  - requests: {clients: [4..7], server: 0, count: 10, response-bytes: 100000}
+deadline-us: 2000000
+`, queue, hosts)
+			for _, f := range run(t, parse(t, text)[0]).Analysis.Findings {
+				if f.Rule != "tcp.timer-unjudged" && f.Rule != "tcp.ecn-unjudged" {
+					t.Errorf("%s, %d packets: %s t=%dns %s; expected %s", hosts, queue, f.Rule, f.TimeNS, f.Message, f.Expected)
+				}
+			}
+		}
+	}
+}
+
+// A note says that DCTCP's reaction is not judged if packets may wait on their way to the NIC.
+func TestTheReactionOfDCTCPNeedsTheOrderOfTheSender(t *testing.T) {
+	text, _ := provokeECN(tcp.BugZeroAlpha, "")
+	if found := rulesOf(t, text); len(found) > 0 {
+		t.Errorf("%v", found)
+	}
+	text = strings.Replace(text, "transport: tcp,", "transport: tcp, send-jitter-us: 1,", 1)
+	if found := rulesOf(t, text); !slices.Equal(found, []string{"tcp.ecn-unjudged"}) {
+		t.Errorf("%v", found)
+	}
+}

@@ -59,8 +59,8 @@ type ecnSender struct {
 	unsure bool       // the reaction to a mark could not be judged
 }
 
-// lazySlack is how many segments less than its least window a sender may have in flight: the window is a number of whole
-// segments, and limited transmit (RFC 3042) shows up to two segments more than the window.
+// lazySlack is how many segments less than its least window a sender may have in flight: the window is a number of
+// whole segments, and limited transmit (RFC 3042) shows up to two segments more than the window.
 const lazySlack = 4
 
 // marks takes the marks of a segment that has reached its receiver, before the segment itself: what is not in the
@@ -231,11 +231,11 @@ func (a *Analyzer) learnsMarks(s *stream, o *Observation, bytes int64) {
 		return
 	}
 	e.unsure = e.unsure || c.DCTCP && !c.Immediate
-	if s.una >= e.over && s.una >= s.sender.over {
+	if s.una >= e.over && s.una >= s.over {
 		e.mayCWR, e.mayBy = e.mayCWR+1, a.now
 		e.floor *= a.leaves(s)
 	}
-	if s.una < e.recover || s.una < s.sender.recover { // it may have been reduced in this window
+	if s.una < e.recover || s.una < s.recover { // it may have been reduced in this window
 		if s.una >= e.over {
 			e.turned, e.recover = a.now, s.next
 		}
@@ -333,8 +333,8 @@ func (a *Analyzer) causeExcess(s *stream, most float64) cause.Cause {
 	return causeWindow(a.tx(s), s.flight, most)
 }
 
-// precedesGap reports whether the latest acknowledgement is of what arrived before the gap: DCTCP acknowledges that when
-// the mark of the segment after the gap differs.
+// precedesGap reports whether the latest acknowledgement is of what arrived before the gap: DCTCP acknowledges that
+// when the mark of the segment after the gap differs.
 func (a *Analyzer) precedesGap(s *stream) bool {
 	return a.cfg.ECN.DCTCP && len(s.echoed.states) > 0 && s.echoed.states[0].at < s.gap
 }

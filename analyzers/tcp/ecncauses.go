@@ -6,8 +6,8 @@ import (
 )
 
 func causeEchoUnfounded(w who, ack int64) cause.Cause {
-	return cause.Of(ruleEchoUnfounded, "no-mark", "%v acknowledged byte %v at %v with ECE, which no mark explains.", w.host,
-		place(ack), w.at())
+	return cause.Of(ruleEchoUnfounded, "no-mark", "%v acknowledged byte %v at %v with ECE, which no mark explains.",
+		w.host, place(ack), w.at())
 }
 
 func causeEchoMissing(w who, ack int64) cause.Cause {
@@ -16,8 +16,8 @@ func causeEchoMissing(w who, ack int64) cause.Cause {
 }
 
 func causeCWRUnfounded(w who) cause.Cause {
-	return cause.Of(ruleCWRUnfounded, "no-reduction", "%v sent CWR at %v without a new reason to reduce its window.", w.host,
-		w.at())
+	return cause.Of(ruleCWRUnfounded, "no-reduction", "%v sent CWR at %v without a new reason to reduce its window.",
+		w.host, w.at())
 }
 
 func causeCWRMissing(w who) cause.Cause {
@@ -37,8 +37,8 @@ func causeECTACK(w who) cause.Cause {
 }
 
 func causeMarkIgnored(w who, flight int64, most float64) cause.Cause {
-	return cause.Of(ruleMarkWindow, "exceeded", "%v had %v in flight at %v; after the mark it may have at most %v.", w.host,
-		cause.Bytes(flight), w.at(), cause.Count(most))
+	return cause.Of(ruleMarkWindow, "exceeded", "%v had %v in flight at %v; after the mark it may have at most %v.",
+		w.host, cause.Bytes(flight), w.at(), cause.Count(most))
 }
 
 func causeOverreaction(w who, flight int64, least float64) cause.Cause {

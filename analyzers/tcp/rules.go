@@ -140,9 +140,9 @@ func ecnRules() []analyzers.Rule {
 		{ID: ruleMarkWindow, Clause: "RFC 3168, 6.1.2; RFC 8257, 3.3", Statement: "After a mark no more is in flight than " +
 			"it leaves of the greatest window: as much as after a loss or, with DCTCP, 1 - alpha/2 of it. DCTCP's alpha is " +
 			"recomputed if packets leave when they are decided."},
-		{ID: ruleOverreaction, Clause: "RFC 3168, 6.1.2; RFC 8257, 3.3", Statement: "Marks of a window reduce it once and by " +
-			"no more than that, and without mark or loss it stays: a sender with more to send keeps it filled, less 4 segments. " +
-			"This needs flows of known size and packets that leave when they are decided."},
+		{ID: ruleOverreaction, Clause: "RFC 3168, 6.1.2; RFC 8257, 3.3", Statement: "Marks of a window reduce it once and " +
+			"by no more than that, and without mark or loss it stays: a sender with more to send keeps it filled, less 4 " +
+			"segments. This needs flows of known size and packets that leave when they are decided."},
 		{ID: ruleMarksUnjudged, Severity: analyzers.Note,
 			Clause:    "docs/internals/architecture.md, The observer sits at the switch",
 			Statement: "DCTCP's reaction to marks can be judged: no packet waits between its host's decision and its NIC."},

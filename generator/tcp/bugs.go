@@ -60,6 +60,7 @@ const (
 	BugRetriesForever
 	BugSlowAck
 	BugAcksThird
+	baseBugs // how many there are; those of ECN follow
 )
 
 // BugInfo describes one fault of the catalogue.

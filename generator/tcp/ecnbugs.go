@@ -2,7 +2,7 @@ package tcp
 
 // Faults of ECN, of the sender.
 const (
-	BugIgnoresECE Bug = iota + BugShrinksWindow + 1
+	BugIgnoresECE Bug = iota + baseBugs
 	BugReducesTwice
 	BugReducesUnasked
 	BugNeverCWR

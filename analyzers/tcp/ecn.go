@@ -230,7 +230,7 @@ func (a *Analyzer) learnsMarks(s *stream, o *Observation, bytes int64) {
 	if !o.ECE {
 		return
 	}
-	e.unsure = e.unsure || c.DCTCP && !c.Immediate
+	e.unsure = e.unsure || !c.Immediate
 	if s.una >= e.over && s.una >= s.over {
 		e.mayCWR, e.mayBy = e.mayCWR+1, a.now
 		e.floor *= a.leaves(s)
@@ -320,7 +320,8 @@ func (a *Analyzer) unjudgedMarks() {
 	for _, s := range a.order {
 		if s.marked.unsure {
 			a.blame(causeMarksUnjudged(a.tx(s)), s, 0, "packets that leave when their host decides to send them",
-				"the sender's reaction to marks is not judged: its packets may have waited, so alpha is not known")
+				"what the sender's marks leave of its window is judged in part: its packets may have waited, so the order of its "+
+					"decisions is not known")
 		}
 	}
 }

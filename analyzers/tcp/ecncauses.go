@@ -48,7 +48,7 @@ func causeOverreaction(w who, flight int64, least float64) cause.Cause {
 
 func causeMarksUnjudged(w who) cause.Cause {
 	return cause.Of(ruleMarksUnjudged, "unknown-order",
-		"%v sent packets that may have waited at its NIC, so DCTCP's alpha is not known.", w.host)
+		"%v sent packets that may have waited at its NIC, so the order of its decisions is not known.", w.host)
 }
 
 // ecnCauses lists an example of each cause of ECN.

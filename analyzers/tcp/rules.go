@@ -145,6 +145,6 @@ func ecnRules() []analyzers.Rule {
 			"segments. This needs flows of known size and packets that leave when they are decided."},
 		{ID: ruleMarksUnjudged, Severity: analyzers.Note,
 			Clause:    "docs/internals/architecture.md, The observer sits at the switch",
-			Statement: "DCTCP's reaction to marks can be judged: no packet waits between its host's decision and its NIC."},
+			Statement: "The reaction to marks can be judged in full: no packet waits between its host's decision and its NIC."},
 	}
 }

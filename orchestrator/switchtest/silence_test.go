@@ -135,7 +135,7 @@ func findings(t *testing.T, text string, recorded bool) (found, captures []analy
 // Hosts with a seeded bug are caught in networks of the same kinds. In most networks the bug has no occasion to occur;
 // make silence prints the number of networks in which each bug is caught.
 func TestSeededTCPBugsAreCaughtInRandomNetworks(t *testing.T) {
-	for _, bug := range tcp.Catalogue() {
+	for _, bug := range withoutECN() {
 		t.Run(bug.Name, func(t *testing.T) {
 			t.Parallel()
 			caughtIn(t, bug.Rule, false, func(seed, stream uint64, model string) string {

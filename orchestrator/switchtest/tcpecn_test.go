@@ -72,3 +72,67 @@ func TestTheReactionOfDCTCPNeedsTheOrderOfTheSender(t *testing.T) {
 		t.Errorf("%v", found)
 	}
 }
+
+// withoutECN returns the bugs that show without ECN.
+func withoutECN() []tcp.BugInfo {
+	return slices.DeleteFunc(tcp.Catalogue(), func(b tcp.BugInfo) bool { return b.Bug >= tcp.BugIgnoresECE })
+}
+
+// Faults of ECN are caught in networks of other shapes, and correct hosts there are not blamed.
+func TestSeededBugsOfECNAreCaughtInNetworksOfOtherShapes(t *testing.T) {
+	for i, shape := range []string{
+		"kind: dumbbell, hosts: 8, link: {gbps: 10, delay-ns: 4000}",
+		"kind: leaf-spine, leaves: 2, spines: 2, hosts-per-leaf: 4, routing: ecmp, link: {gbps: 10, delay-ns: 3000}",
+	} {
+		for _, bug := range tcp.Catalogue() {
+			if bug.Bug < tcp.BugIgnoresECE || testing.Short() && int(bug.Bug)%2 != i {
+				continue
+			}
+			t.Run(bug.Name, func(t *testing.T) {
+				t.Parallel()
+				text, _ := provokeECN(bug.Bug, bug.Name)
+				text = strings.Replace(text, "kind: single-switch, hosts: 5, link: {gbps: 10, delay-ns: 10000}", shape, 1)
+				if found := rulesOf(t, text); !slices.Contains(found, bug.Rule) {
+					t.Errorf("%s: want %s, got %v", shape, bug.Rule, found)
+				}
+				if found := rulesOf(t, sound(text, bug.Name)); len(found) > 0 {
+					t.Errorf("%s: hosts without the bug break %v", shape, found)
+				}
+			})
+		}
+	}
+}
+
+// Captures show faults of ECN, too, except those that only the sender's own order shows.
+func TestCapturesShowBugsOfECN(t *testing.T) {
+	for _, bug := range tcp.Catalogue() {
+		if bug.Bug < tcp.BugIgnoresECE {
+			continue
+		}
+		t.Run(bug.Name, func(t *testing.T) {
+			t.Parallel()
+			text, _ := provokeECN(bug.Bug, bug.Name)
+			rules := func(text string) (list []string) {
+				for _, f := range rejudge(t, run(t, parse(t, text+captured)[0]).Dir).Analysis.Findings {
+					list = append(list, f.Rule)
+				}
+				return list
+			}
+			found, want := rules(text), bug.Rule
+			switch bug.Bug {
+			case tcp.BugReducesUnasked: // the window is not known, but CWR is seen
+				want = "tcp.cwr-unfounded"
+			case tcp.BugReducesTwice, tcp.BugFrozenAlpha, tcp.BugZeroAlpha, tcp.BugWrongGain:
+				want = "tcp.ecn-unjudged"
+			}
+			if !slices.Contains(found, want) {
+				t.Errorf("want %s, got %v", want, found)
+			}
+			found = slices.DeleteFunc(rules(sound(text, bug.Name)),
+				func(rule string) bool { return strings.HasSuffix(rule, "-unjudged") })
+			if len(found) > 0 {
+				t.Errorf("hosts without the bug break %v", found)
+			}
+		})
+	}
+}

@@ -115,7 +115,7 @@ func (a *Analyzer) hears(s *stream, o *Observation) bool {
 	if confirms && g.heard && g.syns > 0 && !g.confirmed {
 		g.confirmed, g.answers = true, false
 		s.longest = max(s.longest, a.now.Sub(g.latest))
-		if g.syns == 1 {
+		if g.syns == 1 && g.copies == 0 && a.now.Sub(g.armed) < a.synTimer(1) { // none was retransmitted, or waits
 			s.sampled, s.shortest = true, a.now.Sub(g.latest)
 		}
 		if g.syns > 2 { // RFC 6928, 2

@@ -89,10 +89,10 @@ func TestTransportsAreJudgedByTheirOptions(t *testing.T) {
 		{"the first timer runs for the initial timeout", func(c *tcp.Config) { c.InitialRTO = 3 * clock.Millisecond },
 			[]step{sends(0, 0), sends(2900, 0)}, []string{"tcp.timeout-early"}},
 		{"the timer runs for three round trips",
-			func(c *tcp.Config) { c.ThreeSRTT, c.MinRTO = true, 10*clock.Microsecond },
+			threeSRTT,
 			slices.Concat([]step{sends(0, 0), arrives(500, 0)}, acks(501, 1000),
 				[]step{sends(503, 1000), sends(503+1510, 1000)}), nil},
-		{"for two", func(c *tcp.Config) { c.ThreeSRTT, c.MinRTO = true, 10*clock.Microsecond },
+		{"for two", threeSRTT,
 			slices.Concat([]step{sends(0, 0), arrives(500, 0)}, acks(501, 1000),
 				[]step{sends(503, 1000), sends(503+1000, 1000)}), []string{"tcp.timeout-early"}},
 		{"every second segment is acknowledged", delays,
@@ -111,6 +111,10 @@ func TestTransportsAreJudgedByTheirOptions(t *testing.T) {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
 	}
+}
+
+func threeSRTT(c *tcp.Config) {
+	c.ThreeSRTT, c.MinRTO, c.InitialRTO = true, 10*clock.Microsecond, clock.Millisecond
 }
 
 func delays(c *tcp.Config) { c.ACKEvery, c.ACKDelay = 2, 200*clock.Microsecond }

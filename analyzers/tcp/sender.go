@@ -441,10 +441,12 @@ func (a *Analyzer) advance(s *stream, ack int64) {
 	if doubtful { // a timeout may have come whose retransmission waits at the NIC
 		a.doubt(s)
 	}
-	n, certain := 0, true
+	// A retransmission that was decided may wait at the NIC: only what cannot have been retransmitted is a sample for
+	// certain.
+	n, certain := 0, !doubtful && state < txRecovery
 	for n < len(s.segments) && s.segments[n].end <= ack {
 		g := &s.segments[n]
-		certain = certain && g.times == 1 && !g.sacked
+		certain = certain && g.times == 1 && !g.sacked && !g.lost
 		if !g.sacked {
 			s.sample(a.now.Sub(g.sent))
 		}

@@ -209,6 +209,7 @@ type Counters struct {
 	ACKsSent, SYNsSent                                uint64 // without data
 	Aborted                                           uint64 // connections that were given up
 	Damaged                                           uint64 // trimmed
+	Unclaimed                                         uint64 // without data, and of no connection
 	Marks                                             uint64 // windows reduced by ECN
 	Invalid                                           uint64 // ACKs of unsent data, and sequence numbers before the stream
 }

@@ -19,7 +19,9 @@ type Host struct {
 	sink Sink
 
 	known    map[key]*connection
-	last     *connection // connection of the latest packet
+	gone     map[key]left // receivers of transfers that have finished
+	created  int          // connections
+	last     *connection  // connection of the latest packet
 	ready    []*connection
 	writes   []write // pending writes, descending by time
 	timers   timers
@@ -48,10 +50,11 @@ type connection struct {
 	receiver
 	ecnReceiver
 	greeting
-	queued bool       // in Host.ready
-	order  int        // order of creation
-	place  int        // position in Host.timers, from 1; 0: absent
-	due    clock.Time // not later than its timers
+	queued   bool       // in Host.ready
+	finished bool       // see Finish
+	order    int        // order of creation
+	place    int        // position in Host.timers, from 1; 0: absent
+	due      clock.Time // not later than its timers
 }
 
 // New returns a host without connections. sink may be nil.
@@ -76,7 +79,8 @@ func (h *Host) connection(k key) *connection {
 		c.sender = newSender(&h.cfg)
 		c.bugs = h.bugs
 		h.ignoresReceiver(&c.sender)
-		c.order = len(h.known)
+		c.order = h.created
+		h.created++
 		h.known[k] = c
 	}
 	h.last = c
@@ -116,8 +120,8 @@ func (h *Host) HandlePacket(now clock.Time, p *Packet) {
 		h.counters.Damaged++
 		return
 	}
-	c := h.connection(key{p.From, p.Connection})
-	if c.aborted {
+	c := h.of(p)
+	if c == nil || c.aborted {
 		return
 	}
 	if h.cfg.Handshake && !h.greeted(now, c, p) {
@@ -140,6 +144,9 @@ func (h *Host) settle(c *connection) {
 		h.ready = append(h.ready, c)
 	}
 	h.timers.set(c)
+	if c.finished && c.idle() {
+		h.leave(c)
+	}
 }
 
 // NextTimer returns when HandleTimer must be called; false: never. It may be too early, never too late.

@@ -41,8 +41,25 @@ func (t *timers) pop() *connection {
 	h[0].place, first.place = 1, 0
 	h[last] = nil
 	*t = h[:last]
-	t.down()
+	t.down(0)
 	return first
+}
+
+// remove removes a connection.
+func (t *timers) remove(c *connection) {
+	h := *t
+	at, last := c.place-1, len(h)-1
+	c.place = 0
+	if at < last {
+		h[at] = h[last]
+		h[at].place = at + 1
+	}
+	h[last] = nil
+	*t = h[:last]
+	if at < last {
+		t.up(at)
+		t.down(at)
+	}
 }
 
 func (t timers) up(i int) {
@@ -56,8 +73,8 @@ func (t timers) up(i int) {
 	}
 }
 
-func (t timers) down() {
-	for i := 0; ; {
+func (t timers) down(i int) {
+	for {
 		least := i
 		for child := 2*i + 1; child <= 2*i+2 && child < len(t); child++ {
 			if t[child].due < t[least].due {

@@ -28,6 +28,10 @@ func TestTimersAreServedInTime(t *testing.T) {
 			c.expires = now + 500 + clock.Time(rng.IntN(100))
 		}
 		heap.set(c)
+		if rng.IntN(10) == 0 && c.place > 0 {
+			heap.remove(c)
+			c.expires, c.ackAt = clock.Never, clock.Never
+		}
 		earliest := clock.Never
 		for i := range all {
 			earliest = min(earliest, all[i].expiry())

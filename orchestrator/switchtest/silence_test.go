@@ -197,7 +197,7 @@ func caughtIn(t *testing.T, rule string, recorded bool, draw func(seed, stream u
 }
 
 // timers matches the timer parameters of hosts.
-var timers = regexp.MustCompile(`, (min-rto-us|delayed-ack-us): \d+`)
+var timers = regexp.MustCompile(`, (min-rto-us|delayed-ack-us|initial-rto-us|max-rto-us): \d+`)
 
 // seeded adds a bug to the hosts of a network. A late ACK takes half a second; the timer must be longer, as a
 // retransmission would elicit an ACK earlier.
@@ -208,6 +208,9 @@ func seeded(text string, bug tcp.BugInfo) string {
 	}
 	if bug.Bug == tcp.BugForgetsAck || bug.Bug == tcp.BugLateAck {
 		text, more = timers.ReplaceAllString(text, ""), " delayed-ack-us: 100000, min-rto-us: 2000000,"
+	}
+	if bug.Bug == tcp.BugIgnoresMaxRTO {
+		text, more = timers.ReplaceAllString(text, ""), " min-rto-us: 1000, max-rto-us: 2000,"
 	}
 	return strings.Replace(text, "{transport: tcp,", "{transport: tcp, bugs: ["+bug.Name+"],"+more, 1)
 }

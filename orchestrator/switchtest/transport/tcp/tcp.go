@@ -178,6 +178,7 @@ func (r *endpoints) TCPEvent(now clock.Time, e tcp.Event) {
 		case e.Bytes == uint64(f.Payload):
 			s := h.stream(e.Peer, f)
 			delete(h.ends, e.Connection)
+			h.Core().Finish(e.Peer, e.Connection)
 			h.at.Report(func() {
 				p := r.Progress(f.Number)
 				came(p, &s)
@@ -196,6 +197,7 @@ func (r *endpoints) TCPEvent(now clock.Time, e tcp.Event) {
 func (r *endpoints) acknowledged(h *host, f *transport.Flow) {
 	sent := int64(h.stream(tcp.Endpoint(f.Dst), f).Sent)
 	delete(h.ends, uint32(f.Number))
+	h.Core().Finish(tcp.Endpoint(f.Dst), uint32(f.Number))
 	h.at.Report(func() {
 		p := r.Progress(f.Number)
 		if p.Sent = sent; p.Finished {

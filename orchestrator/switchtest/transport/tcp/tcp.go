@@ -255,6 +255,10 @@ func (r *endpoints) turn(now clock.Time, h *host, c *end, bytes uint64) {
 	h.at.Report(func() {
 		if r.Progress(f.Number).Turned(now, trip, more); !more {
 			r.Close(f.Number)
+			if r.Untapped { // nothing is booked for a flow that is closed
+				delete(h.ends, uint32(f.Number))
+				delete(r.hosts[f.Dst].ends, uint32(f.Number))
+			}
 		}
 	})
 	if more {

@@ -85,6 +85,9 @@ type engine struct {
 	dayLog    uint // length of a day, as a power of two of picoseconds
 	portWidth uint // bits of the numbers of ports
 
+	opened int // days, since how many events they had was last looked at
+	served int // events of these days, when they were opened
+
 	open     int        // index of the day that is sorted and being served, or closed
 	openDay  uint64     // the same, counted from the start of time
 	dawn     clock.Time // when it began
@@ -364,6 +367,9 @@ func (e *engine) openNext() bool {
 	if e.filled == 0 {
 		return false
 	}
+	if e.opened == someDays {
+		e.review()
+	}
 	today := uint64(e.now) >> e.dayLog
 	i := int(today & dayMask)
 	word := i >> wordBits
@@ -378,5 +384,42 @@ func (e *engine) openNext() bool {
 	e.open, e.openDay = i, today+(uint64(i)-today)&dayMask
 	e.dawn = clock.Time(e.openDay << e.dayLog)
 	e.today = e.sorted(e.ring[i])
+	e.opened++
+	e.served += len(e.today)
 	return true
+}
+
+const (
+	someDays = 1024
+	busyDay  = 4 // events, on average: fewer are not worth a day
+)
+
+// review doubles the length of days if they have few events, because opening a day costs as much as serving one. Days
+// never become shorter, as events beyond the calendar must have been scheduled before those in it.
+func (e *engine) review() {
+	sparse := e.served < busyDay*someDays && e.dayLog < maxDayLog
+	e.opened, e.served = 0, 0
+	if !sparse {
+		return
+	}
+	type dated struct {
+		at clock.Time
+		w  what
+	}
+	var events []dated
+	for day, left := e.dayOf(e.now), days; left > 0; day, left = day+1, left-1 {
+		i := int(day & dayMask)
+		for _, ev := range e.ring[i] {
+			events = append(events, dated{clock.Time(day<<e.dayLog + ev.offset()), ev.what()})
+		}
+		if e.ring[i] != nil {
+			e.reusable = append(e.reusable, e.ring[i][:0])
+			e.ring[i] = nil
+		}
+	}
+	e.occupied, e.filled = [words]uint64{}, 0
+	e.dayLog++
+	for _, ev := range events { // those of one turn in the order of their scheduling
+		e.insert(ev.at, ev.w)
+	}
 }

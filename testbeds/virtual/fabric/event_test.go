@@ -28,8 +28,8 @@ type planned struct {
 	name  int
 }
 
-// TestCalendarServesLikeASortedList schedules, replaces, cancels and serves at random, near and far, and compares with
-// a list sorted by (time, switch or host, order of scheduling).
+// TestCalendarServesLikeASortedList schedules, replaces, cancels and serves at random, near and far, in days that
+// become longer, and compares with a list sorted by (time, switch or host, order of scheduling).
 func TestCalendarServesLikeASortedList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := engine{portWidth: 3}
@@ -47,7 +47,9 @@ func TestCalendarServesLikeASortedList(t *testing.T) {
 		}
 		for order := range rapid.IntRange(1, 300).Draw(t, "steps") {
 			name := rapid.IntRange(0, len(bells)-1).Draw(t, "bell")
-			switch rapid.IntRange(0, 5).Draw(t, "what") {
+			switch rapid.IntRange(0, 6).Draw(t, "what") {
+			case 6:
+				e.opened, e.served = someDays, 0 // the next day is opened after days have become longer
 			case 0:
 				e.cancel(&bells[name].task)
 				unlist(name)

@@ -56,7 +56,7 @@ func (n *Network) partition(p *plan) {
 	// A link has two ports with queues, and packets in flight. A second cache of 1 MB has room for 256 links, one of 2 MB
 	// for a fat tree of 128 hosts, which looking ahead would slow down by an eighth; one of 432 hosts it speeds up.
 	const ofLink = 4 << 10 // bytes
-	many := prefetch.Cache / ofLink
+	many := max(256, prefetch.Cache/ofLink)
 	reach, day := n.scales()
 	home, exits := make([]uint8, len(n.ports)), n.exits()
 	for i := range d.parts {

@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/orchestrator/switchtest"
 )
 
 func TestMetricReadsGoBenchmarkOutput(t *testing.T) {
@@ -161,5 +165,24 @@ func TestListNeedsNoMeasurement(t *testing.T) {
 	if err := run(t.Context(), []string{"-list"}, &out, io.Discard); err != nil ||
 		!strings.Contains(out.String(), "≤ 60.0 ns/packet") {
 		t.Errorf("error %v, output\n%s", err, &out)
+	}
+}
+
+// TestConfigurationsOfFiguresAreValid reads them: a figure that cannot be measured shows up in make bench alone.
+func TestConfigurationsOfFiguresAreValid(t *testing.T) {
+	count := 0
+	for _, f := range figures {
+		p, ok := f.source.(program)
+		if !ok || len(p.command) < 3 || p.command[1] != "run" || !strings.HasPrefix(p.command[2], "bench/") {
+			continue
+		}
+		count++
+		tests, err := config.LoadSwitchTests(filepath.Join("..", p.command[2]), switchtest.Options())
+		if err != nil || len(tests) != 1 {
+			t.Errorf("%s: %d tests, error %v", f.name, len(tests), err)
+		}
+	}
+	if count < 4 {
+		t.Errorf("%d configurations, want at least 4", count)
 	}
 }

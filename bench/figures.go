@@ -1,6 +1,9 @@
 package main
 
-import "strconv"
+import (
+	"fmt"
+	"strconv"
+)
 
 // How to add a figure: append a line. Its source is one of
 //
@@ -50,6 +53,24 @@ func permutation(workers string) program {
 
 func onFabric(name, unit string) benchmark {
 	return benchmark{pkg: "./testbeds/virtual/fabric", name: name, unit: unit}
+}
+
+// startOfScale is the version that the fabric's speed is compared with: the last before events of one instant had an
+// order of their own (ADR 24).
+const startOfScale = "6264a0a1"
+
+// hopsOf is the speed of the engine in a permutation on a fat tree, beside what it was.
+func hopsOf(hosts int) figure {
+	b := onFabric(fmt.Sprintf("BenchmarkNDPPermutation/hosts=%d", hosts), "Mhops/cpu-s")
+	before := b
+	before.at, before.with = startOfScale, []string{"bench_test.go"}
+	return figure{name: fmt.Sprintf("fabric: hops of NDP at %d hosts, beside %s", hosts, startOfScale), unit: "Mhops/CPU s",
+		ratio: atLeast(1.3), source: b, peer: &peer{startOfScale, before}}
+}
+
+// asUsersRun is the CPU time of the whole command.
+func asUsersRun(config string) program {
+	return program{command: []string{"candela", "run", "bench/testdata/" + config, "--out", "OUT"}, value: cpuSecondsOf}
 }
 
 var figures = []figure{
@@ -130,6 +151,15 @@ var figures = []figure{
 		peer:   &peer{"constant rate", onFabric("BenchmarkFatTree/hosts=432", "Mhops/cpu-s")}},
 	{name: "fabric: memory at 432 hosts, windows of 56 160 packets", unit: "MB",
 		source: onFabric("BenchmarkNDPPermutation/hosts=432", "heap-MB")},
+	hopsOf(16), hopsOf(128), hopsOf(432), hopsOf(1024), hopsOf(3456),
+	{name: "candela run: 64:1 NDP incast, all judged", unit: "CPU s", peer: htsimSwitch(1.29), ratio: atMost(1),
+		source: asUsersRun("incast-judged.yml")},
+	{name: "candela run: 64:1 NDP incast, judge off", unit: "CPU s", peer: htsimSwitch(1.29), ratio: atMost(1 / 1.8),
+		source: asUsersRun("incast.yml")},
+	{name: "candela run: permutation of 128 hosts, judge off", unit: "CPU s", ratio: atMost(1. / 3),
+		peer: htsimCheapest(16.9, 128, 10_000_000), source: asUsersRun("ndp-permutation-128.yml")},
+	{name: "candela run: permutation of 432 hosts, judge off", unit: "CPU s", ratio: atMost(1. / 5),
+		peer: htsimCheapest(40.6, 432, 3_000_000), source: asUsersRun("ndp-permutation-432.yml")},
 	{name: "fabric: a sweep on one core, beside two (idle cores)", unit: "ns", ratio: atLeast(1.7),
 		source: onFabric("BenchmarkSweep/workers=1", "ns/op"),
 		peer:   &peer{"two cores", onFabric("BenchmarkSweep/workers=2", "ns/op")}},

@@ -21,17 +21,32 @@ type benchmark struct {
 	perSecond float64
 	// cpus is how many processors the benchmark has; zero: as many as the run says. A client and a server need one each.
 	cpus int
+	// at is the commit of which the benchmark is, with today's files listed in with; empty: today's.
+	at   string
+	with []string
 }
 
 func (s benchmark) open(ctx context.Context, lab *lab) (sampler, error) {
-	binary, err := lab.testBinary(ctx, s.pkg)
+	root := lab.root
+	if s.at != "" {
+		var err error
+		if root, err = lab.sources(ctx, s.at); err != nil {
+			return nil, err
+		}
+		for _, file := range s.with {
+			if err := replace(filepath.Join(root, s.pkg, file), filepath.Join(lab.root, s.pkg, file)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	binary, err := lab.testBinary(ctx, root, s.pkg)
 	if err != nil {
 		return nil, err
 	}
 	args := []string{"-test.run=^$", "-test.bench=" + exactly(s.name), "-test.count=1",
 		"-test.benchtime=" + lab.opts.benchtime.String(), "-test.cpu=" + strconv.Itoa(cmp.Or(s.cpus, lab.opts.cpu))}
 	return func(ctx context.Context) (float64, error) {
-		took, err := lab.execute(ctx, filepath.Join(lab.root, s.pkg), nil, binary, args...)
+		took, err := lab.execute(ctx, filepath.Join(root, s.pkg), nil, binary, args...)
 		if err != nil {
 			return 0, err
 		}
@@ -49,19 +64,28 @@ func (s benchmark) open(ctx context.Context, lab *lab) (sampler, error) {
 	}, nil
 }
 
+func replace(file, by string) error {
+	content, err := os.ReadFile(by)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, content, 0o600)
+}
+
 // testBinary compiles the tests of a package once. A package without tests has no binary.
-func (l *lab) testBinary(ctx context.Context, pkg string) (string, error) {
-	if binary, ok := l.binaries[pkg]; ok {
+func (l *lab) testBinary(ctx context.Context, root, pkg string) (string, error) {
+	key := filepath.Join(root, pkg)
+	if binary, ok := l.binaries[key]; ok {
 		return binary, nil
 	}
-	binary := filepath.Join(l.dir, strings.ReplaceAll(strings.TrimPrefix(pkg, "./"), "/", "-")+".test")
-	if _, err := l.execute(ctx, l.root, nil, "go", "test", "-c", "-o", binary, pkg); err != nil {
+	binary := filepath.Join(l.dir, fmt.Sprintf("%d-%s.test", len(l.binaries), filepath.Base(pkg)))
+	if _, err := l.execute(ctx, root, nil, "go", "test", "-c", "-o", binary, pkg); err != nil {
 		return "", err
 	}
 	if _, err := os.Stat(binary); err != nil {
 		return "", fmt.Errorf("package %s has no tests", pkg)
 	}
-	l.binaries[pkg] = binary
+	l.binaries[key] = binary
 	return binary, nil
 }
 

@@ -17,15 +17,31 @@ const (
 	htsimProgram = "CANDELA_HTSIM" // path of its htsim_ndp
 	// command for one switch, with arguments: csg-htsim has no program that returns headers
 	htsimIncast = "CANDELA_HTSIM_INCAST"
+	// path of an htsim_ndp whose NdpSrc::update_rtx_time returns at once: it has no scan of all packets at each ACK
+	htsimWithoutScan = "CANDELA_HTSIM_WITHOUT_SCAN"
 )
 
 // htsimPermutation is csg-htsim with a permutation on a fat tree.
 func htsimPermutation(cpuSeconds float64, hosts, flowBytes int) *peer {
 	if program := os.Getenv(htsimProgram); program != "" {
-		return &peer{"csg-htsim, same run", htsimFatTree{program, hosts, flowBytes}}
+		return &peer{"csg-htsim, same run", htsimFatTree{program, hosts, flowBytes, htsimHashed}}
 	}
 	return htsimRecorded(cpuSeconds)
 }
+
+// htsimCheapest is the same with its cheapest routing, and without its scan.
+func htsimCheapest(cpuSeconds float64, hosts, flowBytes int) *peer {
+	if program := os.Getenv(htsimWithoutScan); program != "" {
+		return &peer{"csg-htsim perm, no scan, same run", htsimFatTree{program, hosts, flowBytes, htsimPermuted}}
+	}
+	return &peer{"csg-htsim perm, no scan, recorded", recorded(cpuSeconds)}
+}
+
+// How csg-htsim routes: by a hash, or through a list of paths of each pair of hosts.
+var (
+	htsimHashed   = []string{"-strat", "ecmp_host", "-paths", "128"}
+	htsimPermuted = []string{"-strat", "perm"}
+)
 
 // htsimSwitch is csg-htsim with the incast.
 func htsimSwitch(cpuSeconds float64) *peer {
@@ -46,6 +62,7 @@ func cpuSecondsOf(u usage, _ int) float64 { return u.cpu.Seconds() }
 type htsimFatTree struct {
 	program          string
 	hosts, flowBytes int
+	routing          []string
 }
 
 func (h htsimFatTree) open(_ context.Context, lab *lab) (sampler, error) {
@@ -57,9 +74,8 @@ func (h htsimFatTree) open(_ context.Context, lab *lab) (sampler, error) {
 	if err := os.WriteFile(matrix, h.matrix(), 0o600); err != nil {
 		return nil, err
 	}
-	args := []string{"-o", os.DevNull, "-nodes", strconv.Itoa(h.hosts), "-tm", matrix, "-cwnd", "130", "-q", "8", "-mtu",
-		"1500",
-		"-strat", "ecmp_host", "-paths", "128", "-linkspeed", "100000", "-hop_latency", "0.5", "-end", "3000"}
+	args := append([]string{"-o", os.DevNull, "-nodes", strconv.Itoa(h.hosts), "-tm", matrix, "-cwnd", "130", "-q", "8",
+		"-mtu", "1500", "-linkspeed", "100000", "-hop_latency", "0.5", "-end", "3000"}, h.routing...)
 	return func(ctx context.Context) (float64, error) {
 		took, err := lab.execute(ctx, lab.dir, nil, program, args...)
 		if err != nil {

@@ -40,11 +40,25 @@ func (l *lab) close() { _ = os.RemoveAll(l.dir) }
 // candela is the program under measurement; make bench builds it.
 func (l *lab) candela() string { return filepath.Join(l.root, "bin", "candela") }
 
-// version is the program at a commit. A copy of the sources without history has no older ones.
+// version is the program at a commit.
 func (l *lab) version(ctx context.Context, commit string) (string, error) {
-	binary, sources := filepath.Join(l.dir, "candela-"+commit), filepath.Join(l.dir, "sources-"+commit)
+	binary := filepath.Join(l.dir, "candela-"+commit)
 	if _, err := os.Stat(binary); err == nil {
 		return binary, nil
+	}
+	sources, err := l.sources(ctx, commit)
+	if err != nil {
+		return "", err
+	}
+	_, err = l.execute(ctx, sources, nil, "go", "build", "-o", binary, "./cmd/candela")
+	return binary, err
+}
+
+// sources is a directory with the sources of a commit. A copy of the repository without history has no older ones.
+func (l *lab) sources(ctx context.Context, commit string) (string, error) {
+	sources := filepath.Join(l.dir, "sources-"+commit)
+	if _, err := os.Stat(sources); err == nil {
+		return sources, nil
 	}
 	if _, err := l.execute(ctx, l.root, nil, "git", "cat-file", "-e", commit+"^{commit}"); err != nil {
 		return "", fmt.Errorf("commit %s: %w", commit, errNoPeer)
@@ -59,13 +73,12 @@ func (l *lab) version(ctx context.Context, commit string) (string, error) {
 	}{
 		{l.root, []string{"git", "archive", "--output", archive, commit}},
 		{sources, []string{"tar", "-xf", archive}},
-		{sources, []string{"go", "build", "-o", binary, "./cmd/candela"}},
 	} {
 		if _, err := l.execute(ctx, step.dir, nil, step.command[0], step.command[1:]...); err != nil {
 			return "", err
 		}
 	}
-	return binary, nil
+	return sources, nil
 }
 
 // usage is what a finished process took.

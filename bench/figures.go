@@ -64,8 +64,8 @@ func hopsOf(hosts int) figure {
 	b := onFabric(fmt.Sprintf("BenchmarkNDPPermutation/hosts=%d", hosts), "Mhops/cpu-s")
 	before := b
 	before.at, before.with = startOfScale, []string{"bench_test.go"}
-	return figure{name: fmt.Sprintf("fabric: hops of NDP at %d hosts, beside %s", hosts, startOfScale), unit: "Mhops/CPU s",
-		ratio: atLeast(1.3), source: b, peer: &peer{startOfScale, before}}
+	return figure{name: fmt.Sprintf("fabric: hops of NDP at %d hosts, beside %s", hosts, startOfScale),
+		unit: "Mhops/CPU s", ratio: atLeast(1.3), source: b, peer: &peer{startOfScale, before}}
 }
 
 // asUsersRun is the CPU time of the whole command.

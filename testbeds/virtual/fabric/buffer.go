@@ -33,9 +33,3 @@ func (b *buffer) take(p *Packet, q *Queue) {
 		b.used += int(p.Size)
 	}
 }
-
-func (b *buffer) release(p *Packet, q *Queue) {
-	if q.shared {
-		b.used -= int(p.Size)
-	}
-}

@@ -139,9 +139,6 @@ func (e *engine) deliver(p *Packet, i int32, at clock.Time) {
 	e.insert(at, arrival<<kindShift|what(i)<<packetBits|what(p.number))
 }
 
-// free has port number i told at an instant that has not passed that it may send.
-func (e *engine) free(i int32, at clock.Time) { e.insert(at, freeWire<<kindShift|what(i)<<packetBits) }
-
 // schedule sets t's wake-up to at, replacing an earlier one. Instants in the past are served now.
 func (e *engine) schedule(t *task, at clock.Time) {
 	at = max(at, e.now)

@@ -27,6 +27,8 @@ type Network struct {
 	ports    []Port  // of switches, in their order, then of hosts
 	queues   []Queue // of ports, in their order
 	homes    []home  // of hosts
+	meters   []meter // of queues, in the order of ports; nil: they are not measured
+	points   int     // of the occupancy of a queue
 	tap      Tap     // at hosts, in order
 	atHosts  Tap     // the same, as set
 	all      Tap     // those of taps that see everything, as set

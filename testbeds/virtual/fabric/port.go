@@ -32,7 +32,9 @@ type Port struct {
 	paused    uint8  // which classes must not send (PFC)
 	turn      uint8  // the queue whose turn it is, plus one (see weighted)
 	waiting   bool   // for busyUntil: the engine will call wireFree
-	_         [3]byte
+	metered   bool   // its queues are (see Occupancy)
+	held      uint8  // which queues hold something by their meters
+	_         [1]byte
 
 	// Used when a packet leaves, or arrives.
 	sw                      *Switch        // its owner; nil: a host's
@@ -44,7 +46,8 @@ type Port struct {
 	kind                    PortKind
 	urgent                  bool // control has packets
 	away                    bool // the other end is in another partition
-	_                       [7]byte
+	_                       [3]byte
+	meters                  int32 // number of the first queue's in the network
 
 	net      *Network
 	control  line        // PFC frames, before all others

@@ -153,6 +153,9 @@ func (sw *Switch) Place(now clock.Time, p *Packet, v Verdict) {
 				if !port.waiting {
 					sw.kick(now, port)
 				}
+				if port.metered && q.first != nil {
+					port.changed(sw.net, now, int(v.Queue))
+				}
 				return
 			}
 			v.Reason = ReasonTail
@@ -180,6 +183,9 @@ func (sw *Switch) Fits(port *Port, queue int, p *Packet) bool { return sw.admit(
 // Extract takes p out of the queue of a port that it waits in; the caller places or discards it.
 func (sw *Switch) Extract(now clock.Time, port *Port, queue int, p *Packet) {
 	port.dequeue(queue, p)
+	if port.held&heldBit(queue) != 0 {
+		port.changed(sw.net, now, queue)
+	}
 	sw.leave(now, p, &port.queues[queue])
 }
 
@@ -294,6 +300,9 @@ func (sw *Switch) discard(now clock.Time, p *Packet, v Verdict) {
 		q.droppedBytes += uint64(p.Size)
 		port.counters.Dropped++
 		port.counters.DroppedBytes += uint64(p.Size)
+		if port.metered {
+			port.lost(sw.net, min(int(v.Queue), len(port.queues)-1), v.Reason)
+		}
 	}
 	sw.part.dropped[p.Kind()]++
 	if sw.watch != nil {

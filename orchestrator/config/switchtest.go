@@ -30,6 +30,7 @@ type SwitchTest struct {
 	Results      Results
 	Judge        *Judging       // never nil once the test is checked
 	SizeClasses  []int64        // edges between classes of flow sizes, in bytes, in order
+	queues       *status        // how they are measured; never nil once the test is checked
 	Series       clock.Duration // between two samples of the time series; 0: none
 	Expect       SwitchExpect
 

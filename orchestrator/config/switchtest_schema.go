@@ -88,6 +88,7 @@ func switchTestSchema(o *Options) *object {
 			{key: "size-classes-bytes", doc: "Flow sizes at which classes begin: statistics of flows are kept of each class.",
 				kind: list[int64]{of: integer{min: 1, max: 1 << 45, unit: "bytes"}, max: 32}, def: "[100000, 1000000]",
 				at: at(func(t *SwitchTest) *[]int64 { return &t.SizeClasses })},
+			queuesField(),
 			{key: "series-us", doc: "Distance of the samples of queues, trims and goodput in series.csv. 0: no time series.",
 				kind: us(0, 1_000_000), def: "0",
 				at: at(func(t *SwitchTest) *clock.Duration { return &t.Series })},

@@ -31,6 +31,7 @@ func (d *decoder) validateSwitchTest(t *SwitchTest) {
 		flows += d.validateWorkload(t, i, hosts)
 	}
 	d.validateJudging(t, flows)
+	d.validateQueues(t, hosts)
 	d.validateChanges(t)
 	d.validateTimes(t)
 	for i := range t.Expect.Flows {

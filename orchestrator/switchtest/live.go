@@ -200,7 +200,7 @@ func (*mute) HandleTimer(clock.Time)               {}
 // advance lets the run go on to an instant, or until nothing is left to happen.
 func (r *run) advance(ctx context.Context, until clock.Time) (quiet bool, err error) {
 	if r.live == nil {
-		err = errors.Join(r.net.Run(until), r.endpoints.failed)
+		err = errors.Join(r.simulateTo(until), r.endpoints.failed)
 		r.now = r.net.Now()
 		return r.now < until, err
 	}

@@ -2,6 +2,7 @@ package switchtest
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -28,11 +29,12 @@ type metric struct {
 	sample func(r *run) []int64                    // of which the analysis has the distribution
 	spread func(r *run) []*analyzers.Distribution
 
-	tapped  bool     // only taps at all ports show it
-	byFlow  bool     // some flows can be bounded
-	columns []column // of tables of many runs
-	chart   string   // title of the distribution; empty: none
-	axis    string   // its unit
+	ofQueues bool     // only queue statistics show it
+	tapped   bool     // only taps at all ports show it
+	byFlow   bool     // some flows can be bounded
+	columns  []column // of tables of many runs
+	chart    string   // title of the distribution; empty: none
+	axis     string   // its unit
 }
 
 // column is a quantity of a metric in tables of many runs.
@@ -109,12 +111,21 @@ func builtin() []metric {
 		{name: "queue-packets", tapped: true, of: "queue-packets", unit: count, scale: 1,
 			doc: "Greatest length of each data queue, in packets.",
 			sample: func(r *run) []int64 {
-				return r.queues(func(c fabric.QueueCounters) int64 { return int64(c.MaxPackets) })
+				return r.dataQueues(func(c fabric.QueueCounters) int64 { return int64(c.MaxPackets) })
 			},
 			columns: []column{{"queue packets", 0, greatest}}},
 		{name: "queue-bytes", tapped: true, of: "queue-bytes", unit: bytes, scale: 1,
-			doc:    "Greatest length of each data queue, in bytes.",
-			sample: func(r *run) []int64 { return r.queues(func(c fabric.QueueCounters) int64 { return int64(c.MaxBytes) }) }},
+			doc: "Greatest length of each data queue, in bytes.",
+			sample: func(r *run) []int64 {
+				return r.dataQueues(func(c fabric.QueueCounters) int64 { return int64(c.MaxBytes) })
+			}},
+		queueMetric("queue-mean-bytes", "queue-mean-bytes",
+			"What each queue that carried a packet held on average over the time of the run.",
+			func(q *QueueResult) int64 { return int64(math.Round(q.Mean)) }),
+		queueMetric("queue-p99-bytes", "queue-p99-bytes", "What each of them did not exceed for 99 % of the time.",
+			func(q *QueueResult) int64 { return q.P99 }),
+		queueMetric("queue-max-bytes", "queue-max-bytes", "The most that each of them held at any instant.",
+			func(q *QueueResult) int64 { return q.Max }),
 		{name: "header-latency-us", tapped: true, of: "header-latency", unit: ns, scale: 1e3,
 			doc:    "From a trimmed packet's arrival at the switch to its header's departure.",
 			spread: func(r *run) []*analyzers.Distribution { return []*analyzers.Distribution{r.ledger.latency} },
@@ -379,8 +390,8 @@ func (r *run) trips() []int64 {
 	return list
 }
 
-// queues returns a number of every queue of a front port that carried whole data packets.
-func (r *run) queues(of func(fabric.QueueCounters) int64) []int64 {
+// dataQueues returns a number of every queue of a front port that carried whole data packets.
+func (r *run) dataQueues(of func(fabric.QueueCounters) int64) []int64 {
 	var list []int64
 	for i := range r.net.Switches() {
 		sw := r.net.Switch(i)

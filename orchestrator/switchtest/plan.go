@@ -101,6 +101,9 @@ func (p *Plan) try() error {
 	if path, what, why := p.Test.CheckStates(); path != "" {
 		return fmt.Errorf("%s: %s: %s", p.Test.Where(path), what, why)
 	}
+	if err := p.queuesExpected(); err != nil {
+		return err
+	}
 	var b books
 	if p.Streamed() {
 		b = newStream(p)

@@ -33,6 +33,9 @@ func (r *run) report(v orchestrator.Verdict) *report.Report {
 			{Name: "environment.json", What: "what ran it"},
 		},
 	}
+	if r.queues != nil {
+		rep.Files = append(rep.Files, report.File{Name: "queues.json", What: "what queues held over time"})
+	}
 	if t.Taps.Capture {
 		for i, name := range CaptureNames() {
 			if i < len(stages()) {
@@ -65,6 +68,7 @@ func (r *run) report(v orchestrator.Verdict) *report.Report {
 	}
 	for _, f := range []struct{ name, format, what string }{
 		{"flows", t.Results.Flows(), "a row for each flow"}, {"metrics", t.Results.Metrics(), "a row for each metric"},
+		{"queues", t.Results.Queues(), "what each queue held"}, {"queue-series", t.Results.Queues(), "the same over time"},
 	} {
 		if f.format != "" {
 			rep.Files = append(rep.Files, report.File{Name: f.name + "." + f.format, What: f.what})
@@ -287,6 +291,9 @@ func (r *run) reasonTable() report.Table {
 // charts are the distributions and time series of the page.
 func (r *run) charts() []report.Chart {
 	charts := r.distributions()
+	if c, ok := r.queueChart(); ok && r.series == nil {
+		charts = append(charts, c)
+	}
 	if r.series != nil {
 		charts = append(charts, r.seriesCharts()...)
 	}

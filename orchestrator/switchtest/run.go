@@ -42,6 +42,9 @@ type run struct {
 	decisions *decisions // nil: none are kept
 	series    *series
 	ideal     *ideal
+	queues    *QueuesDocument          // nil: they are not measured
+	sampling  clock.Duration           // between samples of queues; 0: none are taken
+	sampled   clock.Time               // next
 	table     *tableWriter[FlowResult] // of flows; nil: not asked for
 	current   []parameter.Values       // of each switch
 	live      *liveRun                 // nil: simulated
@@ -148,6 +151,7 @@ func (r *run) build(context.Context) (err error) {
 		r.current = append(r.current, r.plan.Test.Switch.Values)
 	}
 	r.ideal = newIdeal(r.net)
+	r.measureQueues()
 	if format := r.plan.Test.Results.Flows(); format != "" {
 		if r.table, err = newTable(r.Dir, "flows", format, flowColumns()); err != nil {
 			return err
@@ -257,6 +261,7 @@ func (r *run) simulate(ctx context.Context, end clock.Time) error {
 		}
 		if now >= end {
 			r.end = end
+			r.queuesMeasured()
 			return nil
 		}
 		next := min(end, now.Add(r.chunk()))
@@ -281,6 +286,7 @@ func (r *run) simulate(ctx context.Context, end clock.Time) error {
 		quiet = quiet && (r.stream == nil || r.stream.source.empty())
 		if r.plan.Test.Duration == 0 && (r.over() || quiet) {
 			r.end, r.quiet = r.now, quiet
+			r.queuesMeasured()
 			return r.drain(ctx)
 		}
 		now = next
@@ -386,8 +392,10 @@ func (r *run) check(context.Context) (err error) {
 		return err
 	}
 	r.checked = r.integrity()
-	return errors.Join(
-		r.closeTable(),
+	if r.queues != nil {
+		err = r.Dir.WriteFile("queues.json", r.queues.Write)
+	}
+	return errors.Join(err, r.closeTable(), r.writeQueues(),
 		r.Dir.WriteFile("flows.json", r.flows.Write),
 		r.Dir.WriteFile("switch-counters.json", r.counted.Write),
 		r.Dir.WriteJSON("integrity.json", r.checked),

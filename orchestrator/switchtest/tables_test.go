@@ -86,7 +86,7 @@ func TestTablesOfFlowsSayWhatTheDocumentSays(t *testing.T) {
 		text := tabled + "judge: " + judge + "\nexpect: {unfinished: 0}\n"
 		plain := outcome(t, strings.ReplaceAll(text, "FORMAT", "csv"))
 		packed := outcome(t, strings.ReplaceAll(text, "FORMAT", "parquet"))
-		for _, name := range []string{"flows", "metrics"} {
+		for _, name := range []string{"flows", "metrics", "queues", "queue-series"} {
 			a, b := csvOf(t, plain.Dir, name+".csv"), parquetOf(t, packed.Dir, name+".parquet")
 			if !slices.EqualFunc(a, b, slices.Equal[[]string]) {
 				t.Errorf("%s, judge %s:\ncsv     %v\nparquet %v", name, judge, a, b)

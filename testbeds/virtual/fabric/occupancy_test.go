@@ -40,7 +40,7 @@ func TestOccupancyIsThatOfEveryStep(t *testing.T) {
 				n.Host(id).Attach(&source{to: fabric.HostID(n.Hosts() - 1), size: 500 + 125*int(id), left: c.packets,
 					class: uint8(id % 2), next: clock.Time(0).Add(step * clock.Duration(20*id))})
 			}
-			n.Meter()
+			n.Meter(true)
 			seen := make(map[*fabric.Queue]*observed)
 			eachQueue(n, func(_ *fabric.Port, _ int, q *fabric.Queue) { seen[q] = new(observed) })
 			end := clock.Time(0)
@@ -142,5 +142,38 @@ func (seen *observed) compare(t *testing.T, o *fabric.Occupancy, step clock.Dura
 			t.Errorf("point %d: %g bytes, at most %d; want %g, %d", i, p.Mean, p.Max, want, slices.Max(part))
 			return
 		}
+	}
+}
+
+// TestSamplesOfOccupancyAreWhatQueuesHeld: a sample counts until the next, and measuring changes nothing.
+func TestSamplesOfOccupancyAreWhatQueuesHeld(t *testing.T) {
+	const step = 700 * clock.Nanosecond
+	n, err := fabric.New(&fabric.Spec{Topology: fabric.TopologySpec{Hosts: 9}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flood(n, func(fabric.HostID) fabric.HostID { return 8 })
+	n.Meter(false)
+	q, held := n.Switch(0).Port(8).Queue(0), new(observed)
+	end := clock.Time(0)
+	for range 500 {
+		if err := n.Run(end); err != nil {
+			t.Fatal(err)
+		}
+		n.Sample(end)
+		held.bytes, held.packets = append(held.bytes, q.Bytes()), append(held.packets, q.Packets())
+		end = end.Add(step)
+	}
+	n.Unmeter(end)
+	o := n.Switch(0).Port(8).Occupancy(0)
+	sum := 0
+	for _, v := range held.bytes {
+		sum += v
+	}
+	if mean, _ := o.Mean(); math.Abs(mean-float64(sum)/500) > 1e-9*mean || sum == 0 {
+		t.Errorf("mean is %g bytes, want %g", mean, float64(sum)/500)
+	}
+	if median, want := o.Quantile(0.5), slices.Sorted(slices.Values(held.bytes))[249]; median < want || median > want+want/30 {
+		t.Errorf("median is %d bytes, want %d", median, want)
 	}
 }

@@ -32,7 +32,7 @@ type Port struct {
 	paused    uint8  // which classes must not send (PFC)
 	turn      uint8  // the queue whose turn it is, plus one (see weighted)
 	waiting   bool   // for busyUntil: the engine will call wireFree
-	metered   bool   // its queues are (see Occupancy)
+	metered   bool   // every change of its queues is booked (see Network.Meter)
 	held      uint8  // which queues hold something by their meters
 	_         [1]byte
 

@@ -183,7 +183,7 @@ func (sw *Switch) Fits(port *Port, queue int, p *Packet) bool { return sw.admit(
 // Extract takes p out of the queue of a port that it waits in; the caller places or discards it.
 func (sw *Switch) Extract(now clock.Time, port *Port, queue int, p *Packet) {
 	port.dequeue(queue, p)
-	if port.held&heldBit(queue) != 0 {
+	if port.held&heldBit(queue) != 0 && port.metered {
 		port.changed(sw.net, now, queue)
 	}
 	sw.leave(now, p, &port.queues[queue])
@@ -300,7 +300,7 @@ func (sw *Switch) discard(now clock.Time, p *Packet, v Verdict) {
 		q.droppedBytes += uint64(p.Size)
 		port.counters.Dropped++
 		port.counters.DroppedBytes += uint64(p.Size)
-		if port.metered {
+		if sw.net.meters != nil {
 			port.lost(sw.net, min(int(v.Queue), len(port.queues)-1), v.Reason)
 		}
 	}

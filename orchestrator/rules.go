@@ -75,6 +75,9 @@ the section is known, the section is given.
 A finding says what happened. Each rule has a sentence for each cause, with the code that the key `+"`cause`"+` of
 findings in JSON has. The examples are what tests of the analyzers make them report; what depends on the trace is in
 italics. Findings that a report leaves out are counted by a note whose cause is `+"`"+cause.NotListed+"`"+`.
+
+Rules of switch tests say what they need to see: all packets of a *flow* at the NICs of its hosts, of all flows at the
+NIC of a *host*, or at all ports of a *switch*. With less (`+"`judge`"+`) a rule is not judged, and run.json lists it.
 `)
 	all := append(Rules(), SwitchRules()...)
 	for len(all) > 0 {
@@ -90,9 +93,17 @@ italics. Findings that a report leaves out are counted by a note whose cause is 
 }
 
 func writeRules(b *bufio.Writer, analyzer string, rules []analyzers.Rule) {
-	fmt.Fprintf(b, "\n## %s\n\n| rule | severity | clause | a conforming implementation |\n|---|---|---|---|\n", analyzer)
+	needs, rule := "", ""
+	if rules[0].Needs != "" {
+		needs, rule = " needs |", "---|"
+	}
+	fmt.Fprintf(b, "\n## %s\n\n| rule | severity |%s clause | a conforming implementation |\n|---|---|%s---|---|\n", analyzer,
+		needs, rule)
 	for _, r := range rules {
-		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", r.ID, r.Severity, cell(r.Clause), cell(r.Statement))
+		if needs != "" {
+			needs = fmt.Sprintf(" %s |", r.Needs)
+		}
+		fmt.Fprintf(b, "| `%s` | %s |%s %s | %s |\n", r.ID, r.Severity, needs, cell(r.Clause), cell(r.Statement))
 	}
 	first := true
 	for _, r := range rules {

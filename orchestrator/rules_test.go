@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"candela.dev/candela/analyzers"
 	"candela.dev/candela/analyzers/cause/causetest"
 )
 
@@ -45,6 +46,16 @@ func TestEveryRuleSaysWhatItIsAbout(t *testing.T) {
 		seen[r.ID] = true
 		if r.Severity == "" || r.Clause == "" || r.Statement == "" {
 			t.Errorf("rule %s lacks severity, clause or statement: %+v", r.ID, r)
+		}
+	}
+}
+
+func TestEveryRuleOfSwitchTestsSaysWhatItNeeds(t *testing.T) {
+	for _, r := range SwitchRules() {
+		switch r.Needs {
+		case analyzers.NeedsFlow, analyzers.NeedsHost, analyzers.NeedsSwitch:
+		default:
+			t.Errorf("rule %s needs %q", r.ID, r.Needs)
 		}
 	}
 }

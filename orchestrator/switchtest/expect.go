@@ -63,6 +63,9 @@ func sumUp(values []float64) measured {
 func (r *facts) unmet() []string {
 	e := &r.plan.Test.Expect
 	var unmet []string
+	if r.checked != nil {
+		unmet = append(unmet, r.checked.Conservation...)
+	}
 	for i := range e.Metrics {
 		unmet = append(unmet, r.unmetMetric("expect."+e.Metrics[i].Name, &e.Metrics[i], nil)...)
 	}

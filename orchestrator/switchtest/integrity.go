@@ -16,6 +16,8 @@ type IntegrityDocument struct {
 	Schema     string      `json:"schema"`
 	Valid      bool        `json:"valid"`
 	Conditions []Condition `json:"conditions"`
+	// Conservation says where packets are missing: such a switch fails.
+	Conservation []string `json:"conservation,omitempty"`
 	// Live says how a run on real frames went; empty: it was simulated.
 	Live string `json:"live,omitempty"`
 }
@@ -71,6 +73,9 @@ func (r *run) integrity() *IntegrityDocument {
 		d.add("every packet at the switches was seen", r.missedAtSwitches())
 	}
 	d.add("no packet is unaccounted for", r.unaccounted())
+	if r.live == nil {
+		d.Conservation = r.unbalanced()
+	}
 	if r.live != nil {
 		d.add("every frame between hosts and switch came", r.outside())
 		d.add("the bytes of every frame are what the taps show", r.live.report.Differences())
@@ -80,6 +85,27 @@ func (r *run) integrity() *IntegrityDocument {
 		d.add("the captures hold every packet of their taps", r.capture.incomplete())
 	}
 	return d
+}
+
+// unbalanced compares what came into each switch, and what exists in the network, with what became of it.
+func (r *run) unbalanced() (list []string) {
+	for i := range devices(r.net) {
+		sw := deviceAt(r.net, i)
+		t := sw.Tally()
+		if missing := t.Missing(); missing != 0 {
+			text := fmt.Sprintf("%d packets are missing", missing)
+			if missing < 0 {
+				text = fmt.Sprintf("%d packets too many", -missing)
+			}
+			list = append(list, fmt.Sprintf("conservation: %s at %s: %d came, it made %d, sent %d and dropped %d; %d are inside",
+				text, sw.Name(), t.Received, t.Made, t.Sent, t.Dropped, t.Inside))
+		}
+	}
+	if exist, placed := r.net.InFlight(), r.net.Placed(); exist != placed && len(list) == 0 {
+		list = append(list, fmt.Sprintf("conservation: %d packets exist, and %d are in queues, at switches and on links", exist,
+			placed))
+	}
+	return list
 }
 
 func (r *run) missedAtHosts() string {

@@ -144,3 +144,76 @@ taps: {TAPS}
 		})
 	}
 }
+
+// losing is a family whose switch loses, or sends twice, a packet of each thousand without a word.
+func losing() switches.Family {
+	return switches.Family{
+		Name: "losing",
+		Models: []switches.Model{{
+			Model: parameter.Model{Name: "losing", Doc: "Of a test.", Bugs: []parameter.Bug{
+				{Name: "loses", Doc: "Of a test.", Rule: forwarding.UnmatchedPacket},
+				{Name: "keeps-one", Doc: "Of a test.", Rule: forwarding.UnmatchedPacket}}},
+			Configure: func(_ parameter.Values, s *fabric.SwitchSpec) error {
+				s.Queues = []fabric.QueueSpec{{MaxBytes: 1 << 20}}
+				return nil
+			},
+			New: func(_ *fabric.Switch, _ parameter.Values, bugs []string) (fabric.Mechanism, error) {
+				return &loser{bugs: bugs}, nil
+			},
+		}},
+	}
+}
+
+type loser struct {
+	fabric.TailDrop
+	bugs []string
+	seen int
+}
+
+func (m *loser) Ingress(_ clock.Time, _ *fabric.Switch, _ *fabric.Packet, _ *fabric.Port,
+	v fabric.Verdict) fabric.Verdict {
+	m.seen++
+	if slices.Contains(m.bugs, "loses") && m.seen%100 == 7 || slices.Contains(m.bugs, "keeps-one") && m.seen == 3 {
+		return v.Consumed() // and forgotten
+	}
+	return v
+}
+
+// A switch that loses packets without counting them fails, whatever is judged, whether the run drains or not.
+func TestASwitchThatLosesPacketsSilentlyFailsInEveryMode(t *testing.T) {
+	register(t, family{Family: losing()})
+	const text = `
+name: lost
+topology: {kind: leaf-spine, leaves: 2, spines: 2, hosts-per-leaf: 3}
+switch-under-test: {model: losing, bugs: [BUG]}
+hosts: {transport: raw}
+workload: [incast: {senders: 5, packets: 100}, flow: {src: 1, dst: 4, rate-gbps: 3}]
+duration-us: END
+judge: JUDGE
+expect: {unfinished: {min: 0}}
+`
+	for _, judge := range []string{"full", "off", "{flows: 0.5, ports: 4}"} {
+		for bug, want := range map[string]orchestrator.Exit{"": orchestrator.ExitPass, "loses": orchestrator.ExitFail,
+			"keeps-one": orchestrator.ExitFail} {
+			for _, end := range []string{"30", "400"} {
+				tests, err := config.ParseSwitchTests("f.yml",
+					[]byte(strings.NewReplacer("BUG", bug, "JUDGE", judge, "END", end).Replace(text)), Options())
+				if err != nil {
+					t.Fatal(err)
+				}
+				p, err := New(tests[0])
+				if err != nil {
+					t.Fatal(err)
+				}
+				o, err := Run(t.Context(), p, orchestrator.Options{Out: t.TempDir(), Wall: time.Now, Version: "test"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if said := strings.Contains(strings.Join(o.Verdict.Reasons, "\n"), "conservation: "); o.Verdict.Exit != want ||
+					said != (bug != "") {
+					t.Errorf("judge %s, bug %q, %s us: %+v", judge, bug, end, o.Verdict)
+				}
+			}
+		}
+	}
+}

@@ -101,7 +101,7 @@ func (r *run) simulateTo(until clock.Time) error {
 
 // queuesMeasured ends the measurement with the run.
 func (r *run) queuesMeasured() {
-	if r.plan.Test.QueueStatistics() == config.QueuesOff {
+	if !r.net.Metered() { // not asked for, or the run is repeated to be drawn
 		return
 	}
 	r.sampling = 0

@@ -75,3 +75,14 @@ func (m *Mechanism) pass(now clock.Time, token uint64) {
 		return
 	}
 }
+
+// Held implements fabric.Holder.
+func (m *Mechanism) Held() int {
+	packets := len(m.held)
+	for port := range m.shapers {
+		for queue := range m.shapers[port] {
+			packets += len(m.shapers[port][queue].wait)
+		}
+	}
+	return packets
+}

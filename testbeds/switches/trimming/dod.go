@@ -49,6 +49,9 @@ func (d *DeflectOnDrop) Start(now clock.Time, sw *fabric.Switch) {
 	}
 }
 
+// Held implements fabric.Holder.
+func (d *DeflectOnDrop) Held() int { return d.jitter.held() }
+
 // Stop implements fabric.Stopper.
 func (d *DeflectOnDrop) Stop(now clock.Time, sw *fabric.Switch) { d.jitter.stop(now, sw) }
 

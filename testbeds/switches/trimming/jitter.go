@@ -37,6 +37,14 @@ func (j *jitter) stop(now clock.Time, sw *fabric.Switch) {
 	}
 }
 
+// held returns how many packets are delayed.
+func (j *jitter) held() (packets int) {
+	for i := range j.ports {
+		packets += len(j.ports[i].waiting)
+	}
+	return packets
+}
+
 // enter returns the packet of a port that is due.
 func (j *jitter) enter(port int) *fabric.Packet {
 	w := &j.ports[port]

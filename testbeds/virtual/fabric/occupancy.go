@@ -82,8 +82,14 @@ func (n *Network) Sample(now clock.Time) {
 	}
 }
 
-// Unmeter ends the measurement.
+// Metered reports whether queues are measured.
+func (n *Network) Metered() bool { return n.meters != nil }
+
+// Unmeter ends the measurement, if there is one.
 func (n *Network) Unmeter(now clock.Time) {
+	if !n.Metered() {
+		return
+	}
 	width := firstWidth
 	for clock.Time(0).Add(width*clock.Duration(n.points)) < now {
 		width *= 2

@@ -33,6 +33,7 @@ func (sw *Switch) Stop(now clock.Time) {
 		for pt.urgent {
 			p := pt.nextControl()
 			sw.part.dropped[p.Kind()]++
+			sw.lost++
 			sw.part.pool.put(p)
 		}
 		if pt.pause != nil {

@@ -43,6 +43,7 @@ type Switch struct {
 	host          *Host      // whose NIC it is; nil: a switch of the network
 	ids           identities // of copies and of what it makes
 	dropped       [Reasons]uint64
+	lost          uint64 // PFC frames that it was stopped with
 }
 
 // ID returns the switch's number in the network.
@@ -300,7 +301,7 @@ func (sw *Switch) discard(now clock.Time, p *Packet, v Verdict) {
 		q.droppedBytes += uint64(p.Size)
 		port.counters.Dropped++
 		port.counters.DroppedBytes += uint64(p.Size)
-		if sw.net.meters != nil {
+		if sw.net.Metered() {
 			port.lost(sw.net, min(int(v.Queue), len(port.queues)-1), v.Reason)
 		}
 	}

@@ -282,6 +282,9 @@ func (r *run) metrics() []analyzers.Metric {
 			}
 		}
 	}
+	if r.flows != nil && r.flows.Statistics != nil {
+		list = append(list, r.flows.Statistics.bySize()...)
+	}
 	return list
 }
 
@@ -310,6 +313,9 @@ func (r *run) distributions() []report.Chart {
 	table := r.metricsTable()
 	slices.SortFunc(table, func(a, b metric) int { return strings.Compare(a.chart, b.chart) })
 	var charts []report.Chart
+	if lines := r.flows.totals().linesBySize(); len(lines) > 1 {
+		charts = append(charts, report.CDF("Flow completion time by size", "us", lines))
+	}
 	for _, m := range table {
 		if m.chart == "" || m.tapped && r.ledger == nil {
 			continue

@@ -6,8 +6,10 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/orchestrator/report"
 )
 
 // Statistics sums up flows, in memory that does not grow with their number.
@@ -235,6 +237,49 @@ func (s *statistics) close() *statistics {
 	}
 	slices.SortFunc(s.OpenFlows, func(a, b Left) int { return a.Flow - b.Flow })
 	return s
+}
+
+// sizes returns the groups by size of which something finished, if there are several.
+func (s *statistics) sizes() (list []*group) {
+	for _, k := range s.order {
+		if g := s.groups[k]; k.by == "size" && g.fct.Count() > 0 {
+			list = append(list, g)
+		}
+	}
+	if len(list) < 2 {
+		return nil
+	}
+	return list
+}
+
+// bySize returns the completion times and slowdowns of each class of sizes as metrics: flows.fct-below-100000-B.
+func (s *statistics) bySize() (list []analyzers.Metric) {
+	for _, g := range s.sizes() {
+		for _, d := range []struct {
+			name string
+			of   *analyzers.Distribution
+		}{{"fct", g.fct}, {"slowdown-permille", g.slowdown}} {
+			m := d.of.Metric()
+			m.Name = "flows." + d.name + "-" + strings.ReplaceAll(g.Name, " ", "-")
+			if m.Count > 0 {
+				list = append(list, m)
+			}
+		}
+	}
+	return list
+}
+
+// linesBySize returns the distributions of completion times of each class of sizes.
+func (s *statistics) linesBySize() (list []report.Series) {
+	for _, g := range s.sizes() {
+		line := report.Series{Name: g.Name}
+		points := min(chartPoints, int(g.fct.Count()))
+		for q := range points {
+			line.Values = append(line.Values, float64(g.fct.Quantile(float64(q+1)/float64(points)))/1e3)
+		}
+		list = append(list, line)
+	}
+	return list
 }
 
 // kept reports whether there is a result of every flow.

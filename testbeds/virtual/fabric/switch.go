@@ -251,6 +251,9 @@ func (sw *Switch) transmit(now clock.Time, out *Port) bool {
 		}
 		q := &out.queues[i]
 		p := out.pop(i)
+		if out.held&heldBit(i) != 0 && out.metered {
+			out.changed(sw.net, now, i)
+		}
 		sw.leave(now, p, q)
 		v := Verdict{Action: Forward, Port: uint16(out.index), Queue: uint8(i)}
 		if sw.mechanism != nil {

@@ -31,7 +31,7 @@ func (sw *Switch) Tally() Tally {
 			continue
 		}
 		b.Sent += pt.sent
-		b.Received += pt.received
+		b.Received += pt.received - pt.counters.PausesReceived // these end here
 	}
 	if sw.nic {
 		b.Received = sw.host.ids.last % perNode

@@ -97,8 +97,8 @@ func writeRules(b *bufio.Writer, analyzer string, rules []analyzers.Rule) {
 	if rules[0].Needs != "" {
 		needs, rule = " needs |", "---|"
 	}
-	fmt.Fprintf(b, "\n## %s\n\n| rule | severity |%s clause | a conforming implementation |\n|---|---|%s---|---|\n", analyzer,
-		needs, rule)
+	fmt.Fprintf(b, "\n## %s\n\n| rule | severity |%s clause | a conforming implementation |\n|---|---|%s---|---|\n",
+		analyzer, needs, rule)
 	for _, r := range rules {
 		if needs != "" {
 			needs = fmt.Sprintf(" %s |", r.Needs)

@@ -102,8 +102,8 @@ func (r *run) unbalanced() (list []string) {
 		}
 	}
 	if exist, placed := r.net.InFlight(), r.net.Placed(); exist != placed && len(list) == 0 {
-		list = append(list, fmt.Sprintf("conservation: %d packets exist, and %d are in queues, at switches and on links", exist,
-			placed))
+		list = append(list, fmt.Sprintf("conservation: %d packets exist, and %d are in queues, at switches and on links",
+			exist, placed))
 	}
 	return list
 }

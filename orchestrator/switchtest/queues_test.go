@@ -27,8 +27,8 @@ func queuesOf(t testing.TB, dir string) *switchtest.QueuesDocument {
 	return doc
 }
 
-// Two hosts send packets of 1000 bytes, 800 ns each, into one port: the first 1250, the second 125 from 100 us on. After
-// the n-th of the second n packets wait, 99 at most: in the instant in which two arrive and one leaves, 100 fit.
+// Two hosts send packets of 1000 bytes, 800 ns each, into one port: the first 1250, the second 125 from 100 us on.
+// After the n-th of the second n packets wait, 99 at most: in the instant in which two arrive and one leaves, 100 fit.
 const overload = `
 topology: {kind: single-switch, hosts: 4, link: {gbps: 10, delay-ns: 0}}
 switch-under-test: {model: droptail, data-queue-bytes: 100000}

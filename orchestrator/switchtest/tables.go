@@ -32,7 +32,8 @@ type tableWriter[T any] struct {
 }
 
 // newTable begins the file NAME.csv or NAME.parquet of a run.
-func newTable[T any](dir orchestrator.Directory, name, format string, columns []tableColumn[T]) (*tableWriter[T], error) {
+func newTable[T any](dir orchestrator.Directory, name, format string, columns []tableColumn[T]) (*tableWriter[T],
+	error) {
 	file, err := dir.Create(name + "." + format)
 	if err != nil {
 		return nil, err

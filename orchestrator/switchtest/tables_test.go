@@ -40,7 +40,8 @@ func parquetOf(t *testing.T, dir, name string) [][]string {
 	if _, missing := os.Stat(filepath.Join(reader, "node_modules")); err != nil || missing != nil {
 		t.Skip("node or hyparquet is not here; tools/setup installs hyparquet where there is npm")
 	}
-	out, err := exec.CommandContext(t.Context(), node, filepath.Join(reader, "read.mjs"), filepath.Join(dir, name)).Output()
+	program := filepath.Join(reader, "read.mjs")
+	out, err := exec.CommandContext(t.Context(), node, program, filepath.Join(dir, name)).Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,8 +136,8 @@ func TestSlowdownOfAFlowAloneIsOne(t *testing.T) {
 		{"{kind: single-switch, hosts: 8, link: {gbps: 25, framing-bytes: 24}, links: [{host: 7, gbps: 10}]}", "450"},
 		{"{kind: leaf-spine, leaves: 2, spines: 2, hosts-per-leaf: 4, link: {gbps: 10}, trunk: {gbps: 40, delay-ns: 700}}",
 			"300"},
-		{"{kind: leaf-spine, leaves: 2, spines: 2, hosts-per-leaf: 4, link: {gbps: 40, framing-bytes: 24}, trunk: {gbps: 10}}",
-			"300"},
+		{"{kind: leaf-spine, leaves: 2, spines: 2, hosts-per-leaf: 4, link: {gbps: 40, framing-bytes: 24}, " +
+			"trunk: {gbps: 10}}", "300"},
 	} {
 		text := fmt.Sprintf("\ntopology: %s\nswitch-under-test: {model: droptail, latency-ns: %s}\nhosts: {transport: raw}\n"+
 			"workload:\n", c.topology, c.latency)
@@ -162,7 +163,8 @@ func TestSlowdownOfAFlowAloneIsOne(t *testing.T) {
 }
 
 // statisticsOf recomputes the statistics of the flows that a table lists: mean, and quantiles by nearest rank.
-func statisticsOf(rows [][]string, column string, keep func(bytes int64) bool) (count int64, mean float64, quantiles []int64) {
+func statisticsOf(rows [][]string, column string, keep func(bytes int64) bool) (count int64, mean float64,
+	quantiles []int64) {
 	at, size := slices.Index(rows[0], column), slices.Index(rows[0], "bytes")
 	var values []int64
 	for _, row := range rows[1:] {

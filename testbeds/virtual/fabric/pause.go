@@ -43,8 +43,8 @@ func (sw *Switch) CheckHeadroom() error {
 		return nil
 	}
 	if need := ports * classes * p.Headroom; need > s.Buffer.Bytes {
-		return &FieldError{"switch.pfc.headroom", p.Headroom, fmt.Sprintf("%d ports with %d lossless classes need %d bytes of "+
-			"headroom, and the shared buffer has %d", ports, classes, need, s.Buffer.Bytes)}
+		return &FieldError{"switch.pfc.headroom", p.Headroom, fmt.Sprintf("%d ports with %d lossless classes need "+
+			"%d bytes of headroom, and the shared buffer has %d", ports, classes, need, s.Buffer.Bytes)}
 	}
 	if need := p.XOff + p.Headroom; need > s.Buffer.Bytes {
 		return &FieldError{"switch.pfc.xoff", p.XOff, fmt.Sprintf("with the headroom one port may hold %d bytes of a class, "+

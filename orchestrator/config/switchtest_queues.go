@@ -14,8 +14,8 @@ const exactHosts = 64
 func (t *SwitchTest) QueueStatistics() string { return wordOf(t.queues) }
 
 const queuesDoc = "How much each queue holds over time. `exact`: every change counts. `sampled`: queues are looked " +
-	"at every us for 2 ms, every 2 us until 4 ms, and so on, which costs little in large networks. By default `exact` up " +
-	"to 64 hosts."
+	"at every us for 2 ms, every 2 us until 4 ms, and so on, which costs little in large networks. By default `exact` " +
+	"up to 64 hosts."
 
 func queuesField() field {
 	return field{key: "queue-statistics", doc: queuesDoc, defDoc: "by the number of hosts",

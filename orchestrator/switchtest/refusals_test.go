@@ -40,14 +40,16 @@ func TestSettingsThatDefeatAModelAreRefused(t *testing.T) {
 			"[{limit-bytes: 1000, queues: [6]}]}\nhosts: {transport: ndp}" + incast, nil},
 		{"a SAI limit below a packet of a flow that is not retransmitted", star + "switch-under-test: {model: sai, " +
 			"profiles: [{limit-bytes: 1000, action: trim}]}\nhosts: {transport: raw}" + incast, nil},
-		{"PFC headroom beyond the buffer", star + "switch-under-test: {model: sai, buffer-bytes: 100000, pfc-classes: [3],\n" +
+		{"PFC headroom beyond the buffer", star + "switch-under-test: {model: sai, buffer-bytes: 100000, " +
+			"pfc-classes: [3],\n" +
 			"  pfc-headroom-bytes: 30000}" + incast,
 			[]string{at("4", "23", "switch-under-test.pfc-headroom-bytes: 30000: 4 ports with 1 lossless classes need 120000"),
 				"the shared buffer has 100000"}},
 		{"PFC threshold and headroom beyond the buffer", star + "switch-under-test: {model: sai, buffer-bytes: 100000,\n" +
 			"  pfc-classes: [3], pfc-xoff-bytes: 90000, pfc-headroom-bytes: 20000}" + incast,
 			[]string{at("4", "37", "switch-under-test.pfc-xoff-bytes: 90000"), "110000 bytes"}},
-		{"PFC headroom within the buffer", star + "switch-under-test: {model: sai, buffer-bytes: 200000, pfc-classes: [3],\n" +
+		{"PFC headroom within the buffer", star + "switch-under-test: {model: sai, buffer-bytes: 200000, " +
+			"pfc-classes: [3],\n" +
 			"  pfc-headroom-bytes: 30000}" + incast, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -162,11 +162,11 @@ func TestResultsComeFromMechanisms(t *testing.T) {
 			t.Errorf("2.5 us of recirculation delay headers by %g us", got)
 		}
 	})
-	t.Run("a smaller queue overflows earlier", func(t *testing.T) {
+	t.Run("a larger queue overflows later", func(t *testing.T) {
 		const what = "the queue has grown to"
-		if got := value(t, measured(t, testConfig("tofino.data-queue-bytes=30000"), "T13"), "T13",
-			what); math.Abs(got-2.5) > 0.3 {
-			t.Errorf("20 packets are %g us", got)
+		if got := value(t, measured(t, testConfig("tofino.data-queue-bytes=58500"), "T13"), "T13",
+			what); math.Abs(got-4.9) > 0.3 {
+			t.Errorf("39 packets are %g us", got)
 		}
 	})
 	t.Run("larger headers are more deflection", func(t *testing.T) {

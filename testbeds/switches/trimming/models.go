@@ -145,7 +145,7 @@ func deflectOnDrop() Model {
 		Model: parameter.Model{
 			Name: "dod", Doc: "Deflect on drop, Tofino without feedback: ingress meters trim to line rate, what overflows is " +
 				"recirculated whole.",
-			Parameters: append(append(twoQueues("18000", "1000000"), recirculation("24000000", "16")...), meters()...),
+			Parameters: append(append(twoQueues("30000", "1000000"), recirculation("24000000", "16")...), meters()...),
 		},
 		Configure: configureRecirculation,
 		New: func(v parameter.Values, _ []string) fabric.Mechanism {
@@ -166,7 +166,7 @@ func tofino() Model {
 		Model: parameter.Model{
 			Name: "tofino",
 			Doc:  "Tofino's trimming: dod, and a control loop that makes ingress trim more while packets are deflected.",
-			Parameters: append(append(append(twoQueues("18000", "1000000"), recirculation("24000000", "16")...), meters()...),
+			Parameters: append(append(append(twoQueues("30000", "1000000"), recirculation("24000000", "16")...), meters()...),
 				loopTable()...),
 			Bugs: []parameter.Bug{{Name: bugWrap,
 				Doc: "The two-meter flavour ignores that its 32-bit clock wraps: ports seem congested after a wrap, and deaf " +
@@ -272,7 +272,7 @@ func meters() parameter.Table {
 		{Name: "meter-burst-bytes", Kind: parameter.Integer, Unit: "bytes", Default: "15000", Min: 64, Max: MaxBurst,
 			Doc: "Burst of every ingress meter. The sources give none; the default is ten packets, about the data queue that " +
 				"a meter stands for."},
-		{Name: "jitter-ns", Kind: parameter.Duration, Unit: "ns", Default: "0", Max: maxTime,
+		{Name: "jitter-ns", Kind: parameter.Duration, Unit: "ns", Default: "500", Max: maxTime,
 			Doc: "Packets enter the ingress pipeline up to so much later than they arrive, by chance: senders that are not in " +
 				"step."},
 	}

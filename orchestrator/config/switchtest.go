@@ -66,6 +66,7 @@ type Topology struct {
 	Link     LinkSpec   // between a host and its switch
 	Trunk    LinkSpec   // between switches
 	Links    []HostLink // hosts with a link of their own
+	Trunks   []Trunk    // links between switches that differ from the others
 }
 
 // LinkSpec is a cable.
@@ -80,6 +81,36 @@ type HostLink struct {
 	Host  int
 	Rate  *clock.BitRate
 	Delay *clock.Duration
+}
+
+// Trunk overrides the link between two switches.
+type Trunk struct {
+	From, To string // switches
+	Rate     *clock.BitRate
+	Delay    *clock.Duration
+	Failed   bool
+}
+
+// Joins reports whether the trunk is between two switches, in either order.
+func (t *Trunk) Joins(a, b string) bool { return t.From == a && t.To == b || t.From == b && t.To == a }
+
+// TrunkBetween returns the link between two switches, and whether it has failed.
+func (t *Topology) TrunkBetween(a, b string) (l LinkSpec, failed bool) {
+	l = t.Trunk
+	for i := range t.Trunks {
+		o := &t.Trunks[i]
+		if !o.Joins(a, b) {
+			continue
+		}
+		if o.Rate != nil {
+			l.Rate = *o.Rate
+		}
+		if o.Delay != nil {
+			l.Delay = *o.Delay
+		}
+		failed = failed || o.Failed
+	}
+	return l, failed
 }
 
 // Workload is one item of the workload.
@@ -243,7 +274,11 @@ func (t *SwitchTest) Scope(item int) workload.Scope {
 	switch spec.Kind {
 	case fabric.LeafSpine:
 		in.Rack = spec.Hosts / max(spec.Leaves, 1)
-		in.Fabric = float64(spec.Leaves*spec.Spines) * float64(t.Topology.Trunk.Rate)
+		for _, l := range spec.Trunks() {
+			if trunk, failed := t.Topology.TrunkBetween(l.A, l.B); !failed {
+				in.Fabric += float64(trunk.Rate)
+			}
+		}
 	case fabric.FatTree:
 		in.Rack = spec.K / 2
 		in.Fabric = float64(spec.Hosts) * float64(t.Topology.Trunk.Rate)

@@ -119,6 +119,9 @@ func topologySchema() *modelled {
 			{key: "links", doc: "Hosts with a link of their own, for example a slower one.",
 				kind: list[HostLink]{of: hostLinkSchema(), max: maxHosts, omit: true}, def: "[]",
 				at: at(func(t *Topology) *[]HostLink { return &t.Links })},
+			{key: "trunks", doc: "Links between two switches that differ from trunk: degraded ones, and failed ones.",
+				kind: list[Trunk]{of: trunkSchema(), max: maxHosts, omit: true}, def: "[]",
+				at: at(func(t *Topology) *[]Trunk { return &t.Trunks })},
 		},
 	}
 }
@@ -150,6 +153,25 @@ func hostLinkSchema() *object {
 			{key: "delay-ns", doc: "Propagation, one way, in nanoseconds.",
 				kind: optional[clock.Duration]{quantity{unit: "ns", scale: int64(clock.Nanosecond), max: 1_000_000_000}},
 				at:   at(func(l *HostLink) **clock.Duration { return &l.Delay })},
+		},
+	}
+}
+
+func trunkSchema() *object {
+	return &object{
+		title: "link between two switches", doc: "A trunk that differs from the others, in both directions.",
+		fields: []field{
+			{key: "from", doc: "A switch, such as leaf-0, edge-3 or left.", kind: nameForm, required: true,
+				at: at(func(t *Trunk) *string { return &t.From })},
+			{key: "to", doc: "The switch at the other end, such as spine-1.", kind: nameForm, required: true,
+				at: at(func(t *Trunk) *string { return &t.To })},
+			{key: "gbps", doc: "Rate in Gb/s, both ways.", kind: optional[clock.BitRate]{gbps()},
+				at: at(func(t *Trunk) **clock.BitRate { return &t.Rate })},
+			{key: "delay-ns", doc: "Propagation, one way, in nanoseconds.",
+				kind: optional[clock.Duration]{quantity{unit: "ns", scale: int64(clock.Nanosecond), max: 1_000_000_000}},
+				at:   at(func(t *Trunk) **clock.Duration { return &t.Delay })},
+			{key: "failed", doc: "The trunk is down for the whole test: no route uses it.", kind: boolean{}, def: "false",
+				at: at(func(t *Trunk) *bool { return &t.Failed })},
 		},
 	}
 }

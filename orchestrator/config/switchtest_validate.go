@@ -121,6 +121,36 @@ func (d *decoder) validateTopology(t *Topology) {
 		}
 		seen[l.Host] = true
 	}
+	d.validateTrunks(t)
+}
+
+func (d *decoder) validateTrunks(t *Topology) {
+	if len(t.Trunks) == 0 {
+		return
+	}
+	spec := t.Spec()
+	trunks := spec.Trunks()
+	for i := range t.Trunks {
+		o, path := &t.Trunks[i], fmt.Sprintf("topology.trunks[%d]", i)
+		same := func(other Trunk) bool { return other.Joins(o.From, o.To) }
+		switch {
+		case !slices.ContainsFunc(trunks, func(f fabric.Trunk) bool { return o.Joins(f.A, f.B) }):
+			why := "this topology has no trunks"
+			if n := len(trunks); n > 0 {
+				why = fmt.Sprintf("there are %d, from %s to %s up to %s to %s", n, trunks[0].A, trunks[0].B, trunks[n-1].A,
+					trunks[n-1].B)
+			}
+			d.problemAt(path+".to", fmt.Sprintf("there is no trunk between %s and %s", o.From, o.To), why)
+		case slices.ContainsFunc(t.Trunks[:i], same):
+			d.problemAt(path, fmt.Sprintf("the trunk between %s and %s is given twice", o.From, o.To), "")
+		case o.Failed && (o.Rate != nil || o.Delay != nil):
+			d.problemAt(path+".failed", "is given together with gbps or delay-ns", "a failed trunk carries nothing")
+		case !o.Failed && o.Rate == nil && o.Delay == nil:
+			d.problemAt(path, "changes nothing", "it takes gbps, delay-ns or failed: true")
+		case o.Rate != nil && *o.Rate < 1_000_000:
+			d.problemAt(path+".gbps", "is too slow", "links of 0.001 to 1600 Gb/s are simulated")
+		}
+	}
 }
 
 // validateWorkload checks one item and returns how many flows it has.

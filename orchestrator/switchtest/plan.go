@@ -39,10 +39,12 @@ type Plan struct {
 
 	family *family
 	model  switches.Model
-	nics   *nics           // as hosts.nic has them; nil: none
-	live   bool            // on real frames
-	remote *live.Remote    // hosts are machines of a lab; nil: they are not
-	bed    *config.Testbed // the lab; nil: none, or that of whoever has sent the test
+	// declared is what the test says of each switch. Seeded bugs may give Spec another.
+	declared fabric.SwitchSpec
+	nics     *nics           // as hosts.nic has them; nil: none
+	live     bool            // on real frames
+	remote   *live.Remote    // hosts are machines of a lab; nil: they are not
+	bed      *config.Testbed // the lab; nil: none, or that of whoever has sent the test
 }
 
 // New plans a test. Errors are about the test: what only the models know.
@@ -67,7 +69,7 @@ func (p *Plan) complete() (err error) {
 		return err
 	}
 	if p.Spec, err = p.network(); err != nil {
-		return fmt.Errorf("%s: %w", t.Where("switch-under-test"), err)
+		return p.located(err)
 	}
 	if t.Hosts.NIC != nil {
 		if place, err := p.addNICs(); err != nil && place == "" { // it says where
@@ -84,6 +86,10 @@ func (p *Plan) try() error {
 	n, err := p.build(1)
 	if err != nil {
 		return p.located(err)
+	}
+	if a, b, cut := n.Unreachable(); cut {
+		return fmt.Errorf("%s: hosts %d and %d have no path between them\n  leave one trunk of each way up",
+			p.Test.Where("topology.trunks"), a, b)
 	}
 	for i := range n.Switches() {
 		if err := n.Switch(i).CheckHeadroom(); err != nil {
@@ -165,11 +171,25 @@ func (p *Plan) network() (fabric.Spec, error) {
 	if len(top.Links) > 0 {
 		s.Topology.LinkOf = func(host fabric.HostID) fabric.LinkSpec { return linkOf(top.HostLinkOf(int(host))) }
 	}
+	if len(top.Trunks) > 0 {
+		s.Topology.TrunkOf = func(a, b string) fabric.LinkSpec {
+			link, failed := top.TrunkBetween(a, b)
+			l := linkOf(link)
+			l.Failed = failed
+			return l
+		}
+	}
 	if err := p.model.Configure(t.Switch.Values, &s.Switch); err != nil {
 		return s, err
 	}
 	if err := applyCommon(t.Switch.Values, &s.Switch); err != nil {
 		return s, err
+	}
+	p.declared = s.Switch
+	if p.model.Distort != nil {
+		s.Switch.Queues = slices.Clone(s.Switch.Queues)
+		s.Switch.Scheduler.Weights = slices.Clone(s.Switch.Scheduler.Weights)
+		p.model.Distort(t.Switch.Bugs, &s.Switch)
 	}
 	if p.model.NIC != nil {
 		if err := p.model.NIC(t.Switch.Values, t.Switch.Bugs, &s.NIC); err != nil {

@@ -55,6 +55,10 @@ var keys = map[string]string{
 
 // located adds to an error of the network the place in the test that it is about.
 func (p *Plan) located(err error) error {
+	var setting *settingError
+	if errors.As(err, &setting) {
+		return fmt.Errorf("%s: %s", p.Test.Where("switch-under-test."+setting.key), setting.what)
+	}
 	var field *fabric.FieldError
 	if errors.As(err, &field) {
 		if key := keys[field.Field]; key != "" {

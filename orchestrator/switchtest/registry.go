@@ -83,7 +83,7 @@ func judgeTable() []analyzer {
 	last := ofSwitch(decision.Name, decision.Rules(), func(r *run) bool { return r.plan.Test.Taps.Decisions() != "" },
 		decision.New)
 	last.decides = true
-	return slices.Concat([]analyzer{first}, of, []analyzer{last})
+	return slices.Concat([]analyzer{first, ofQueues()}, of, []analyzer{last})
 }
 
 // familyOf returns a model of the families, its parameters completed by those that every switch has.
@@ -91,7 +91,7 @@ func familyOf(all []family, name string) (*family, switches.Model, error) {
 	var names []string
 	for i := range all {
 		if m, ok := all[i].Model(name); ok {
-			m.Parameters = withCommon(m.Parameters)
+			m.Parameters = withCommon(m)
 			return &all[i], m, nil
 		}
 		for _, m := range all[i].Models {
@@ -115,7 +115,7 @@ func Extend(o *config.Options) {
 		metrics = append(metrics, ofFamily(&f)...)
 		for _, m := range f.Models {
 			extendNICs(o, m)
-			m.Parameters = withCommon(m.Parameters)
+			m.Parameters = withCommon(m)
 			o.Switches = append(o.Switches, m.Model)
 		}
 	}
@@ -163,8 +163,14 @@ func common() parameter.Table {
 	}
 }
 
-// withCommon appends the common parameters that the model doesn't declare itself.
-func withCommon(t parameter.Table) parameter.Table { return with(t, common()) }
+// withCommon returns the model's parameters and the common ones that it doesn't declare itself.
+func withCommon(m switches.Model) parameter.Table {
+	t := with(m.Parameters, common())
+	if !m.OwnQueues {
+		t = with(t, queueing())
+	}
+	return t
+}
 
 func with(t, more parameter.Table) parameter.Table {
 	all := slices.Clone(t)
@@ -186,6 +192,9 @@ func applyCommon(v parameter.Values, s *fabric.SwitchSpec) error {
 	}
 	if s.PFC.Classes != 0 {
 		s.PFC.XOff, s.PFC.XOn, s.PFC.Headroom = v.Int("pfc-xoff-bytes"), v.Int("pfc-xon-bytes"), v.Int("pfc-headroom-bytes")
+	}
+	if err := applyQueueing(v, s); err != nil {
+		return err
 	}
 	return applyMarking(v, s.Queues)
 }

@@ -30,6 +30,12 @@ type Model struct {
 	Ranks bool
 	// NeedsRanks reports that the mechanism reads the rank of every packet. Queues by rank need them in any case.
 	NeedsRanks bool
+	// OwnQueues reports that parameters of the model describe its queues, buffer and scheduler. Otherwise every model has
+	// queues, buffer-bytes and what belongs to them: its first queue of a port is that of data, of which there may be
+	// several; others keep their own memory.
+	OwnQueues bool
+	// Distort makes the switches differ from what the test declares, for seeded bugs of queues, buffers and schedulers.
+	Distort func(bugs []string, s *fabric.SwitchSpec)
 	// Check returns settings with which the model cannot do its task, although each is allowed by itself; nil: there are
 	// none. ports is the largest number of ports of a switch.
 	Check func(v parameter.Values, ports int, offered []Frames) []Problem

@@ -18,7 +18,7 @@ func Family() switches.Family {
 		Name: "sai",
 		Models: []switches.Model{{
 			Model: Model(),
-			Check: check,
+			Check: check, OwnQueues: true,
 			Configure: func(v parameter.Values, s *fabric.SwitchSpec) (err error) {
 				*s, err = SwitchSpec(v)
 				return err

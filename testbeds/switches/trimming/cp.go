@@ -18,8 +18,8 @@ func (c *CutPayload) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet
 	if v.Action != fabric.Forward {
 		return v
 	}
-	v.Queue = dataQueue
-	if c.cuttable(p) && c.waiting(now, sw.Port(int(v.Port)))+int(p.Size) > c.watermark {
+	v.Queue = c.data(p)
+	if c.cuttable(p) && c.waiting(now, sw.Port(int(v.Port)), v.Queue)+int(p.Size) > c.watermark {
 		c.cut(p)
 		c.trims[v.Port].Overflow++
 	}

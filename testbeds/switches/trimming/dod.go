@@ -74,14 +74,14 @@ func (d *DeflectOnDrop) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Pac
 // classify is the ingress pipeline's decision on a packet from a front port: whether to trim it, and its queue.
 func (d *DeflectOnDrop) classify(now clock.Time, p *fabric.Packet, in *fabric.Port, v fabric.Verdict) fabric.Verdict {
 	if d.small(p) {
-		v.Queue = headerQueue
+		v.Queue = d.headers
 		return v
 	}
-	v.Queue = dataQueue
+	v.Queue = d.data(p)
 	if d.cuttable(p) && d.pipelines[in.Pipeline()].loops[v.Port].Trim(now, int(p.Size)) {
 		d.cut(p)
 		d.trims[v.Port].Ingress++
-		v.Queue = headerQueue
+		v.Queue = d.headers
 	}
 	return v
 }
@@ -91,7 +91,7 @@ func (d *DeflectOnDrop) returned(sw *fabric.Switch, p *fabric.Packet, v fabric.V
 	port := outlet(sw, p)
 	d.cut(p)
 	d.trims[port.Index()].Deflected++
-	return v.To(port, headerQueue)
+	return v.To(port, int(d.headers))
 }
 
 // Dequeued implements fabric.Mechanism. A packet that leaves a recirculation port's queue alarms the pipelines after
@@ -108,7 +108,7 @@ func (d *DeflectOnDrop) HandleTimer(now clock.Time, sw *fabric.Switch, token uin
 	if token&jitterToken != 0 {
 		in := sw.Port(int(token &^ jitterToken))
 		p := d.jitter.enter(in.Index())
-		sw.Place(now, p, d.classify(now, p, in, fabric.Verdict{}.To(outlet(sw, p), dataQueue)))
+		sw.Place(now, p, d.classify(now, p, in, fabric.Verdict{}.To(outlet(sw, p), firstQueue)))
 		return
 	}
 	from, port := int(token>>32), int(token&0xffffffff)
@@ -129,11 +129,11 @@ func (d *DeflectOnDrop) Overflow(now clock.Time, sw *fabric.Switch, p *fabric.Pa
 	switch {
 	case int(v.Port) >= sw.Ports():
 		return d.lose(v, int(p.Meta)) // the recirculation port is full
-	case v.Queue == headerQueue || !d.cuttable(p):
+	case v.Queue == d.headers || !d.cuttable(p):
 		return d.lose(v, int(v.Port))
 	}
 	if last := d.rival(now, sw, p, v); last != nil {
-		sw.Extract(now, sw.Port(int(v.Port)), dataQueue, last)
+		sw.Extract(now, sw.Port(int(v.Port)), int(v.Queue), last)
 		sw.Place(now, last, deflect(sw, last, v))
 		return v
 	}
@@ -149,7 +149,7 @@ func (d *DeflectOnDrop) rival(now clock.Time, sw *fabric.Switch, p *fabric.Packe
 		*t = tie{at: now}
 	}
 	t.refused++
-	last := sw.Port(int(v.Port)).Queue(dataQueue).Tail()
+	last := sw.Port(int(v.Port)).Queue(int(v.Queue)).Tail()
 	if last == nil || last.Arrived != now || last.Size < p.Size || !d.cuttable(last) {
 		return nil
 	}

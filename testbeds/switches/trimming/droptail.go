@@ -8,10 +8,10 @@ import (
 // DropTail is the baseline: a packet is dropped if its queue is full.
 type DropTail struct{ cutter }
 
-// Ingress implements fabric.Mechanism: one queue for everything.
-func (*DropTail) Ingress(_ clock.Time, _ *fabric.Switch, _ *fabric.Packet, _ *fabric.Port,
+// Ingress implements fabric.Mechanism: everything waits in the queue of its class.
+func (d *DropTail) Ingress(_ clock.Time, _ *fabric.Switch, p *fabric.Packet, _ *fabric.Port,
 	v fabric.Verdict) fabric.Verdict {
-	v.Queue = dataQueue
+	v.Queue = d.data(p)
 	return v
 }
 

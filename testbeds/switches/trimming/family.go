@@ -22,6 +22,7 @@ func Family() switches.Family {
 			Model:     m.Model,
 			NoNIC:     m.NoNIC,
 			Check:     m.Check,
+			Distort:   m.Distort,
 			Configure: func(v parameter.Values, s *fabric.SwitchSpec) error { m.Configure(v, s); return nil },
 			New: func(_ *fabric.Switch, v parameter.Values, bugs []string) (fabric.Mechanism, error) {
 				return m.New(v, bugs), nil

@@ -20,9 +20,9 @@ func (m *MirrorOnDrop) Ingress(_ clock.Time, sw *fabric.Switch, p *fabric.Packet
 		return m.returned(sw, p, v)
 	case v.Action != fabric.Forward:
 	case m.small(p):
-		v.Queue = headerQueue
+		v.Queue = m.headers
 	default:
-		v.Queue = dataQueue
+		v.Queue = m.data(p)
 	}
 	return v
 }
@@ -30,10 +30,10 @@ func (m *MirrorOnDrop) Ingress(_ clock.Time, sw *fabric.Switch, p *fabric.Packet
 // returned forwards a header that comes from the recirculation port.
 func (m *MirrorOnDrop) returned(sw *fabric.Switch, p *fabric.Packet, v fabric.Verdict) fabric.Verdict {
 	if !m.toSender {
-		return v.To(outlet(sw, p), headerQueue)
+		return v.To(outlet(sw, p), int(m.headers))
 	}
 	port := p.Meta
-	v, ok := m.turn(sw, p, v, headerQueue)
+	v, ok := m.turn(sw, p, v, int(m.headers))
 	if ok {
 		m.trims[port].Returned++
 	}
@@ -45,7 +45,7 @@ func (m *MirrorOnDrop) Overflow(_ clock.Time, sw *fabric.Switch, p *fabric.Packe
 	switch {
 	case int(v.Port) >= sw.Ports():
 		return m.lose(v, int(p.Meta)) // the recirculation port is full
-	case v.Queue == headerQueue || !m.cuttable(p):
+	case v.Queue == m.headers || !m.cuttable(p):
 		return m.lose(v, int(v.Port))
 	}
 	m.cut(p)

@@ -15,6 +15,8 @@ type Model struct {
 	Configure func(v parameter.Values, s *fabric.SwitchSpec)
 	// Check is [switches.Model.Check].
 	Check func(v parameter.Values, ports int, offered []switches.Frames) []switches.Problem
+	// Distort is [switches.Model.Distort].
+	Distort func(bugs []string, s *fabric.SwitchSpec)
 	// NoNIC is the reason why hosts' NICs can't use the model; empty: they can, unless it recirculates.
 	NoNIC string
 	// New returns the mechanism of one switch.
@@ -42,12 +44,16 @@ func dropTail() Model {
 				{Name: "data-queue-packets", Kind: parameter.Integer, Unit: "packets", Default: "0", Max: 1 << 20,
 					Doc: "Room of a port's queue in packets, whatever their size; 0: bytes alone count."},
 			},
+			Bugs: queueBugs(),
 		},
+		Distort: distort,
 		Configure: func(v parameter.Values, s *fabric.SwitchSpec) {
 			s.Queues = []fabric.QueueSpec{{MaxBytes: v.Int("data-queue-bytes"), MaxPackets: v.Int("data-queue-packets")}}
 			s.Scheduler = fabric.SchedulerSpec{Kind: fabric.Strict}
 		},
-		New: func(parameter.Values, []string) fabric.Mechanism { return new(DropTail) },
+		New: func(v parameter.Values, _ []string) fabric.Mechanism {
+			return &DropTail{cutter{headers: dataQueues(v)}}
+		},
 	}
 }
 
@@ -307,8 +313,16 @@ func recirculation(queue, ports string) parameter.Table {
 	}
 }
 
+// dataQueues returns the number of data queues of a port, a setting that all models have.
+func dataQueues(v parameter.Values) uint8 {
+	if v.Table().Find("queues") < 0 {
+		return 1
+	}
+	return uint8(v.Int("queues"))
+}
+
 func newCutter(v parameter.Values) cutter {
-	c := cutter{keep: v.Int("trim-bytes")}
+	c := cutter{keep: v.Int("trim-bytes"), headers: dataQueues(v)}
 	if v.Table().Find("on-wire-counts") >= 0 {
 		c.wireCounts = v.Bool("on-wire-counts")
 	}
@@ -320,7 +334,7 @@ func configureTwoQueues(v parameter.Values, s *fabric.SwitchSpec) {
 	if headers == 0 {
 		headers = data
 	}
-	s.Queues = []fabric.QueueSpec{dataQueue: {MaxBytes: data}, headerQueue: {MaxBytes: headers}}
+	s.Queues = []fabric.QueueSpec{{MaxBytes: data}, {MaxBytes: headers}}
 	s.Scheduler = fabric.SchedulerSpec{Kind: fabric.SchedulerKind(v.Word("scheduler")),
 		Weights: []int{1, v.Int("header-weight")}}
 }

@@ -375,7 +375,8 @@ func TestTofino2DeflectsOnlyWhatSlipsThrough(t *testing.T) {
 }
 
 func TestAWrappingClockDisturbsAnIdleSwitch(t *testing.T) {
-	sc := scene{model: "tofino", settings: []string{"flavour=two-meters", "clock-ms=4294.967", "meter-burst-bytes=1500"},
+	sc := scene{model: "tofino", settings: []string{"flavour=two-meters", "clock-ms=4294.967", "meter-burst-bytes=1500",
+		"jitter-ns=0"},
 		senders: 1, receivers: 1, packets: 200}
 	if o := play(t, sc); o.trims.All() != 0 {
 		t.Errorf("a sound switch trims %d packets of a lone sender", o.trims.All())

@@ -22,12 +22,12 @@ func (s *Ideal) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, _ *
 	case v.Action != fabric.Forward:
 		return v
 	case s.small(p):
-		v.Queue = headerQueue
+		v.Queue = s.headers
 		return v
 	}
-	v.Queue = dataQueue
+	v.Queue = s.data(p)
 	port := sw.Port(int(v.Port))
-	if s.waiting(now, port)+int(p.Size) <= s.room {
+	if s.waiting(now, port, v.Queue)+int(p.Size) <= s.room {
 		return v
 	}
 	return s.full(now, sw, p, v)
@@ -40,13 +40,13 @@ func (s *Ideal) full(now clock.Time, sw *fabric.Switch, p *fabric.Packet, v fabr
 	}
 	if last := s.victim(sw, p, v); last != nil {
 		port := sw.Port(int(v.Port))
-		sw.Extract(now, port, dataQueue, last)
+		sw.Extract(now, port, int(v.Queue), last)
 		s.header(now, sw, last, v)
 		return v
 	}
 	s.cut(p)
 	s.trims[v.Port].Overflow++
-	return v.To(sw.Port(int(v.Port)), headerQueue)
+	return v.To(sw.Port(int(v.Port)), int(s.headers))
 }
 
 // victim returns the last waiting packet if the draw selects it for trimming instead of p.
@@ -54,7 +54,7 @@ func (s *Ideal) victim(sw *fabric.Switch, p *fabric.Packet, v fabric.Verdict) *f
 	if s.lastOne == 0 || sw.Rand().Float64() >= s.lastOne {
 		return nil
 	}
-	last := sw.Port(int(v.Port)).Queue(dataQueue).Tail()
+	last := sw.Port(int(v.Port)).Queue(int(v.Queue)).Tail()
 	// Trimming a smaller packet would not make room.
 	if last == nil || last.Size < p.Size || !s.cuttable(last) {
 		return nil
@@ -66,12 +66,12 @@ func (s *Ideal) victim(sw *fabric.Switch, p *fabric.Packet, v fabric.Verdict) *f
 func (s *Ideal) header(now clock.Time, sw *fabric.Switch, p *fabric.Packet, v fabric.Verdict) {
 	s.cut(p)
 	s.trims[v.Port].Overflow++
-	sw.Place(now, p, v.To(sw.Port(int(v.Port)), headerQueue))
+	sw.Place(now, p, v.To(sw.Port(int(v.Port)), int(s.headers)))
 }
 
 // Overflow implements fabric.Mechanism.
 func (s *Ideal) Overflow(now clock.Time, sw *fabric.Switch, p *fabric.Packet, v fabric.Verdict) fabric.Verdict {
-	if v.Queue == dataQueue && s.cuttable(p) {
+	if v.Queue != s.headers && s.cuttable(p) {
 		return s.full(now, sw, p, v)
 	}
 	return s.sendBack(sw, p, v)
@@ -84,7 +84,7 @@ func (s *Ideal) sendBack(sw *fabric.Switch, p *fabric.Packet, v fabric.Verdict) 
 		return s.lose(v, int(v.Port))
 	}
 	port := v.Port
-	v, ok := s.turn(sw, p, v, headerQueue)
+	v, ok := s.turn(sw, p, v, int(s.headers))
 	if ok {
 		s.trims[port].Returned++
 	}

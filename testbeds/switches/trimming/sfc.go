@@ -19,11 +19,11 @@ func (s *SourceFlowControl) Ingress(now clock.Time, sw *fabric.Switch, p *fabric
 	case v.Action != fabric.Forward:
 		return v
 	case s.small(p):
-		v.Queue = headerQueue
+		v.Queue = s.headers
 		return v
 	}
-	v.Queue = dataQueue
-	if s.cuttable(p) && s.waiting(now, sw.Port(int(v.Port)))+int(p.Size) > s.threshold {
+	v.Queue = s.data(p)
+	if s.cuttable(p) && s.waiting(now, sw.Port(int(v.Port)), v.Queue)+int(p.Size) > s.threshold {
 		return s.back(sw, p, v)
 	}
 	return v
@@ -33,7 +33,7 @@ func (s *SourceFlowControl) back(sw *fabric.Switch, p *fabric.Packet, v fabric.V
 	port := v.Port
 	s.cut(p)
 	s.trims[port].Overflow++
-	v, ok := s.turn(sw, p, v, headerQueue)
+	v, ok := s.turn(sw, p, v, int(s.headers))
 	if ok {
 		s.trims[port].Returned++
 	}
@@ -43,7 +43,7 @@ func (s *SourceFlowControl) back(sw *fabric.Switch, p *fabric.Packet, v fabric.V
 // Overflow implements fabric.Mechanism.
 func (s *SourceFlowControl) Overflow(_ clock.Time, sw *fabric.Switch, p *fabric.Packet,
 	v fabric.Verdict) fabric.Verdict {
-	if v.Queue == dataQueue && s.cuttable(p) {
+	if v.Queue != s.headers && s.cuttable(p) {
 		return s.back(sw, p, v)
 	}
 	return s.lose(v, int(v.Port))

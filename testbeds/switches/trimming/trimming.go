@@ -6,11 +6,9 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// Queues of every front port of a trimming switch. Recirculation ports have only the first.
-const (
-	dataQueue   = 0
-	headerQueue = 1
-)
+// firstQueue is the only queue of a recirculation port. A front port has queues of data from 0 on, one for each class
+// (parameter queues), and then the queue of headers, if the model has one.
+const firstQueue = 0
 
 // ReasonHeaders is the loss of a header: the header queue is full and no other queue takes it.
 const ReasonHeaders = fabric.ReasonOwn
@@ -35,13 +33,18 @@ type cutter struct {
 	// onWire holds, per front port, the size of the data packet sent last. If wireCounts is set, it counts as queued until
 	// it has been sent.
 	onWire     []int
+	wireQueue  []uint8 // of that packet
 	wireCounts bool
+	headers    uint8 // number of the queue of headers, which is how many queues of data there are
 }
+
+// data returns the queue of a data packet: that of its class, or the last.
+func (c *cutter) data(p *fabric.Packet) uint8 { return min(p.Class, c.headers-1) }
 
 // Start implements fabric.Starter.
 func (c *cutter) Start(_ clock.Time, sw *fabric.Switch) {
 	c.trims = make([]Trims, sw.Ports())
-	c.onWire = make([]int, sw.Ports())
+	c.onWire, c.wireQueue = make([]int, sw.Ports()), make([]uint8, sw.Ports())
 }
 
 // Trims returns the counters of a front port.
@@ -89,10 +92,10 @@ func (c *cutter) turn(sw *fabric.Switch, p *fabric.Packet, v fabric.Verdict, que
 	return v.To(sw.Port(port), queue), true
 }
 
-// waiting returns the bytes of data that wait for a front port, including the packet on the wire if wireCounts is set.
-func (c *cutter) waiting(now clock.Time, port *fabric.Port) int {
-	n := port.Queue(dataQueue).Bytes()
-	if c.wireCounts && port.BusyUntil() > now {
+// waiting returns the bytes that wait in a queue of data, including the packet on the wire if wireCounts is set.
+func (c *cutter) waiting(now clock.Time, port *fabric.Port, queue uint8) int {
+	n := port.Queue(int(queue)).Bytes()
+	if c.wireCounts && port.BusyUntil() > now && c.wireQueue[port.Index()] == queue {
 		n += c.onWire[port.Index()]
 	}
 	return n
@@ -102,8 +105,8 @@ func (c *cutter) waiting(now clock.Time, port *fabric.Port) int {
 func (c *cutter) Dequeued(_ clock.Time, sw *fabric.Switch, p *fabric.Packet, v fabric.Verdict) fabric.Verdict {
 	if c.wireCounts && int(v.Port) < sw.Ports() {
 		c.onWire[v.Port] = 0
-		if v.Queue == dataQueue {
-			c.onWire[v.Port] = int(p.Size)
+		if v.Queue < c.headers {
+			c.onWire[v.Port], c.wireQueue[v.Port] = int(p.Size), v.Queue
 		}
 	}
 	return v
@@ -118,7 +121,7 @@ func deflect(sw *fabric.Switch, p *fabric.Packet, v fabric.Verdict) fabric.Verdi
 	p.Meta = uint32(v.Port)
 	p.Flags |= fabric.Deflected
 	p.Deflects++
-	return v.To(sw.Recirculation(sw.Port(int(p.Ingress)).Pipeline()), dataQueue)
+	return v.To(sw.Recirculation(sw.Port(int(p.Ingress)).Pipeline()), firstQueue)
 }
 
 // recirculated reports whether in is a recirculation port.

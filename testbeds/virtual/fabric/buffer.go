@@ -12,7 +12,7 @@ func (sw *Switch) admit(port *Port, queue int, p *Packet) bool {
 	q := &port.queues[queue]
 	size := int(p.Size)
 	if sw.losslessClasses != 0 && sw.lossless(p) && port.kind != RecirculationPort {
-		return sw.headroom(q, p, size)
+		return !port.failed && sw.headroom(q, p, size)
 	}
 	if !q.fits(size) {
 		return false

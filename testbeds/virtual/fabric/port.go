@@ -55,7 +55,8 @@ type Port struct {
 	pipeline int
 	rate     clock.BitRate
 	counters PortCounters // without those kept above: see Counters
-	_        [56]byte
+	failed   bool         // its link is
+	_        [55]byte
 }
 
 // PortCounters count since the start of the simulation. Bytes are those of packets, without framing.
@@ -73,6 +74,12 @@ func (pt *Port) Index() int { return int(pt.index) }
 
 // Kind returns the kind of the port's peer.
 func (pt *Port) Kind() PortKind { return pt.kind }
+
+// Failed reports whether the port's link has failed.
+func (pt *Port) Failed() bool { return pt.failed }
+
+// Peer returns the switch at the other end; nil: a host.
+func (pt *Port) Peer() *Switch { return pt.net.ports[pt.peer].sw }
 
 // Pipeline returns the switch pipeline, from 0, that the port belongs to.
 func (pt *Port) Pipeline() int { return pt.pipeline }
@@ -120,7 +127,15 @@ func (pt *Port) HostAt() (id HostID, ok bool) {
 func (pt *Port) connect(to *Port, l *LinkSpec, latency clock.Duration) {
 	pt.peer = to.number
 	pt.rate, pt.delay, pt.framing = l.Rate, l.Delay+latency, uint16(l.Framing)
+	if pt.sw != nil {
+		pt.framing = uint16(max(0, l.Framing+pt.sw.config.Gap))
+	}
 	pt.perByte = 0
+	if pt.failed = l.Failed; pt.failed {
+		for i := range pt.queues {
+			pt.queues[i].room = 0
+		}
+	}
 	if bit := int64(clock.Second) * 8; bit%int64(l.Rate) == 0 && bit/int64(l.Rate) <= math.MaxUint32 {
 		pt.perByte = uint32(bit / int64(l.Rate))
 	}

@@ -143,12 +143,34 @@ func (n *Network) routeTo(to int) {
 		}
 		var ports []uint16
 		for port := range sw.front {
-			if next := n.ports[sw.ports[port].peer].sw; next != nil && distance[i] > 0 && distance[next.id] == distance[i]-1 {
+			next := n.ports[sw.ports[port].peer].sw
+			if next != nil && !sw.ports[port].failed && distance[i] > 0 && distance[next.id] == distance[i]-1 {
 				ports = append(ports, uint16(port))
 			}
 		}
 		sw.routes.group[to] = sw.routes.intern(ports)
 	}
+}
+
+// Unreachable returns two hosts without a path between them, if there are any.
+func (n *Network) Unreachable() (a, b HostID, ok bool) {
+	first := make(map[int32]HostID) // a host of each switch that has hosts
+	for id := len(n.homes) - 1; id >= 0; id-- {
+		first[n.homes[id].sw] = HostID(id)
+	}
+	for id := range n.homes {
+		from := n.homes[id].sw
+		if first[from] != HostID(id) {
+			continue
+		}
+		sw := n.switches[from]
+		for _, to := range n.homes {
+			if to.sw != from && len(sw.routes.groups[sw.routes.group[to.sw]].ports) == 0 {
+				return HostID(id), first[to.sw], true
+			}
+		}
+	}
+	return 0, 0, false
 }
 
 // intern returns the number of the group with these ports.
@@ -177,7 +199,7 @@ func (n *Network) distances(from int) []int {
 		sw := n.switches[queue[0]]
 		for port := range sw.front {
 			next := n.ports[sw.ports[port].peer].sw
-			if next != nil && distance[next.id] < 0 {
+			if next != nil && !sw.ports[port].failed && distance[next.id] < 0 {
 				distance[next.id] = distance[sw.id] + 1
 				queue = append(queue, int(next.id))
 			}

@@ -52,6 +52,7 @@ type LinkSpec struct {
 	Rate    clock.BitRate
 	Delay   clock.Duration // propagation
 	Framing int            // bytes per frame beyond Packet.Size: 0 as in papers, 24 for Ethernet (FCS, preamble, gap)
+	Failed  bool           // between switches: no route uses it, and its ports have no room
 }
 
 // TopologySpec describes how hosts and switches are linked.
@@ -66,6 +67,8 @@ type TopologySpec struct {
 	Balance Balance      // default: ECMP
 	// LinkOf, if set, returns the link of a host and replaces Link.
 	LinkOf func(HostID) LinkSpec
+	// TrunkOf, if set, returns the link between two switches and replaces Uplink.
+	TrunkOf func(a, b string) LinkSpec
 }
 
 // QueueSpec describes one queue of a port. A limit of 0 means unlimited.
@@ -140,7 +143,12 @@ type SwitchSpec struct {
 	PFC              PFCSpec
 	Recirculation    RecirculationSpec
 	ClassOfDSCP      *[64]uint8 // class of arriving packets; nil: as the host set it
+	// Gap is a fault: bytes by which each frame occupies a link longer; negative: shorter.
+	Gap int
 }
+
+// DefaultQuantum is SchedulerSpec.Quantum by default.
+const DefaultQuantum = 1500
 
 // maxQueues bounds the queues of a port: schedulers use bit sets of 64 bits.
 const maxQueues = 64
@@ -270,7 +278,7 @@ func (s *SwitchSpec) complete(t *TopologySpec) {
 			c.Kind = Strict
 		}
 		if c.Quantum == 0 {
-			c.Quantum = 1500
+			c.Quantum = DefaultQuantum
 		}
 	}
 	if s.PFC.Classes == 0 {

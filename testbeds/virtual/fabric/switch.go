@@ -25,11 +25,14 @@ type Switch struct {
 	scheduler       Scheduler // of front ports
 	buffer          buffer
 	losslessClasses uint8 // of config
+	booked          bool  // queueing is accounted for: there are lossless classes, or queues is set
 	nic             bool  // of a host
 	stopped         bool
 	watch           Tap // in order; nil: nobody sees the packets at the switch
 
 	seen          Tap        // watch as set
+	queues        Tap        // in order; nil: nobody sees the packets at its queues
+	seenQueues    Tap        // queues as set
 	rand          *rand.Rand // draws from source
 	recirculation Scheduler  // of recirculation ports
 	name          string
@@ -148,8 +151,8 @@ func (sw *Switch) Place(now clock.Time, p *Packet, v Verdict) {
 				sw.buffer.take(p, q)
 				q.insert(p)
 				port.filled |= 1 << v.Queue
-				if sw.losslessClasses != 0 {
-					sw.account(now, p)
+				if sw.booked {
+					sw.book(now, port, int(v.Queue), p)
 				}
 				if !port.waiting {
 					sw.kick(now, port)
@@ -158,6 +161,9 @@ func (sw *Switch) Place(now clock.Time, p *Packet, v Verdict) {
 					port.changed(sw.net, now, int(v.Queue))
 				}
 				return
+			}
+			if sw.queues != nil {
+				sw.queues(sw.point(Refused, int(v.Port), int(v.Queue)), now, p)
 			}
 			v.Reason = ReasonTail
 			if sw.lossless(p) {
@@ -187,16 +193,16 @@ func (sw *Switch) Extract(now clock.Time, port *Port, queue int, p *Packet) {
 	if port.held&heldBit(queue) != 0 && port.metered {
 		port.changed(sw.net, now, queue)
 	}
-	sw.leave(now, p, &port.queues[queue])
+	sw.leave(now, port, queue, p, Withdrawn)
 }
 
-// leave books p out of the buffers.
-func (sw *Switch) leave(now clock.Time, p *Packet, q *Queue) {
-	if q.shared {
+// leave books p, which was in a queue of a port, out of the buffers.
+func (sw *Switch) leave(now clock.Time, port *Port, queue int, p *Packet, why Stage) {
+	if port.queues[queue].shared {
 		sw.buffer.used -= int(p.Size)
 	}
-	if sw.losslessClasses != 0 {
-		sw.release(now, p)
+	if sw.booked {
+		sw.unbook(now, port, queue, p, why)
 	}
 }
 
@@ -254,7 +260,7 @@ func (sw *Switch) transmit(now clock.Time, out *Port) bool {
 		if out.held&heldBit(i) != 0 && out.metered {
 			out.changed(sw.net, now, i)
 		}
-		sw.leave(now, p, q)
+		sw.leave(now, out, i, p, Served)
 		v := Verdict{Action: Forward, Port: uint16(out.index), Queue: uint8(i)}
 		if sw.mechanism != nil {
 			v = sw.mechanism.Dequeued(now, sw, p, v)
@@ -379,6 +385,33 @@ func (w *wake) act(now clock.Time) {
 func (sw *Switch) Watch(t Tap) {
 	sw.seen = sw.seen.and(t)
 	sw.watch = sw.net.ordered(sw.seen)
+}
+
+// WatchQueues has every packet that joins, leaves or is refused by a queue of the switch shown to t. Call it before the
+// first packet.
+func (sw *Switch) WatchQueues(t Tap) {
+	sw.seenQueues = sw.seenQueues.and(t)
+	sw.queues, sw.booked = sw.net.ordered(sw.seenQueues), true
+}
+
+// book accounts for p, which has joined a queue.
+func (sw *Switch) book(now clock.Time, port *Port, queue int, p *Packet) {
+	if sw.losslessClasses != 0 {
+		sw.account(now, p)
+	}
+	if sw.queues != nil {
+		sw.queues(sw.point(Queued, port.Index(), queue), now, p)
+	}
+}
+
+// unbook undoes book for p, which has left its queue.
+func (sw *Switch) unbook(now clock.Time, port *Port, queue int, p *Packet, why Stage) {
+	if sw.losslessClasses != 0 {
+		sw.release(now, p)
+	}
+	if sw.queues != nil {
+		sw.queues(sw.point(why, port.Index(), queue), now, p)
+	}
 }
 
 func (sw *Switch) tap(now clock.Time, s Stage, port, queue int, p *Packet) {

@@ -17,11 +17,17 @@ const (
 	Offered  // accepted by the NIC, from the stack or the shim
 	Departed // its first bit leaves the NIC onto the wire
 	Arrived  // received whole, passed to the shim
+	// Only for taps of queues (Switch.WatchQueues).
+	Queued    // has joined a queue
+	Served    // chosen by the scheduler of its port
+	Withdrawn // taken out of its queue by the mechanism, or as the switch stops
+	Refused   // the traffic manager has no room for it in the queue
 )
 
 // String returns the stage in lower case.
 func (s Stage) String() string {
-	return [...]string{"unset", "ingress", "egress", "dropped", "offered", "departed", "arrived"}[s]
+	return [...]string{"unset", "ingress", "egress", "dropped", "offered", "departed", "arrived", "queued", "served",
+		"withdrawn", "refused"}[s]
 }
 
 // ShimPort is the Point.Port of packets dropped by a host's shim.
@@ -34,7 +40,7 @@ type Point struct {
 	Reason Reason // of Dropped
 	Node   int
 	Port   int
-	Queue  int // of Egress and Dropped
+	Queue  int // of Egress, Dropped and stages at queues
 }
 
 // Tap is called for every packet at every point, on one clock. p is valid only during the call and must not be changed.

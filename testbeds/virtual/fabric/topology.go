@@ -95,9 +95,9 @@ func (n *Network) build() error {
 			h.port.connect(a, &link, 0)
 			continue
 		}
-		b := take(c.b)
-		a.connect(b, &t.Uplink, latency)
-		b.connect(a, &t.Uplink, n.switches[c.b].config.Latency)
+		b, link := take(c.b), t.trunkOf(p.names[c.a], p.names[c.b])
+		a.connect(b, &link, latency)
+		b.connect(a, &link, n.switches[c.b].config.Latency)
 	}
 	n.partition(&p)
 	n.route()
@@ -199,6 +199,32 @@ func (t *TopologySpec) linkOf(h HostID) LinkSpec {
 	return t.Link
 }
 
+func (t *TopologySpec) trunkOf(a, b string) LinkSpec {
+	if t.TrunkOf != nil {
+		return t.TrunkOf(a, b)
+	}
+	return t.Uplink
+}
+
+// A Trunk is a link between two switches, as the shape names them.
+type Trunk struct{ A, B string }
+
+// Trunks lists the links between switches, in the order of the shape; none if the shape is unknown.
+func (t *TopologySpec) Trunks() []Trunk {
+	shape := ShapeOf(t.Kind)
+	if shape == nil {
+		return nil
+	}
+	var trunks []Trunk
+	p := shape.plan(t)
+	for _, c := range p.cables {
+		if !c.host {
+			trunks = append(trunks, Trunk{p.names[c.a], p.names[c.b]})
+		}
+	}
+	return trunks
+}
+
 // scales returns two durations. reach covers nearly all events: twice the slowest serialisation and propagation. least
 // is the serialisation of the shortest frame on the fastest link; within it, an event of a port hardly leads to
 // another.
@@ -236,6 +262,7 @@ func (n *Network) newSwitch(id int, name string, front, first int, config *Switc
 	sw := &Switch{
 		net: n, id: int32(id), name: name, config: config, front: front, first: int32(first),
 		pipelines: config.pipelines(front), classOfDSCP: config.ClassOfDSCP, losslessClasses: config.PFC.Classes,
+		booked: config.PFC.Classes != 0,
 		buffer: buffer{spec: config.Buffer}, ids: identitiesOf(n.spec.Topology.Hosts + id),
 	}
 	sw.source.seed(n.spec.Seed, seedOf("switch "+name))

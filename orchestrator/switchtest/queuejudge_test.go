@@ -119,9 +119,13 @@ func (d networkDraw) queueNetwork(model string) string {
 		"{from: leaf-1, to: spine-2, gbps: %s}]}\nswitch-under-test: {%s}\nhosts: {transport: raw}\nworkload:\n",
 		d.of("ecmp", "spray", "spray-round-robin"), d.of("100", "40", "7"), d.of("0", "24"), d.of("1", "10", "33"),
 		strings.Join(parts, ", "))
+	rank := ""
+	if model == "pifo" {
+		rank = ", rank: remaining"
+	}
 	for i := range n {
-		text += fmt.Sprintf("- incast: {senders: %d, packets: %d, packet-size: %d, dscp: %d, start-us: %d}\n",
-			d.between(2, 11), d.between(20, 60), d.between(100, 3000), 8*i, d.between(0, 9))
+		text += fmt.Sprintf("- incast: {senders: %d, packets: %d, packet-size: %d, dscp: %d, start-us: %d%s}\n",
+			d.between(2, 11), d.between(20, 60), d.between(100, 3000), 8*i, d.between(0, 9), rank)
 	}
 	return text + "deadline-us: 20000\n"
 }

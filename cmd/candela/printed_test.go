@@ -72,7 +72,7 @@ func TestWhatCommandsPrintFits80Columns(t *testing.T) {
 		{"trace", "show", "runs/sound", "--around", "5"}, {"diff", "runs/sound", "runs/broken"},
 		{"fuzz", "broken.yml", "--runs", "24"},
 		{"detect", "--profiles", "spec", "--bugs", "no-nack,trim-slow-nack", "--scenarios", "3"},
-		{"reproduce", "trimming", "T1", "--quick"},
+		{"reproduce", "trimming", "T2", "--quick"},
 	} {
 		status, stdout, stderr := candela(t, command...)
 		if strings.TrimSpace(stdout) == "" {
@@ -153,7 +153,7 @@ func TestCommandsWriteJUnitOfWhatFailed(t *testing.T) {
 		{[]string{"analyze", "runs/broken"}, `<failure message=`, orchestrator.ExitFail},
 		{[]string{"detect", "--configs", configs, "--profiles", "spec", "--bugs", "no-nack", "--scenarios", "2"},
 			`<testcase name="bug no-nack on spec"`, orchestrator.ExitPass},
-		{[]string{"reproduce", "trimming", "T1", "--quick"}, `<testcase name="T1: `, orchestrator.ExitPass},
+		{[]string{"reproduce", "trimming", "T2", "--quick"}, `<testcase name="T2: `, orchestrator.ExitPass},
 	} {
 		status, stdout, stderr := candela(t, append(c.command, "--junit", "junit.xml")...)
 		if status != c.status {

@@ -29,8 +29,8 @@ func commandSites(runs string) []commandSite {
 			"--report", "SITE"}, "fuzz", []string{"runs/*.html"}, []string{"Exploration", "Transitions", "gbn.nak-psn"}},
 		{"diff", []string{"diff", filepath.Join(runs, "quickstart"), filepath.Join(runs, "nack-plus-one"), "--report", "SITE"},
 			"diff", nil, []string{"Differences of", "responder.bugs", "median in quickstart"}},
-		{"reproduce", []string{"reproduce", "trimming", "T1", "--quick", "--report", "SITE"}, "reproduce", nil,
-			[]string{"reproduce trimming T1 --quick", "Figures"}},
+		{"reproduce", []string{"reproduce", "trimming", "T2", "--quick", "--report", "SITE"}, "reproduce", nil,
+			[]string{"reproduce trimming T2 --quick", "Figures"}},
 	}
 }
 

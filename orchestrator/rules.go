@@ -17,6 +17,7 @@ import (
 	"candela.dev/candela/analyzers/gbn"
 	"candela.dev/candela/analyzers/ndp"
 	"candela.dev/candela/analyzers/pfabric"
+	"candela.dev/candela/analyzers/queues"
 	"candela.dev/candela/analyzers/rank"
 	"candela.dev/candela/analyzers/retrans"
 	"candela.dev/candela/analyzers/rp"
@@ -43,15 +44,15 @@ func sorted(lists ...[]analyzers.Rule) []analyzers.Rule {
 
 // SwitchRules lists every rule that an analyzer of switch tests checks, sorted like those of [Rules].
 func SwitchRules() []analyzers.Rule {
-	return sorted(decision.Rules(), forwarding.Rules(), ndp.Rules(), pfabric.Rules(), rank.Rules(),
+	return sorted(decision.Rules(), forwarding.Rules(), ndp.Rules(), pfabric.Rules(), queues.Rules(), rank.Rules(),
 		sai.Rules(), tcp.Rules())
 }
 
 // Causes lists an example of each cause that an analyzer may report.
 func Causes() []cause.Cause {
 	return slices.Concat(gbn.Causes(), retrans.Causes(), cnp.Causes(), rp.Causes(), trim.Causes(), fields.Causes(),
-		counters.Causes(), decision.Causes(), forwarding.Causes(), ndp.Causes(), pfabric.Causes(), rank.Causes(),
-		sai.Causes(), tcp.Causes())
+		counters.Causes(), decision.Causes(), forwarding.Causes(), ndp.Causes(), pfabric.Causes(), queues.Causes(),
+		rank.Causes(), sai.Causes(), tcp.Causes())
 }
 
 func causesOf(rule string) []cause.Cause {

@@ -224,6 +224,7 @@ func (j *journeys) observe(at fabric.Point, now clock.Time, p *fabric.Packet) {
 		j.depart(place, at, now, p)
 	case fabric.Dropped:
 		j.drop(place, at, now, p)
+	case fabric.Queued, fabric.Served, fabric.Withdrawn, fabric.Refused:
 	}
 }
 

@@ -146,7 +146,7 @@ topology: {kind: leaf-spine, leaves: 4, spines: 1, hosts-per-leaf: 4, routing: e
   framing-bytes: 0},
   trunk: {gbps: 40, delay-ns: 1, framing-bytes: 24}}
 switch-under-test: {model: sai, trim-size: 133, trim-dscp: 50, trim-queue: 6,
-  buffer-bytes: 451304, scheduler: wrr, profiles: [{queues: [0], action: trim, limit-bytes: 4999}, {queues: [6],
+  buffer-bytes: 451304, scheduler: wrr, profiles: [{queues: [0], action: trim, limit-bytes: 9000}, {queues: [6],
   limit-bytes: 200}]}
 hosts: {transport: ndp, initial-window: 2000, rto-us: 0, paths: 1, pull-rate: 1, packet-size: 9000}
 deadline-us: 20000

@@ -121,6 +121,19 @@ func (d networkDraw) tcpHosts(size, jitter string) string {
 	if d.one(3) {
 		more += fmt.Sprintf(", receive-window-bytes: %d", int(d.magnitude(10_240, 1e6)))
 	}
+	more += d.tcpOptions()
+	if d.one(3) {
+		more += fmt.Sprintf(", first-sequence: %d", d.Uint32N(1<<32-1))
+	} else if d.one(3) {
+		more += fmt.Sprintf(", first-sequence: %d", math.MaxUint32-d.Uint32N(30_000))
+	}
+	return fmt.Sprintf("hosts: {transport: tcp, congestion-control: %s, packet-size: %s, send-jitter-us: %s%s}",
+		d.of("cubic", "cubic", "reno"), size,
+		jitter, more)
+}
+
+// tcpOptions draws what most hosts leave as it is.
+func (d networkDraw) tcpOptions() (more string) {
 	if d.one(2) {
 		more += ", handshake: true"
 	}
@@ -151,14 +164,7 @@ func (d networkDraw) tcpHosts(size, jitter string) string {
 	if d.one(4) {
 		more += ", max-rto-us: " + d.of("1000000", "20000000")
 	}
-	if d.one(3) {
-		more += fmt.Sprintf(", first-sequence: %d", d.Uint32N(1<<32-1))
-	} else if d.one(3) {
-		more += fmt.Sprintf(", first-sequence: %d", math.MaxUint32-d.Uint32N(30_000))
-	}
-	return fmt.Sprintf("hosts: {transport: tcp, congestion-control: %s, packet-size: %s, send-jitter-us: %s%s}",
-		d.of("cubic", "cubic", "reno"), size,
-		jitter, more)
+	return more
 }
 
 // topology draws a network with at least senders+1 hosts.

@@ -162,8 +162,9 @@ func TestSeededTCPBugsAreCaughtInNetworksOfOtherShapes(t *testing.T) {
 		t.Run(bug.Name, func(t *testing.T) {
 			t.Parallel()
 			caughtIn(t, bug.Rule, false, func(seed, stream uint64, model string) string {
-				return strings.Replace(newShapeDraw(int(seed), int(stream)).network(model), "{transport: tcp",
-					"{transport: tcp, bugs: ["+bug.Name+"]", 1)
+				text := newShapeDraw(int(seed), int(stream)).network(model)
+				text = strings.Replace(text, "{transport: tcp", "{transport: tcp"+newNetworkDraw(seed, stream).tcpOptions(), 1)
+				return seeded(strings.Replace(text, "{transport: tcp}", "{transport: tcp, ecn-everything: false}", 1), bug)
 			})
 		})
 	}

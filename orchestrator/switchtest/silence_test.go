@@ -107,15 +107,19 @@ func blamesNobody(t *testing.T, text string, recorded bool) bool {
 	return ran
 }
 
-// items matches the start of an item of a workload.
-var items = regexp.MustCompile(`(- (?:incast|flow|permutation|requests|ping): \{)`)
+// transfers and exchanges match the start of an item of a workload, by the ranks that it may have.
+var (
+	transfers = regexp.MustCompile(`(- (?:incast|flow|permutation): \{)`)
+	exchanges = regexp.MustCompile(`(- (?:requests|ping): \{)`)
+)
 
 // findings returns the findings of a run and, if recorded, of its captures; ran is false if the test is refused.
 func findings(t *testing.T, text string, recorded bool) (found, captures []analyzers.Finding, reasons []string,
 	ran bool) {
 	t.Helper()
 	if strings.Contains(text, "model: pifo") { // it needs the rank of every packet
-		text = items.ReplaceAllString(text, "${1}rank: remaining, ")
+		text = transfers.ReplaceAllString(text, "${1}rank: remaining, ")
+		text = exchanges.ReplaceAllString(text, "${1}rank: 7000, ")
 	}
 	tests, err := config.ParseSwitchTests("f.yml", []byte("name: x\n"+text), switchtest.Options())
 	if err != nil {

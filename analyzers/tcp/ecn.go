@@ -300,8 +300,15 @@ func (a *Analyzer) withholds(s *stream) {
 	}
 }
 
-// proves takes what is in flight after a new segment was sent as proof of the congestion window.
-func (s *stream) proves() { s.marked.floor = max(s.marked.floor, float64(s.flight)) }
+// proves takes what is in flight after a new segment was sent as proof of the congestion window, without what duplicate
+// ACKs add to it (RFC 3042; RFC 6582, 3.2, step 2).
+func (s *stream) proves() { s.marked.floor = max(s.marked.floor, float64(s.flight)-s.dups.extra) }
+
+// deflates handles the end of a recovery of RFC 6582, or what may be one: the window is then at least a segment more
+// than what is in flight (3.2, step 3, option 1).
+func (a *Analyzer) deflates(s *stream) {
+	s.marked.floor = min(s.marked.floor, float64(s.flight+int64(a.cfg.MSS)))
+}
 
 // losesProof handles what may have reduced the window to an unknown size.
 func (a *Analyzer) losesProof(s *stream) {

@@ -84,6 +84,9 @@ func (a *Analyzer) duplicate(s *stream) {
 func (a *Analyzer) partial(s *stream, n int, state uint8, doubtful bool) {
 	d, mss := &s.dups, float64(a.cfg.MSS)
 	d.count, d.owed = 0, false
+	if state >= txRecovery {
+		a.deflates(s)
+	}
 	if s.una >= s.recover || state < txRecovery || len(s.segments) == 0 {
 		a.widen(s, 0)
 		d.partial = false

@@ -89,6 +89,18 @@ workload:
 seed: 204312694
 deadline-us: 60000000
 `,
+		"a window that duplicate ACKs inflated, and the end of the recovery deflated": `
+topology: {kind: single-switch, hosts: 10, link: {gbps: 10, delay-ns: 100}, links: [{host: 1, gbps: 7, delay-ns: 0}]}
+switch-under-test: {model: ndp-ideal, data-queue-bytes: 1500, pfc-classes: [0], pfc-xoff-bytes: 20000,
+  pfc-headroom-bytes: 300000, ecn-threshold-packets: 1}
+hosts: {transport: tcp, congestion-control: cubic, ecn: ect0, min-rto-us: 200, delayed-ack-us: 100,
+  initial-window: 1, receive-window-bytes: 20000, loss-detection: new-reno, send-jitter-us: 0, first-sequence: 0}
+workload:
+  - incast: {senders: 2, packets: 276}
+  - requests: {clients: 9, server: 1, count: 3, response-bytes: 1}
+seed: 607
+deadline-us: 400000
+`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -73,6 +73,23 @@ func TestTheReactionOfDCTCPNeedsTheOrderOfTheSender(t *testing.T) {
 	}
 }
 
+// What duplicate ACKs add to a window and the end of a recovery takes from it excuses no needless reduction.
+func TestReductionsUnaskedAreCaughtWithoutSACK(t *testing.T) {
+	for _, bug := range tcp.Catalogue() {
+		if bug.Rule != "tcp.ecn-overreaction" {
+			continue
+		}
+		text, _ := provokeECN(bug.Bug, bug.Name)
+		text = strings.Replace(text, "transport: tcp,", "transport: tcp, loss-detection: new-reno,", 1)
+		if found := rulesOf(t, text); !slices.Contains(found, bug.Rule) {
+			t.Errorf("%s: want %s, got %v", bug.Name, bug.Rule, found)
+		}
+		if found := rulesOf(t, sound(text, bug.Name)); len(found) > 0 {
+			t.Errorf("hosts without %s break %v", bug.Name, found)
+		}
+	}
+}
+
 // withoutECN returns the bugs that show without ECN.
 func withoutECN() []tcp.BugInfo {
 	return slices.DeleteFunc(tcp.Catalogue(), func(b tcp.BugInfo) bool { return b.Bug >= tcp.BugIgnoresECE })

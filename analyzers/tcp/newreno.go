@@ -19,6 +19,7 @@ const (
 // duplicates is what is known of a sender of RFC 6582.
 type duplicates struct {
 	count   int     // duplicate ACKs since the latest new one
+	early   int     // and those before anything was seen outstanding, which the sender may have counted
 	extra   float64 // bytes by which they let the sender exceed its window
 	partial bool    // a partial ACK has come, in this recovery
 	// A partial ACK is to be followed by a retransmission of the first segment, since when.
@@ -44,6 +45,18 @@ func (a *Analyzer) widen(s *stream, extra float64) {
 	s.dups.extra = extra
 }
 
+// takesDuplicate takes an ACK that acknowledges nothing new. New segments may be outstanding that have not been seen to
+// leave.
+func (a *Analyzer) takesDuplicate(s *stream) {
+	switch d := &s.dups; {
+	case s.una < s.next:
+		a.duplicate(s)
+	case a.cfg.Hold > 0 && s.next > 0 && !a.cfg.NoLimitedTransmit:
+		d.early++
+		a.widen(s, float64(a.cfg.MSS*min(d.early, limited)))
+	}
+}
+
 // duplicate takes an ACK that acknowledges nothing new (RFC 6582, 3.2, steps 2 to 4).
 func (a *Analyzer) duplicate(s *stream) {
 	d, mss := &s.dups, float64(a.cfg.MSS)
@@ -59,7 +72,7 @@ func (a *Analyzer) duplicate(s *stream) {
 		}
 	case d.count < dupThresh:
 		if !a.cfg.NoLimitedTransmit {
-			a.widen(s, mss*float64(min(d.count, limited)))
+			a.widen(s, mss*float64(min(d.count+d.early, limited)))
 		}
 	case a.cfg.NoFastRetransmit:
 	case d.count == dupThresh:
@@ -83,7 +96,7 @@ func (a *Analyzer) duplicate(s *stream) {
 // first segment be retransmitted, and the window loses what was acknowledged (RFC 6582, 3.2, step 5).
 func (a *Analyzer) partial(s *stream, n int, state uint8, doubtful bool) {
 	d, mss := &s.dups, float64(a.cfg.MSS)
-	d.count, d.owed = 0, false
+	d.count, d.early, d.owed = 0, 0, false
 	if state >= txRecovery {
 		a.deflates(s)
 	}

@@ -407,8 +407,8 @@ func (a *Analyzer) learns(s *stream, o *Observation) {
 	}
 	if a.cfg.Detection == NewReno {
 		a.learnsMarks(s, o, s.una-una)
-		if ack == s.una && !advanced && o.Payload == 0 && s.una < s.next {
-			a.duplicate(s)
+		if !advanced && ack == s.una && o.Payload == 0 {
+			a.takesDuplicate(s)
 		}
 		return
 	}

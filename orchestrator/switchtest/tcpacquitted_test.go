@@ -101,6 +101,19 @@ workload:
 seed: 607
 deadline-us: 400000
 `,
+		"duplicate ACKs of old retransmissions, when new segments are on their way to the NIC": `
+topology: {kind: single-switch, hosts: 10, link: {gbps: 10, delay-ns: 103}}
+switch-under-test: {model: droptail, data-queue-packets: 3, data-queue-bytes: 10000000, ecn-threshold-packets: 5}
+hosts: {transport: tcp, congestion-control: reno, ecn: ect0, ecn-everything: true,
+  min-rto-us: 10000, delayed-ack-us: 100, initial-window: 33,
+  receive-window-bytes: 6291456, max-rto-us: 50000, loss-detection: new-reno, fast-retransmit: false,
+  quick-acks: 0, ack-every: 1, send-jitter-us: 100, first-sequence: 4294900000}
+workload:
+  - incast: {senders: 3, packets: 105}
+  - requests: {clients: 9, server: 1, count: 8, response-bytes: 7}
+seed: 796
+deadline-us: 400000
+`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -396,7 +396,9 @@ func (a *Analyzer) learns(s *stream, o *Observation) {
 	}
 	a.overdue(s)
 	a.withholds(s)
-	s.limit = max(s.limit, ack+int64(o.Window))
+	edge := ack + int64(o.Window)
+	sameWindow := s.limit == 0 || edge == s.limit // a duplicate ACK has it (RFC 5681, 2)
+	s.limit = max(s.limit, edge)
 	s.answered = s.answered || ack > 0 || o.Payload == 0 && s.next > 0
 	una := s.una
 	advanced := ack > s.una
@@ -407,7 +409,7 @@ func (a *Analyzer) learns(s *stream, o *Observation) {
 	}
 	if a.cfg.Detection == NewReno {
 		a.learnsMarks(s, o, s.una-una)
-		if !advanced && ack == s.una && o.Payload == 0 {
+		if !advanced && ack == s.una && o.Payload == 0 && sameWindow {
 			a.takesDuplicate(s)
 		}
 		return

@@ -114,6 +114,22 @@ workload:
 seed: 796
 deadline-us: 400000
 `,
+		"an ACK that opens the window, which is no duplicate": `
+topology: {kind: leaf-spine, leaves: 2, spines: 2, hosts-per-leaf: 5, routing: spray, link: {gbps: 100,
+  delay-ns: 173}}
+switch-under-test: {model: ndp-ideal, data-queue-bytes: 7500, pfc-classes: [0], pfc-xoff-bytes: 20000,
+  pfc-headroom-bytes: 300000, ecn-threshold-packets: 5}
+hosts: {transport: tcp, congestion-control: dctcp, ecn: ect0, ecn-everything: true, min-rto-us: 1000,
+  delayed-ack-us: 100, initial-window: 21,
+  receive-window-bytes: 100000, handshake: true, max-rto-us: 50000, loss-detection: new-reno, quick-acks: 0,
+  ack-every: 5, max-retries: 1, send-jitter-us: 0, first-sequence: 0}
+workload:
+  - incast: {senders: 6, packets: 291, ip: 6}
+  - requests: {clients: 9, server: 1, count: 2, response-bytes: 4125, ip: 6}
+  - flow: {src: 2, dst: 0, packets: 316, transport: raw}
+seed: 27
+deadline-us: 400000
+`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -235,7 +235,8 @@ func (a *Analyzer) learnsMarks(s *stream, o *Observation, bytes int64) {
 		e.mayCWR, e.mayBy = e.mayCWR+1, a.now
 		e.floor *= a.leaves(s)
 	}
-	if s.una < e.recover || s.una < s.recover { // it may have been reduced in this window
+	if s.una < e.recover || s.una < s.recover || a.hides(s, e.recover, e.turned) ||
+		a.hides(s, s.recover, s.turned) { // it may have been reduced in this window
 		if s.una >= e.over {
 			e.turned, e.recover = a.now, s.next
 		}
@@ -249,6 +250,12 @@ func (a *Analyzer) learnsMarks(s *stream, o *Observation, bytes int64) {
 	}
 	s.threshold = to
 	a.shrink(s, to)
+}
+
+// hides reports whether the window of a reduction may end later than it seems: nothing after it was seen to leave, and
+// segments that were decided before may be on their way to the NIC.
+func (a *Analyzer) hides(s *stream, end int64, began clock.Time) bool {
+	return s.next == end && !a.follows(s, began)
 }
 
 // leaves returns what a mark leaves of a window.

@@ -130,6 +130,21 @@ workload:
 seed: 27
 deadline-us: 400000
 `,
+		"two marks, between which the segments of the first one's window are on their way to the NIC": `
+topology: {kind: leaf-spine, leaves: 2, spines: 2, hosts-per-leaf: 5, routing: ecmp, link: {gbps: 10,
+  delay-ns: 20000}}
+switch-under-test: {model: droptail, data-queue-packets: 36, data-queue-bytes: 10000000,
+  ecn-threshold-packets: 5}
+hosts: {transport: tcp, congestion-control: reno, ecn: ect0, min-rto-us: 1000, delayed-ack-us: 1000,
+  initial-window: 12,
+  receive-window-bytes: 20000, handshake: true, rto: 3-srtt, loss-detection: new-reno, ack-every: 5,
+  send-jitter-us: 100, first-sequence: 0}
+workload:
+  - incast: {senders: 4, packets: 283}
+  - requests: {clients: 9, server: 1, count: 10, response-bytes: 14}
+seed: 899
+deadline-us: 400000
+`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -308,8 +308,11 @@ func (a *Analyzer) withholds(s *stream) {
 }
 
 // proves takes what is in flight after a new segment was sent as proof of the congestion window, without what duplicate
-// ACKs add to it (RFC 3042; RFC 6582, 3.2, step 2).
-func (s *stream) proves() { s.marked.floor = max(s.marked.floor, float64(s.flight)-s.dups.extra) }
+// ACKs add to it (RFC 3042; RFC 6582, 3.2, step 2). It proves no more than the greatest window: a sender may know that
+// some of it is lost.
+func (s *stream) proves() {
+	s.marked.floor = max(s.marked.floor, min(float64(s.flight)-s.dups.extra, s.size))
+}
 
 // deflates handles the end of a recovery of RFC 6582, or what may be one: the window is then at least a segment more
 // than what is in flight (3.2, step 3, option 1).

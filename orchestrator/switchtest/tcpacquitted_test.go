@@ -145,6 +145,21 @@ workload:
 seed: 899
 deadline-us: 400000
 `,
+		"a sender that knows of more losses than seem certain": `
+topology: {kind: leaf-spine, leaves: 2, spines: 2, hosts-per-leaf: 5, routing: spray, link: {gbps: 10,
+  delay-ns: 20000}}
+switch-under-test: {model: droptail, data-queue-packets: 1, data-queue-bytes: 10000000,
+  ecn-threshold-packets: 1}
+hosts: {transport: tcp, congestion-control: dctcp, min-rto-us: 200, delayed-ack-us: 1000, initial-window: 35,
+  receive-window-bytes: 6291456, max-rto-us: 50000, loss-detection: per-packet, quick-acks: 0, ack-every: 1,
+  max-retries: 1, send-jitter-us: 0, first-sequence: 4294900000}
+workload:
+  - incast: {senders: 2, packets: 170}
+  - requests: {clients: 9, server: 1, count: 1, response-bytes: 3}
+  - flow: {src: 7, dst: 0, packets: 11, transport: raw}
+seed: 51
+deadline-us: 400000
+`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

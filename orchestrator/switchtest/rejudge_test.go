@@ -64,7 +64,10 @@ func elsewhere(t *testing.T, text, network string) string {
 
 // The recorded findings of NDP's analyzer are deleted; the captures yield them again.
 func TestTheCapturesAloneConvictHostsWithABugAndNoOthers(t *testing.T) {
-	for _, bug := range ndp.Catalogue() {
+	for i, bug := range ndp.Catalogue() {
+		if fewBugs(i) {
+			continue
+		}
 		t.Run(bug.Name, func(t *testing.T) {
 			t.Parallel()
 			text := provoke(bug.Bug, bug.Name)

@@ -122,8 +122,8 @@ func TestSeededBugsOfECNAreCaughtInNetworksOfOtherShapes(t *testing.T) {
 
 // Captures show faults of ECN, too, except those that only the sender's own order shows.
 func TestCapturesShowBugsOfECN(t *testing.T) {
-	for _, bug := range tcp.Catalogue() {
-		if bug.Bug < tcp.BugIgnoresECE {
+	for i, bug := range tcp.Catalogue() {
+		if bug.Bug < tcp.BugIgnoresECE || fewBugs(i) {
 			continue
 		}
 		t.Run(bug.Name, func(t *testing.T) {

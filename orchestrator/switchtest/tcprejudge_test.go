@@ -73,7 +73,10 @@ func tell(t rapid.TB, o *orchestrator.Outcome, exact bool) {
 
 func TestTheCapturesOfTCPHostsTellWhatTheRunFound(t *testing.T) {
 	const single = "kind: single-switch, hosts: 14"
-	for _, bug := range withoutECN() {
+	for i, bug := range withoutECN() {
+		if fewBugs(i) {
+			continue
+		}
 		t.Run(bug.Name, func(t *testing.T) {
 			t.Parallel()
 			text := provokeTCP(bug.Bug, bug.Name) + captured

@@ -20,6 +20,10 @@ import (
 // suffices.
 func fewBugs(i int) bool { return testing.Short() && i%4 > 0 }
 
+// drawnBugs reports whether a test that looks for every bug in drawn networks leaves out the one with this index: a
+// third suffices, as other tests show every bug; make silence looks for all.
+func drawnBugs(i int) bool { return fewBugs(i) || os.Getenv("CANDELA_TEST_SILENCE") == "" && i%3 > 0 }
+
 // seedsOfModel returns the number of networks that a test draws for each switch model; make silence sets a larger one.
 func seedsOfModel(t *testing.T, usually int) int {
 	t.Helper()
@@ -150,7 +154,7 @@ func findings(t *testing.T, text string, recorded bool) (found, captures []analy
 // make silence prints the number of networks in which each bug is caught.
 func TestSeededTCPBugsAreCaughtInRandomNetworks(t *testing.T) {
 	for i, bug := range withoutECN() {
-		if fewBugs(i) {
+		if drawnBugs(i) {
 			continue
 		}
 		t.Run(bug.Name, func(t *testing.T) {

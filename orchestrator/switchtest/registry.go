@@ -148,8 +148,8 @@ func common() parameter.Table {
 			Doc: "Bytes in a queue from which on all of them are marked; 0: no marking."},
 		{Name: "ecn-probability", Kind: parameter.Number, Default: "1", Max: 1, Doc: "Probability just below ecn-max-bytes."},
 		{Name: "ecn-threshold-bytes", Kind: parameter.Integer, Unit: "bytes", Default: "0", Max: most,
-			Doc: "DCTCP's K: an ECN-capable packet that finds so many bytes waiting in its queue is marked; 0: none is. It " +
-				"stands for ecn-min-bytes and ecn-max-bytes of this value."},
+			Doc: "DCTCP's K: ECN-capable packets are marked while their queue holds at least this many bytes; 0: no " +
+				"marking. It sets both ecn-min-bytes and ecn-max-bytes."},
 		{Name: "ecn-threshold-packets", Kind: parameter.Integer, Unit: "packets", Default: "0", Max: 1 << 20,
 			Doc: "The same in packets, whatever their size."},
 		{Name: "pfc-classes", Kind: parameter.Integers, Max: 7,

@@ -7,20 +7,28 @@ import (
 	"strings"
 )
 
-// Set is a set of faults B, numbered from 0 to at most 63. The zero value is empty.
-type Set[B ~uint8] uint64
+// Most is how many faults a catalogue may have.
+const Most = 128
+
+// Set is a set of faults B, numbered from 0 to Most-1. The zero value is empty.
+type Set[B ~uint8] [Most / 64]uint64
 
 // NewSet returns the set of the given faults.
 func NewSet[B ~uint8](list ...B) Set[B] {
 	var s Set[B]
 	for _, b := range list {
-		s |= 1 << b
+		s.add(b)
 	}
 	return s
 }
 
+func (s *Set[B]) add(b B) { s[b/64] |= 1 << (b % 64) }
+
 // Has reports whether b is in the set.
-func (s Set[B]) Has(b B) bool { return s>>b&1 != 0 }
+func (s Set[B]) Has(b B) bool { return s[b/64]>>(b%64)&1 != 0 }
+
+// Empty reports whether nothing is in the set.
+func (s Set[B]) Empty() bool { return s == Set[B]{} }
 
 // Info describes one fault.
 type Info[B ~uint8] struct {
@@ -49,9 +57,9 @@ func (c Catalogue[B]) Parse(names []string) (Set[B], error) {
 	for _, name := range names {
 		b, err := c.find(name)
 		if err != nil {
-			return 0, err
+			return Set[B]{}, err
 		}
-		set |= 1 << b
+		set.add(b)
 	}
 	return set, nil
 }

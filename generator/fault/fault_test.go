@@ -16,7 +16,7 @@ func TestNamesBecomeASetAndUnknownOnesAnErrorThatListsThoseThatExist(t *testing.
 	if err != nil || set != fault.NewSet(bug(1)) || set.Has(0) || !set.Has(1) {
 		t.Errorf("%v, %v", set, err)
 	}
-	if none, err := table.Parse(nil); err != nil || none != 0 {
+	if none, err := table.Parse(nil); err != nil || !none.Empty() {
 		t.Errorf("no names: %v, %v", none, err)
 	}
 	if _, err := table.Parse([]string{"late", "los"}); err == nil ||
@@ -29,6 +29,18 @@ func TestTheListNumbersFaultsByTheirPlace(t *testing.T) {
 	for i, f := range table.List() {
 		if f.Bug != bug(i) || f.Name != table[i].Name || f.Rule != table[i].Rule {
 			t.Errorf("%d: %+v", i, f)
+		}
+	}
+}
+
+// Faults beyond the first 64 don't share the place of another.
+func TestASetHoldsAsManyFaultsAsItMay(t *testing.T) {
+	for b := range bug(fault.Most) {
+		set := fault.NewSet(b)
+		for other := range bug(fault.Most) {
+			if set.Has(other) != (b == other) {
+				t.Fatalf("the set of %d alone: has %d: %t", b, other, set.Has(other))
+			}
 		}
 	}
 }

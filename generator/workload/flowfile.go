@@ -20,8 +20,8 @@ import (
 func flowFile() Kind {
 	return Kind{
 		Model: parameter.Model{Name: "flow-file",
-			Doc: "Flows of a CSV file: a heading with the columns start_us (or start_ns, start_s), src, dst and bytes, and a " +
-				"row for each flow in the order of start. The file is read as the flows start.",
+			Doc: "Flows of a CSV or Parquet file: the columns start_us (or start_ns, start_s), src, dst and bytes, and a row " +
+				"for each flow in the order of start. The file is read as the flows start.",
 			Parameters: parameter.Table{
 				{Name: "file", Kind: parameter.File, Required: true,
 					Doc: "File of the flows, looked for beside the test and then in the working directory."},
@@ -43,10 +43,10 @@ func flowFile() Kind {
 // identify completes what a test says of its file.
 func identify(v parameter.Values, open Open) []Problem {
 	sum, count := sha256.New(), 0
-	err := eachRow(v.File("file"), open, sum, func(Flow, int) error { count++; return nil })
+	err := eachRow(v.File("file"), open, sum, func(Flow) error { count++; return nil })
 	got := hex.EncodeToString(sum.Sum(nil))
 	switch {
-	case err != nil && errors.As(err, new(*misplacement)):
+	case err != nil && (errors.As(err, new(*misplacement)) || errors.As(err, new(*unreadable))):
 		return []Problem{{"file", "the file of flows is invalid", err.Error()}}
 	case err != nil:
 		return []Problem{{"file", fmt.Sprintf("is %q: %v", v.File("file"), err), ""}}
@@ -63,7 +63,7 @@ func identify(v parameter.Values, open Open) []Problem {
 
 // checkRows refuses hosts that the network lacks.
 func checkRows(v parameter.Values, in Scope) []Problem {
-	err := eachRow(v.File("file"), in.Open, nil, func(f Flow, _ int) error {
+	err := eachRow(v.File("file"), in.Open, nil, func(f Flow) error {
 		if most := max(f.Src, f.Dst); most >= in.Hosts {
 			return fmt.Errorf("there is no host %d: %s", most, HostsAre(in.Hosts))
 		}
@@ -79,7 +79,7 @@ func checkRows(v parameter.Values, in Scope) []Problem {
 func explainRows(v parameter.Values, in Scope) string {
 	var bytes float64
 	var last clock.Duration
-	if err := eachRow(v.File("file"), in.Open, nil, func(f Flow, _ int) error {
+	if err := eachRow(v.File("file"), in.Open, nil, func(f Flow) error {
 		bytes, last = bytes+float64(f.Bytes), f.Start
 		return nil
 	}); err != nil || last == 0 {
@@ -89,26 +89,41 @@ func explainRows(v parameter.Values, in Scope) string {
 		offered(bytes*8/seconds(last), in)
 }
 
-// eachRow calls f with each flow of a file, and its line; an error of f gets its place. sum, if not nil, takes the
-// bytes.
-func eachRow(name string, open Open, sum io.Writer, f func(row Flow, line int) error) error {
+// flowRows reads the flows of a file.
+type flowRows interface {
+	next() (Flow, bool) // false: there is none, or failure says what is wrong
+	failure() error
+	blame(format string, args ...any) error // a mistake of the row that was read last
+}
+
+// newRows begins to read a file, a Parquet file if it begins like one.
+func newRows(file *File) flowRows {
+	if isParquet(file) {
+		return newTableRows(file)
+	}
+	return newTextRows(file.Path, file.whole())
+}
+
+// eachRow calls f with each flow of a file; an error of f gets its place. sum, if not nil, takes the bytes.
+func eachRow(name string, open Open, sum io.Writer, f func(row Flow) error) error {
 	file, err := open(name)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = file.Close() }()
-	from := file.whole()
 	if sum != nil {
-		from = io.TeeReader(from, sum)
+		if _, err := io.Copy(sum, file.whole()); err != nil {
+			return err
+		}
 	}
-	r := newRows(file.Path, from)
+	r := newRows(file)
 	for {
 		row, ok := r.next()
 		if !ok {
-			return r.err
+			return r.failure()
 		}
-		if err := f(row, r.line); err != nil {
-			return misplaced(file.Path, r.line, 1, "%v", err)
+		if err := f(row); err != nil {
+			return r.blame("%v", err)
 		}
 	}
 }
@@ -120,7 +135,7 @@ func rows(v parameter.Values, in Scope) func() (Flow, bool) {
 	if err != nil {
 		return func() (Flow, bool) { return Flow{}, false }
 	}
-	r := newRows(file.Path, file.whole())
+	r := newRows(file)
 	return func() (Flow, bool) {
 		row, ok := r.next()
 		if ok && max(row.Src, row.Dst) < in.Hosts {
@@ -131,15 +146,26 @@ func rows(v parameter.Values, in Scope) func() (Flow, bool) {
 	}
 }
 
-// rowReader reads the flows of a CSV file.
-type rowReader struct {
-	path    string
-	in      *bufio.Scanner
-	line    int
+// textRows reads the flows of a CSV file.
+type textRows struct {
+	path string
+	in   *bufio.Scanner
+	line int
+	flowColumns
+	err error
+}
+
+func (r *textRows) failure() error { return r.err }
+
+func (r *textRows) blame(format string, args ...any) error {
+	return misplaced(r.path, r.line, 1, format, args...)
+}
+
+// flowColumns are the columns of a file, in its order.
+type flowColumns struct {
 	columns []string
 	scale   float64 // of start, in picoseconds
 	last    clock.Duration
-	err     error
 }
 
 // units of the column start.
@@ -148,8 +174,8 @@ var startUnits = map[string]clock.Duration{"start_ns": clock.Nanosecond, "start_
 
 const wantedColumns = "start_us (or start_ns, start_s), src, dst and bytes"
 
-func newRows(path string, from io.Reader) *rowReader {
-	r := &rowReader{path: path, in: bufio.NewScanner(from)}
+func newTextRows(path string, from io.Reader) *textRows {
+	r := &textRows{path: path, in: bufio.NewScanner(from)}
 	r.in.Buffer(make([]byte, 1<<16), 1<<16)
 	if !r.in.Scan() {
 		if r.err = r.in.Err(); r.err == nil {
@@ -160,20 +186,10 @@ func newRows(path string, from io.Reader) *rowReader {
 	r.line = 1
 	column := 1
 	for name := range strings.SplitSeq(strings.TrimSuffix(r.in.Text(), "\r"), ",") {
-		unit, start := startUnits[name]
-		switch known := start || name == "src" || name == "dst" || name == "bytes"; {
-		case !known:
-			r.err = misplaced(path, 1, column, "unknown column %.40q: want %s", name, wantedColumns)
-		case slices.Contains(r.columns, name), start && r.scale > 0:
-			r.err = misplaced(path, 1, column, "the column %s is there twice", name)
-		}
-		if r.err != nil {
+		if wrong := r.add(name); wrong != "" {
+			r.err = misplaced(path, 1, column, "%s", wrong)
 			return r
 		}
-		if start {
-			r.scale = float64(unit)
-		}
-		r.columns = append(r.columns, name)
 		column += len(name) + 1
 	}
 	if len(r.columns) != 4 {
@@ -182,8 +198,24 @@ func newRows(path string, from io.Reader) *rowReader {
 	return r
 }
 
+// add takes the next column of the file, or says what is wrong with it.
+func (r *flowColumns) add(name string) (wrong string) {
+	unit, start := startUnits[name]
+	switch known := start || name == "src" || name == "dst" || name == "bytes"; {
+	case !known:
+		return fmt.Sprintf("unknown column %.40q: want %s", name, wantedColumns)
+	case slices.Contains(r.columns, name), start && r.scale > 0:
+		return fmt.Sprintf("the column %s is there twice", name)
+	}
+	if start {
+		r.scale = float64(unit)
+	}
+	r.columns = append(r.columns, name)
+	return ""
+}
+
 // next returns the next flow; false: there is none, or err says what is wrong.
-func (r *rowReader) next() (f Flow, ok bool) {
+func (r *textRows) next() (f Flow, ok bool) {
 	for r.err == nil {
 		if !r.in.Scan() {
 			if err := r.in.Err(); err != nil {
@@ -199,7 +231,7 @@ func (r *rowReader) next() (f Flow, ok bool) {
 	return f, false
 }
 
-func (r *rowReader) parse(line []byte) (f Flow, ok bool) {
+func (r *textRows) parse(line []byte) (f Flow, ok bool) {
 	f.Kind = Transfer
 	rest, column := line, 1
 	for i, name := range r.columns {
@@ -214,19 +246,26 @@ func (r *rowReader) parse(line []byte) (f Flow, ok bool) {
 		}
 		rest, column = after, column+len(text)+1
 	}
-	switch {
-	case f.Src == f.Dst:
-		r.err = misplaced(r.path, r.line, 1, "host %d would send to itself", f.Src)
-	case f.Start < r.last:
-		r.err = misplaced(r.path, r.line, 1, "starts at %s, before the flow above at %s: rows are in the order of start",
-			f.Start, r.last)
+	if wrong := r.follow(&f); wrong != "" {
+		r.err = r.blame("%s", wrong)
 	}
-	r.last = f.Start
 	return f, r.err == nil
 }
 
+// follow says what is wrong with a flow after the one above it.
+func (r *flowColumns) follow(f *Flow) (wrong string) {
+	switch {
+	case f.Src == f.Dst:
+		wrong = fmt.Sprintf("host %d would send to itself", f.Src)
+	case f.Start < r.last:
+		wrong = fmt.Sprintf("starts at %s, before the flow above at %s: rows are in the order of start", f.Start, r.last)
+	}
+	r.last = f.Start
+	return wrong
+}
+
 // value sets a value of a flow, or says what is allowed.
-func (r *rowReader) value(f *Flow, column, text string) (wrong string) {
+func (r *flowColumns) value(f *Flow, column, text string) (wrong string) {
 	if _, start := startUnits[column]; start {
 		v, err := strconv.ParseFloat(text, 64)
 		if err != nil || !(v >= 0 && v*r.scale <= float64(clock.Second)*3600) {

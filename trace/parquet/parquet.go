@@ -1,6 +1,6 @@
 // Package parquet writes flat tables of numbers and words as Apache Parquet files (format version 1): plain values,
-// compressed with Snappy. It covers what records and results of switch tests need: a complete library made every
-// command of Candela start slower by a quarter.
+// compressed with Snappy. It reads numbers of flat tables that others wrote. It covers what records and results of
+// switch tests need: a complete library made every command of Candela start slower by a quarter.
 package parquet
 
 import (

@@ -3,7 +3,9 @@ package parquet_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -104,4 +106,74 @@ func TestARowThatLacksAValueIsRefused(t *testing.T) {
 	if err := w.EndRow(); err == nil || !strings.Contains(err.Error(), "column m has 0 values in 1 rows") {
 		t.Errorf("%v", err)
 	}
+}
+
+// What we write we read: numbers of every kind, rows without a value, several row groups.
+func TestReaderReadsWhatWriterWrote(t *testing.T) {
+	var b bytes.Buffer
+	w := parquet.NewWriter(&b, []parquet.Column{{Name: "n", Optional: true}, {Name: "u", Unsigned: true},
+		{Name: "word", Text: true}, {Name: "x", Real: true}})
+	const rows = 70_000
+	for i := range int64(rows) {
+		if i%7 == 3 {
+			w.Null(0)
+		} else {
+			w.Int(0, -i)
+		}
+		w.Int(1, -1)
+		w.Text(2, "w")
+		w.Real(3, float64(i)/4)
+		if err := w.EndRow(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := parquet.NewReader(bytes.NewReader(b.Bytes()), int64(b.Len()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := r.Columns(); len(c) != 4 || c[2].Number || !c[3].Number || c[0].Name != "n" {
+		t.Fatalf("%+v", c)
+	}
+	row := make([]parquet.Value, 4)
+	for i := range int64(rows) {
+		if err := r.Next(row); err != nil {
+			t.Fatal(i, err)
+		}
+		want := parquet.Value{Int: -i, Null: i%7 == 3}
+		if want.Null {
+			want.Int = 0
+		}
+		if row[0] != want || row[1].Real != 1<<64 || row[3].Real != float64(i)/4 || r.Row() != i+1 {
+			t.Fatalf("row %d: %+v", i, row)
+		}
+	}
+	if err := r.Next(row); !errors.Is(err, io.EOF) {
+		t.Fatal(err)
+	}
+}
+
+// No file makes the reader panic or read without end.
+func FuzzReader(f *testing.F) {
+	for _, name := range []string{"flows-duckdb.parquet", "flows-arrow.parquet", "flows-null.parquet"} {
+		data, err := os.ReadFile(filepath.Join("..", "..", "generator", "workload", "testdata", name))
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Fuzz(func(_ *testing.T, data []byte) {
+		r, err := parquet.NewReader(bytes.NewReader(data), int64(len(data)))
+		if err != nil {
+			return
+		}
+		row := make([]parquet.Value, len(r.Columns()))
+		for range 10_000 {
+			if r.Next(row) != nil {
+				return
+			}
+		}
+	})
 }

@@ -22,6 +22,19 @@ const keptValues = 1000
 // histogramMax bounds the histogram: 2⁴⁷, a day and a half in ns. Larger values count as this.
 const histogramMax = 1 << 47
 
+// digits is how many significant digits it keeps.
+const digits = 3
+
+// denseFrom is from how many values on a histogram is an array of 300 KB, which takes a value in a few ns. Before, it
+// keeps only the counts that are not zero: tests have hundreds of distributions of a few thousand values each.
+const denseFrom = 1 << 16
+
+// histogram is one of HdrHistogram's; both kinds answer alike.
+type histogram interface {
+	RecordValue(v int64) error
+	ValueAtPercentile(percentile float64) int64
+}
+
 // Analyzer returns the analyzer that m belongs to: the part of its name before the first dot.
 func (m *Metric) Analyzer() string {
 	name, _, _ := strings.Cut(m.Name, ".")
@@ -33,7 +46,8 @@ type Distribution struct {
 	name, unit string
 	connection int
 	values     []int64
-	hist       *hdrhistogram.Histogram
+	hist       histogram                     // nil: values are all
+	packed     *hdrhistogram.PackedHistogram // hist, below denseFrom
 	count, sum int64
 	min, max   int64
 }
@@ -55,11 +69,17 @@ func (d *Distribution) Record(v int64) {
 		d.values = append(d.values, v)
 		return
 	}
-	if d.hist == nil {
-		d.hist = hdrhistogram.New(1, histogramMax, 3)
+	switch {
+	case d.hist == nil:
+		d.packed = hdrhistogram.NewPacked(1, histogramMax, digits)
+		d.hist = d.packed
 		for _, kept := range d.values {
 			d.toHistogram(kept)
 		}
+	case d.count == denseFrom:
+		dense := hdrhistogram.New(1, histogramMax, digits)
+		d.packed.MergeInto(dense) // drops nothing: both have one range
+		d.hist, d.packed = dense, nil
 	}
 	d.toHistogram(v)
 }
@@ -100,7 +120,7 @@ func (d *Distribution) quantile(q float64) int64 {
 	case d.count == 0:
 		return 0
 	case d.hist != nil:
-		return min(max(d.hist.ValueAtQuantile(q*100), d.min), d.max)
+		return min(max(d.hist.ValueAtPercentile(q*100), d.min), d.max)
 	}
 	sorted := slices.Sorted(slices.Values(d.values))
 	rank := int(q * float64(len(sorted)))

@@ -101,6 +101,9 @@ func builtin() []metric {
 			ofRun: (*facts).completedQueries},
 		{name: "total-goodput-gbps", doc: "Sum of the payload that reached its receiver, over the time of the run.",
 			ofRun: (*facts).totalGoodput},
+		{name: "fairness", doc: "Jain's index of goodput over weight of all transfers: 1 if each has its share by weight, " +
+			"1/n if one of n has everything.",
+			ofRun: (*facts).fairness},
 		{name: "makespan-us", doc: "From the first start to the last end of a flow.", ofRun: (*facts).makespan},
 		{name: "unfinished", doc: "Flows with a size that did not finish.",
 			ofRun: func(r *facts) (float64, bool) { return float64(r.flows.totals().Open), true }},
@@ -363,6 +366,15 @@ func (r *facts) completedQueries() (float64, bool) {
 	for _, g := range r.flows.totals().Groups {
 		if g.By == "all" && g.Queries > 0 {
 			return float64(g.QueriesCompleted) / float64(g.Queries), true
+		}
+	}
+	return 0, false
+}
+
+func (r *facts) fairness() (float64, bool) {
+	for _, g := range r.flows.totals().Groups {
+		if g.By == "all" {
+			return g.Fairness, g.Fairness > 0
 		}
 	}
 	return 0, false

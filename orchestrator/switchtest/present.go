@@ -153,15 +153,15 @@ const manyFlows = 32
 // groupTable has a row for each group of flows, if there are several.
 func (r *facts) groupTable() report.Table {
 	tab := report.Table{Title: "Flow statistics", Note: "fct: of flows that finished; slowdown: fct over that of the " +
-		"flow alone at line rate.",
+		"flow alone at line rate; fairness: Jain's index of goodput over weight.",
 		Columns: []report.Column{{Head: "flows"}, {Head: "count", Right: true}, {Head: "finished", Right: true},
 			{Head: "fct mean", Right: true}, {Head: "p50", Right: true}, {Head: "p95", Right: true}, {Head: "p99", Right: true},
 			{Head: "p99.9", Right: true}, {Head: "slowdown p50", Right: true}, {Head: "slowdown p99", Right: true},
-			{Head: "goodput mean", Right: true}, {Head: "resent", Right: true}, {Head: "reordered", Right: true}, {Head: ""}}}
+			{Head: "goodput mean", Right: true}, {Head: "fairness", Right: true}, {Head: "resent", Right: true}, {Head: "reordered", Right: true}, {Head: ""}}}
 	for i := range r.flows.totals().Groups {
 		g := &r.flows.Statistics.Groups[i]
 		row := []string{strings.TrimSpace(g.By + " " + g.Name), report.Grouped(g.Flows), report.Grouped(g.Finished), "", "",
-			"", "", "", "", "", "", some(g.Retransmissions), some(g.Reordered), ""}
+			"", "", "", "", "", "", "", some(g.Retransmissions), some(g.Reordered), ""}
 		if f := g.FCT; f != nil {
 			for j, v := range []int64{int64(f.Mean), f.P50, f.P95, f.P99, f.P999} {
 				row[3+j] = report.Span(v)
@@ -172,6 +172,9 @@ func (r *facts) groupTable() report.Table {
 		}
 		if g.Goodput != nil {
 			row[10] = report.Quantity(int64(g.Goodput.Mean), analyzers.UnitBPS)
+		}
+		if g.Fairness > 0 && g.Goodput.Count > 1 {
+			row[11] = fmt.Sprintf("%.3f", g.Fairness)
 		}
 		tab.Rows = append(tab.Rows, report.Row{Cells: row})
 	}

@@ -63,6 +63,9 @@ type Group struct {
 	FCT             *Spread `json:"fct_ns,omitempty"` // of transfers, and of the flows of queries
 	Goodput         *Spread `json:"goodput_bps,omitempty"`
 	Slowdown        *Spread `json:"slowdown_permille,omitempty"` // completion times over the ideal ones
+	// Fairness is Jain's index of goodput over weight of transfers, to six digits (Jain, Chiu, Hawe: DEC-TR-301, 1984):
+	// 1 if each has its share by weight, 1/n if one of n has everything.
+	Fairness float64 `json:"fairness,omitempty"`
 	// Of queries: a query is completed when all its flows are; QCT is from its start to the end of the last of them.
 	Queries          int64   `json:"queries,omitempty"`
 	QueriesCompleted int64   `json:"queries_completed,omitempty"`
@@ -98,6 +101,7 @@ type groupKey struct {
 type group struct {
 	Group
 	fct, goodput, slowdown, qct *analyzers.Distribution
+	shares, squares             float64 // sums of goodput over weight, and of its square
 }
 
 // maxGroups bounds the groups by item and tenant.
@@ -213,7 +217,20 @@ func (g *group) add(f *FlowResult) {
 	}
 	if f.Kind == Transfer {
 		g.goodput.Record(f.GoodputBPS)
+		share := float64(f.GoodputBPS)
+		if f.Weight > 0 {
+			share /= f.Weight
+		}
+		g.shares, g.squares = g.shares+share, g.squares+share*share
 	}
+}
+
+// fairness returns Jain's index of what the transfers of a group had by weight; 0: they had nothing.
+func (g *group) fairness() float64 {
+	if g.squares == 0 {
+		return 0
+	}
+	return math.Round(g.shares*g.shares/(float64(g.goodput.Count())*g.squares)*1e6) / 1e6
 }
 
 // permille returns a ratio in thousandths.
@@ -232,7 +249,7 @@ func (s *statistics) close() *statistics {
 	for _, k := range s.order {
 		g := s.groups[k]
 		g.FCT, g.Goodput, g.Slowdown = spreadOf(g.fct), spreadOf(g.goodput), spreadOf(g.slowdown)
-		g.QCT = spreadOf(g.qct)
+		g.QCT, g.Fairness = spreadOf(g.qct), g.fairness()
 		s.Groups = append(s.Groups, g.Group)
 	}
 	slices.SortFunc(s.OpenFlows, func(a, b Left) int { return a.Flow - b.Flow })

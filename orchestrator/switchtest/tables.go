@@ -2,6 +2,7 @@ package switchtest
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -130,6 +131,7 @@ func flowColumns() []tableColumn[FlowResult] {
 		number("flow", func(f *FlowResult) int64 { return int64(f.Flow) }),
 		number("item", func(f *FlowResult) int64 { return int64(f.Item) }),
 		number("tenant", func(f *FlowResult) int64 { return int64(f.Tenant) }),
+		{name: "weight", real: func(f *FlowResult) float64 { return cmp.Or(f.Weight, 1) }},
 		text("kind", func(f *FlowResult) string { return string(f.Kind) }),
 		text("transport", func(f *FlowResult) string { return f.Transport }),
 		number("src", func(f *FlowResult) int64 { return int64(f.Src) }),

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/switchtest"
 )
 
@@ -117,6 +118,9 @@ func TestTablesOfFlowsSayWhatTheDocumentSays(t *testing.T) {
 				case bool:
 					want = map[bool]string{true: "1", false: "0"}[v]
 				}
+				if name == "weight" && want == "" {
+					want = "1"
+				}
 				got := rows[i+1][j]
 				if name == "slowdown" && f.Finished {
 					want = strconv.FormatFloat(float64(f.FCTNS)/float64(f.IdealNS), 'f', -1, 64)
@@ -207,6 +211,31 @@ func compareStatistics(t *testing.T, dir string, tolerance float64) {
 			if s.Count != count || math.Abs(s.Mean-mean) > 1e-9*mean {
 				t.Errorf("%s %s: %d values of %s with mean %g, the rows have %d with %g", g.By, g.Name, s.Count, name, s.Mean,
 					count, mean)
+			}
+		}
+	}
+}
+
+// Fairness is 1 where a scheduler gives each flow its share by weight, and Jain's index where it does not: shares of 2
+// and 1 with equal weights have (2+1)²/(2·(4+1)) = 0.9.
+func TestFairnessIsByWeight(t *testing.T) {
+	const text = `
+topology: {kind: single-switch, hosts: 3, link: {gbps: 10}}
+switch-under-test: {model: droptail, queues: 2, weights: [1, 2], scheduler: dwrr}
+hosts: {transport: raw}
+workload:
+  - flow: {src: 0, dst: 2, rate-gbps: 9, tc: 0}
+  - flow: {src: 1, dst: 2, rate-gbps: 9, tc: 1, weight: WEIGHT}
+duration-us: 3000
+judge: JUDGE
+expect: {fairness: FAIRNESS}
+`
+	for weight, fairness := range map[string]string{"2": "{min: 0.9999, max: 1}", "1": "{min: 0.899, max: 0.901}"} {
+		for _, judge := range []string{"full", "off"} {
+			o := outcome(t, strings.NewReplacer("WEIGHT", weight, "FAIRNESS", fairness, "JUDGE", judge).Replace(text))
+			if o.Verdict.Exit != orchestrator.ExitPass {
+				t.Errorf("weight %s, judge %s: %v, fairness %v", weight, judge, o.Verdict,
+					flowsOf(t, o.Dir).Statistics.Groups[0].Fairness)
 			}
 		}
 	}

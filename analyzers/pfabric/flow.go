@@ -20,6 +20,7 @@ type flow struct {
 	host   *host
 
 	total     uint32 // packets; 0: without end
+	endless   bool   // it had no end at first: ranks follow that of its first packet
 	base      uint32 // lower ones are acknowledged
 	packets   []state
 	flight    int

@@ -46,6 +46,8 @@ type Config struct {
 	// Fixed reports whether all packets of a flow have one rank; otherwise, or if nil, ranks are the bytes of the flow
 	// from the packet on.
 	Fixed func(flow int) bool
+	// Stopped reports whether a flow had no end until it was stopped, perhaps before its first packet; nil: none.
+	Stopped func(flow int) bool
 	// AckLimit bounds how long an acknowledgement may wait at its NIC.
 	AckLimit clock.Duration
 	// Idle says that NICs send as soon as their hosts have packets; otherwise pauses or queues may prevent it.
@@ -104,6 +106,9 @@ func (a *Analyzer) Observe(o *Observation) {
 	if f == nil {
 		f = a.open(k, o)
 	}
+	if f.total == 0 && o.Kind != Ack && o.Sent { // it ends now
+		f.total = o.Total
+	}
 	switch {
 	case o.Kind == Ack && o.Sent:
 		a.answers(f, o)
@@ -130,6 +135,7 @@ func (a *Analyzer) open(k key, o *Observation) *flow {
 		f.number = a.cfg.Number(k.src, k.connection)
 	}
 	f.fixed = a.cfg.Fixed != nil && a.cfg.Fixed(f.number)
+	f.endless = o.Total == 0 || a.cfg.Stopped != nil && a.cfg.Stopped(f.number)
 	if !f.fixed {
 		f.origin += uint64(o.Number) * uint64(a.cfg.Payload)
 	}
@@ -212,7 +218,7 @@ func (a *Analyzer) probes(f *flow, o *Observation) {
 // ranks judges the rank of what a sender sends, and whether it was its turn.
 func (a *Analyzer) ranks(f *flow, o *Observation) {
 	want := a.rank(f, o.Number)
-	if last := !f.fixed && o.Kind == Data && f.total > 0 && o.Number == f.total-1; last {
+	if last := !f.fixed && !f.endless && o.Kind == Data && f.total > 0 && o.Number == f.total-1; last {
 		want = uint64(o.Payload)
 	}
 	if o.Rank != want {

@@ -34,6 +34,7 @@ type Packet struct {
 type Host struct {
 	cfg      Config
 	starts   []pendingFlow // by time, the earliest last
+	stops    []pendingFlow // likewise
 	credits  int           // sum over all receivers
 	nextPull clock.Time    // earliest time of the next PULL
 	armed    uint8         // which of timeouts may have timers, one bit each
@@ -103,10 +104,18 @@ func (h *Host) Send(f Flow) (connection uint32, err error) {
 		s.paths = newSpray(h.cfg.Paths, h.rng(connection))
 	}
 	h.senders = append(h.senders, s)
-	// Descending, so that the earliest is popped from the end. Of equal times, the first declared starts first.
-	at := sort.Search(len(h.starts), func(i int) bool { return h.starts[i].at <= f.Start })
-	h.starts = slices.Insert(h.starts, at, pendingFlow{f.Start, index})
+	h.starts = later(h.starts, f.Start, index)
+	if f.Bytes == 0 && f.Stop > 0 {
+		h.stops = later(h.stops, max(f.Stop, f.Start), index)
+	}
 	return connection, nil
+}
+
+// later adds what happens to a connection at an instant. The list is descending, so that the earliest is popped from
+// the end. Of equal times, the first declared comes first.
+func later(list []pendingFlow, at clock.Time, index uint32) []pendingFlow {
+	i := sort.Search(len(list), func(i int) bool { return list[i].at <= at })
+	return slices.Insert(list, i, pendingFlow{at, index})
 }
 
 // Counters returns the host's counters.
@@ -133,6 +142,9 @@ func (h *Host) NextTimer() (at clock.Time, ok bool) {
 	if n := len(h.starts); n > 0 {
 		at = h.starts[n-1].at
 	}
+	if n := len(h.stops); n > 0 {
+		at = min(at, h.stops[n-1].at)
+	}
 	if h.credits > 0 {
 		at = min(at, h.nextPull)
 	}
@@ -148,6 +160,11 @@ func (h *Host) HandleTimer(now clock.Time) {
 		s := h.senders[h.starts[n-1].connection]
 		h.starts = h.starts[:n-1]
 		s.start(now)
+	}
+	for n := len(h.stops); n > 0 && h.stops[n-1].at <= now; n = len(h.stops) {
+		s := h.senders[h.stops[n-1].connection]
+		h.stops = h.stops[:n-1]
+		s.stop()
 	}
 	h.pace(now)
 	if h.cfg.RTO > 0 {

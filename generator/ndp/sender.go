@@ -49,6 +49,16 @@ func (s *sender) start(now clock.Time) {
 	s.activate()
 }
 
+// stop gives a flow without end an end: the next packet is the last.
+func (s *sender) stop() {
+	s.packets = s.window.next + 1
+	if s.first > s.packets {
+		s.firstPending -= s.first - s.packets
+		s.first = s.packets
+	}
+	s.activate()
+}
+
 // maySend: the first window goes as it is; after it a packet needs a credit.
 func (s *sender) maySend() bool {
 	if !s.running || s.done {
@@ -125,7 +135,7 @@ func (s *sender) transmit(now clock.Time, seq uint32, retransmission bool, p *Pa
 }
 
 func (s *sender) length(seq uint32) uint16 {
-	if seq == s.packets-1 {
+	if seq == s.packets-1 && s.bytes > 0 {
 		return uint16(s.bytes - uint64(seq)*uint64(s.host.cfg.Payload))
 	}
 	return uint16(s.host.cfg.Payload)

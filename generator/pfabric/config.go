@@ -61,7 +61,9 @@ type Flow struct {
 	To    Endpoint
 	Bytes uint64 // of payload; 0: without end
 	Start clock.Time
-	Rank  wire.Ranking
+	// Stop is when a flow without end gets one: it sends one packet more, which says that it is the last. 0: never.
+	Stop clock.Time
+	Rank wire.Ranking
 }
 
 // EventKind is what happened.

@@ -20,6 +20,7 @@ type Host struct {
 	senders  map[uint32]*sender // that have not finished
 	next     uint32             // number of the next connection
 	starts   []pending          // by time, the earliest last
+	stops    []pending          // likewise
 	answers  []Packet           // to be sent, from head on
 	head     int
 	ready    heap // senders that may send, the most urgent first
@@ -70,10 +71,18 @@ func (h *Host) Send(f Flow) (connection uint32, err error) {
 	}
 	h.next++
 	h.senders[s.connection] = s
-	// Descending, so that the earliest is popped from the end. Of equal times, the first declared starts first.
-	at := sort.Search(len(h.starts), func(i int) bool { return h.starts[i].at <= f.Start })
-	h.starts = slices.Insert(h.starts, at, pending{f.Start, s})
+	h.starts = later(h.starts, f.Start, s)
+	if f.Bytes == 0 && f.Stop > 0 {
+		h.stops = later(h.stops, max(f.Stop, f.Start), s)
+	}
 	return s.connection, nil
+}
+
+// later adds what happens to a sender at an instant. The list is descending, so that the earliest is popped from the
+// end. Of equal times, the first declared comes first.
+func later(list []pending, at clock.Time, s *sender) []pending {
+	i := sort.Search(len(list), func(i int) bool { return list[i].at <= at })
+	return slices.Insert(list, i, pending{at, s})
 }
 
 // Sent returns how many data packets a connection that has not finished has sent.
@@ -110,6 +119,9 @@ func (h *Host) NextTimer() (at clock.Time, ok bool) {
 	if n := len(h.starts); n > 0 {
 		at = h.starts[n-1].at
 	}
+	if n := len(h.stops); n > 0 {
+		at = min(at, h.stops[n-1].at)
+	}
 	if len(h.timers.list) > 0 {
 		at = min(at, h.timers.list[0].expires)
 	}
@@ -122,6 +134,12 @@ func (h *Host) HandleTimer(now clock.Time) {
 		s := h.starts[n-1].of
 		h.starts = h.starts[:n-1]
 		s.running = true
+		s.settle()
+	}
+	for n := len(h.stops); n > 0 && h.stops[n-1].at <= now; n = len(h.stops) {
+		s := h.stops[n-1].of
+		h.stops = h.stops[:n-1]
+		s.packets = s.next() + 1 // the next packet is the last
 		s.settle()
 	}
 	for len(h.timers.list) > 0 && h.timers.list[0].expires <= now {

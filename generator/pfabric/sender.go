@@ -95,7 +95,7 @@ func (s *sender) rank(number uint32) uint64 {
 
 // length returns the payload of a packet.
 func (s *sender) length(number uint32) int {
-	if number == s.packets-1 {
+	if number == s.packets-1 && s.bytes > 0 {
 		return int(s.bytes - uint64(number)*uint64(s.host.cfg.Payload))
 	}
 	return s.host.cfg.Payload

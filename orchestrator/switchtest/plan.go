@@ -135,7 +135,7 @@ func (p *Plan) check(item int, k *workload.Kind, t *transport.Transport) error {
 	switch {
 	case k.For == Pings && (!o.Ranked() || t.Ranks):
 	case o.Stop != nil && !t.Stops:
-		return fmt.Errorf("stop-us: flows of the transport %s do not leave before their end: take raw or tcp", t.Name)
+		return fmt.Errorf("stop-us: flows of the transport %s do not leave before their end", t.Name)
 	case size <= header:
 		return fmt.Errorf("packets of %d bytes have no room for a header of %d and payload", size, header)
 	case k.For == Loop && !t.Reliable:

@@ -157,7 +157,8 @@ func (r *facts) groupTable() report.Table {
 		Columns: []report.Column{{Head: "flows"}, {Head: "count", Right: true}, {Head: "finished", Right: true},
 			{Head: "fct mean", Right: true}, {Head: "p50", Right: true}, {Head: "p95", Right: true}, {Head: "p99", Right: true},
 			{Head: "p99.9", Right: true}, {Head: "slowdown p50", Right: true}, {Head: "slowdown p99", Right: true},
-			{Head: "goodput mean", Right: true}, {Head: "fairness", Right: true}, {Head: "resent", Right: true}, {Head: "reordered", Right: true}, {Head: ""}}}
+			{Head: "goodput mean", Right: true}, {Head: "fairness", Right: true},
+			{Head: "resent", Right: true}, {Head: "reordered", Right: true}, {Head: ""}}}
 	for i := range r.flows.totals().Groups {
 		g := &r.flows.Statistics.Groups[i]
 		row := []string{strings.TrimSpace(g.By + " " + g.Name), report.Grouped(g.Flows), report.Grouped(g.Finished), "", "",

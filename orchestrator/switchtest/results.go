@@ -39,7 +39,8 @@ type FlowResult struct {
 	StartNS   int64             `json:"start_ns"`
 	Bytes     int64             `json:"bytes"` // to send; 0: without end
 	Finished  bool              `json:"finished"`
-	FCTNS     int64             `json:"fct_ns,omitempty"` // of flows that finished: until the receiver had all
+	Stopped   bool              `json:"stopped,omitempty"` // it has no end and was stopped; not finished
+	FCTNS     int64             `json:"fct_ns,omitempty"`  // of flows that finished: until the receiver had all
 	// IdealNS is how long a transfer takes at line rate along an idle path.
 	IdealNS int64 `json:"ideal_ns,omitempty"`
 	// SenderFCTNS is the same until the sender knew, where its transport says so (ndp).
@@ -122,8 +123,8 @@ func resultOf(f *Flow, a *transport.Progress, end clock.Time, payload int64) Flo
 		end = a.Done
 		res.FCTNS = a.Done.Sub(f.Start).Nanoseconds()
 	}
-	if f.Stop > 0 {
-		end = min(end, f.Stop)
+	if f.Stop > 0 && f.Stop <= end {
+		end, res.Stopped = f.Stop, true
 	}
 	if a.Acknowledged {
 		res.SenderFCTNS = a.Known.Sub(f.Start).Nanoseconds()

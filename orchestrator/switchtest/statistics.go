@@ -16,7 +16,8 @@ import (
 type Statistics struct {
 	Flows    int64 `json:"flows"`
 	Finished int64 `json:"finished"`
-	Open     int64 `json:"open"` // that have an end and did not come to it
+	Open     int64 `json:"open"`              // that have an end and did not come to it
+	Stopped  int64 `json:"stopped,omitempty"` // that have no end and were stopped
 	// CompletedFraction is Finished over the flows that have an end.
 	CompletedFraction float64 `json:"completed_fraction"`
 	Payload           int64   `json:"payload"`              // bytes that arrived
@@ -135,6 +136,8 @@ func (s *statistics) add(f *FlowResult) {
 			s.FirstNS = f.StartNS
 		}
 		s.LastNS = max(s.LastNS, f.StartNS+f.FCTNS)
+	case f.Stopped:
+		s.Stopped++
 	case !f.endless():
 		s.Open++
 		s.OpenPayload += f.Payload

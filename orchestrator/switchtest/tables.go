@@ -144,6 +144,12 @@ func flowColumns() []tableColumn[FlowResult] {
 			}
 			return 0
 		}),
+		number("stopped", func(f *FlowResult) int64 {
+			if f.Stopped {
+				return 1
+			}
+			return 0
+		}),
 		{name: "fct_ns", number: func(f *FlowResult) int64 { return f.FCTNS }, none: open},
 		{name: "ideal_ns", number: func(f *FlowResult) int64 { return f.IdealNS },
 			none: func(f *FlowResult) bool { return f.IdealNS == 0 }},

@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"candela.dev/candela/generator/workload"
@@ -103,6 +104,46 @@ workload: [%s: %s]
 			}
 			if len(got) == 0 || fmt.Sprint(got) != fmt.Sprint(want) {
 				t.Errorf("%s for %v: %v\nwant %v", k.Name, on, got, want)
+			}
+		}
+	}
+}
+
+// Flows of every transport leave at their instant: what is left goes to those that stay, no judge blames anybody, and
+// nothing is open.
+func TestFlowsLeaveAtTheirInstant(t *testing.T) {
+	for _, transport := range []string{"ndp", "pfabric", "tcp", "raw"} {
+		model := map[string]string{"ndp": "ndp-ideal", "pfabric": "pifo"}[transport]
+		if model == "" {
+			model = "droptail"
+		}
+		rate := map[string]string{"raw": ", rate-gbps: 4", "pfabric": ", rank: 1"}[transport]
+		for _, judge := range []string{"full", "off"} {
+			o := outcome(t, fmt.Sprintf(`
+topology: {kind: single-switch, hosts: 4, link: {gbps: 10}}
+switch-under-test: {model: %s}
+hosts: {transport: %s}
+workload:
+  - flow: {src: 0, dst: 3%s}
+  - flow: {src: 1, dst: 3, stop-us: 1000%s}
+  - flow: {src: 2, dst: 3, start-us: 500, stop-us: 1%s}
+  - flow: {src: 1, dst: 2, start-us: 1500, bytes: 50000%s}
+duration-us: 5000
+judge: %s
+expect: {unfinished: 0}
+`, model, transport, rate, rate, strings.TrimSuffix(rate, ", rank: 1"), rate, judge))
+			doc := flowsOf(t, o.Dir)
+			f, left := doc.Flows, doc.Statistics.Stopped
+			if o.Verdict.Exit != orchestrator.ExitPass || left != 2 || f[0].Stopped || !f[1].Stopped || f[1].Finished ||
+				!f[2].Stopped || !f[3].Finished {
+				t.Errorf("%s, judge %s: %+v, %d stopped of %+v", transport, judge, o.Verdict, left, f)
+				continue
+			}
+			// The flow that stays has the link alone for 4/5 of the time; with RTTs of few us it takes what is free.
+			if least := f[1].Payload * 3; transport != "raw" && f[0].Payload < least || f[1].Payload > 1_300_000 ||
+				f[1].Payload < 100_000 || f[2].Payload > 60_000 {
+				t.Errorf("%s, judge %s: the flows sent %d, %d and %d bytes", transport, judge, f[0].Payload, f[1].Payload,
+					f[2].Payload)
 			}
 		}
 	}

@@ -17,7 +17,7 @@ import (
 
 // Transport joins declaration, endpoints and judge.
 func Transport() transport.Transport {
-	return transport.Transport{Transport: ndp.Transport(), Open: open, Judge: judgement()}
+	return transport.Transport{Transport: ndp.Transport(), Open: open, Judge: judgement(), Stops: true}
 }
 
 // endpoints is the NDP hosts of a run. It is the sink of all of them.
@@ -162,7 +162,7 @@ func (r *endpoints) Start(f *transport.Flow) error {
 
 func (r *endpoints) send(f *transport.Flow, from, to fabric.HostID, bytes uint64, at clock.Time) error {
 	h := r.hosts[from]
-	number, err := h.Core().Send(ndp.Flow{To: ndp.Endpoint(to), Bytes: bytes, Start: at, Rank: f.Rank})
+	number, err := h.Core().Send(ndp.Flow{To: ndp.Endpoint(to), Bytes: bytes, Start: at, Stop: f.Stop, Rank: f.Rank})
 	if err != nil {
 		return err
 	}
@@ -216,10 +216,12 @@ func (r *endpoints) book(now clock.Time, f *transport.Flow, e *ndp.Event) {
 		p.Timeouts++
 	case ndp.Received:
 		came(p, e)
-		p.Finish(now)
+		if !f.Endless() { // otherwise it was stopped
+			p.Finish(now)
+		}
 	case ndp.Finished:
 		if f.Kind == workload.Transfer {
-			p.Acknowledged, p.Known, p.Sent = true, now, int64(e.Packets)
+			p.Acknowledged, p.Known, p.Sent = !f.Endless(), now, int64(e.Packets)
 		}
 	case ndp.Started:
 	}

@@ -46,7 +46,7 @@ func configure(t *transport.Trial) judge.Config {
 	v := t.Values
 	c := judge.Config{Payload: v.Int("packet-size") - pfabric.Codec().HeaderSize(t.IPv6()),
 		Window: v.Int("initial-window"), RTO: v.Duration("rto-us"), ProbeAfter: v.Int("probe-after"), Fixed: fixed(t),
-		AckLimit: answer + t.RoundTrip(), Idle: !t.Pauses() && !t.Net.NICs(),
+		Stopped: stopped(t), AckLimit: answer + t.RoundTrip(), Idle: !t.Pauses() && !t.Net.NICs(),
 		Number: func(src, connection uint32) int {
 			n, _ := t.FlowOf(fabric.HostID(src), connection)
 			return n
@@ -55,6 +55,18 @@ func configure(t *transport.Trial) judge.Config {
 		c.AckLimit = max(c.AckLimit, t.Test.Deadline)
 	}
 	return c
+}
+
+// stopped returns what reports whether a flow is stopped; nil: none is.
+func stopped(t *transport.Trial) func(flow int) bool {
+	if !slices.ContainsFunc(t.Test.Workload, func(w config.Workload) bool { return w.Offer.Stop != nil }) {
+		return nil
+	}
+	flows := make(map[int]bool)
+	for f := range t.Flows {
+		flows[f.Number] = f.Stop > 0
+	}
+	return func(flow int) bool { return flows[flow] }
 }
 
 // fixed returns what reports whether all packets of a flow have one rank; nil: of no flow.

@@ -15,7 +15,7 @@ import (
 
 // Transport joins declaration, endpoints and judge.
 func Transport() transport.Transport {
-	return transport.Transport{Transport: pfabric.Transport(), Open: open, Judge: judgement()}
+	return transport.Transport{Transport: pfabric.Transport(), Open: open, Judge: judgement(), Stops: true}
 }
 
 // endpoints is the pFabric hosts of a run. It is the sink of all of them.
@@ -116,7 +116,8 @@ func (r *endpoints) Start(f *transport.Flow) error {
 
 func (r *endpoints) send(f *transport.Flow, from, to fabric.HostID, bytes uint64, at clock.Time) error {
 	h := r.hosts[from]
-	number, err := h.Core().Send(pfabric.Flow{To: pfabric.Endpoint(to), Bytes: bytes, Start: at, Rank: f.Rank})
+	number, err := h.Core().Send(pfabric.Flow{To: pfabric.Endpoint(to), Bytes: bytes, Start: at, Stop: f.Stop,
+		Rank: f.Rank})
 	if err != nil {
 		return err
 	}
@@ -168,10 +169,12 @@ func (r *endpoints) book(now clock.Time, f *transport.Flow, e *pfabric.Event) {
 		p.Timeouts++
 	case pfabric.Received:
 		came(p, &e.Arrivals)
-		p.Finish(now)
+		if !f.Endless() { // otherwise it was stopped
+			p.Finish(now)
+		}
 	case pfabric.Finished:
 		if f.Kind == workload.Transfer {
-			p.Acknowledged, p.Known, p.Sent = true, now, int64(e.Sent)
+			p.Acknowledged, p.Known, p.Sent = !f.Endless(), now, int64(e.Sent)
 		}
 	}
 	if f.Kind == workload.Transfer && p.Finished && p.Acknowledged {

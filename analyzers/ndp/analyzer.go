@@ -31,7 +31,8 @@ type Config struct {
 	// others in proportion.
 	Occupies func(bytes int) clock.Duration
 	// Paused says that flow control may pause hosts: then neither missing packets nor the time of an RTO are judged.
-	Paused bool
+	Paused     bool
+	Scoreboard Scoreboard
 	// Number returns the number of the connection from one host to another; 0: none. Without it connections are numbered
 	// in the order of their first packets.
 	Number func(from, to, id uint32) int

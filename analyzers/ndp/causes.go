@@ -112,6 +112,18 @@ func causePullUnanswered(w who, c *connection, due uint32, since clock.Time, win
 		packets(c.transmissions), w.at(), count(window), count(c.pulled), count(due), cause.Clock(since))
 }
 
+func causePathExcluded(w who, seq uint32, path uint16, since clock.Time) cause.Cause {
+	return cause.Of(RulePathExcluded, "outlier",
+		"%v sent data %v at %v on path %v, which its scoreboard has excluded since %v.", w.host, count(seq), w.at(),
+		count(int(path)), cause.Clock(since))
+}
+
+func causePathUnused(w who, path, missed uint32, paths int) cause.Cause {
+	return cause.Of(RulePathUnused, "no-outlier",
+		"%v sent none of its last %v by %v on path %v, one of %v, although its scoreboard did not exclude it.", w.host,
+		packets(missed), w.at(), count(path), count(paths))
+}
+
 func causeAckTrimmed(w who, seq uint32) cause.Cause {
 	return cause.Of(RuleAckTrimmed, "header-only",
 		"%v acknowledged data %v at %v, but only its trimmed header had arrived.", w.host, count(seq), w.at())
@@ -213,6 +225,8 @@ func Causes() []cause.Cause {
 		causeTimeoutEarly(tx(6*us), 0, 5*clock.Microsecond, 100*clock.Microsecond),
 		causeSkip(tx(2*us), 2, 1),
 		causePullUnanswered(tx(200*us), sent(4, 2), 6, 6*us, 4),
+		causePathExcluded(tx(18*us), 3, 1, 4*us),
+		causePathUnused(tx(6*us), 1, 6, 2),
 		causeAckTrimmed(rx(3*us), 0),
 		causeAckUnprovoked(rx(4*us), 0),
 		causeAckCumulative(rx(4*us), 2, 1),

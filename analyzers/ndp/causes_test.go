@@ -25,7 +25,8 @@ func TestEveryRuleHasCausesWithSentences(t *testing.T) {
 // A script is what host 1 sends to host 0 and host 0 answers: "us what data/counter", separated by semicolons. send,
 // whole, header and back are data: sent, delivered whole or trimmed, and its returned header. ack, nack and pull leave
 // host 0; heard-ack, heard-nack and heard-pull reach host 1. The default counter of data is that of its latest
-// transmission. Connection 2 has a prefix: "2:send".
+// transmission. Connection 2 has a prefix: "2:send". If paths are judged, the path of data is its number modulo their
+// number.
 type script string
 
 func (s script) run(t *testing.T, c ndp.Config) (rules []string) {
@@ -82,6 +83,9 @@ func (s script) run(t *testing.T, c ndp.Config) (rules []string) {
 				p.NDP.Counter, p.NDP.Seq = seq, 0
 			}
 		}
+		if n := c.Scoreboard.Paths; n > 0 {
+			p.NDP.Path = uint16(seq) % uint16(n)
+		}
 		a.Observe(&p)
 	}
 	a.Drain()
@@ -99,6 +103,9 @@ func TestScriptsBreakTheRulesThatTheyAreMadeFor(t *testing.T) {
 	rto.RTO, unknown.InitialWindow = 100*us, 0
 	paced := plain
 	paced.PullGap, paced.InitialWindow, paced.Burst = us, 64, 4*us
+	paths := plain
+	paths.InitialWindow, paths.Scoreboard = 64, ndp.Scoreboard{Paths: 2, Answers: 1, SharePercent: 25, FactorPercent: 200,
+		Periods: 2}
 	for _, c := range []struct {
 		rule string
 		cfg  ndp.Config
@@ -133,6 +140,8 @@ func TestScriptsBreakTheRulesThatTheyAreMadeFor(t *testing.T) {
 		{"ndp.pull-fast", paced, "1 send 0; 2 send 1; 3 send 2; 4 send 3; 5 whole 0; 6 whole 1; 7 whole 2; 8 whole 3; " +
 			"100 pull 1; 100.1 pull 2; 100.2 pull 3; 100.3 pull 4; 100.4 pull 5; 100.5 pull 6; 100.6 pull 7"},
 		{"ndp.pull-slow", paced, many("", 20, 1) + pulls(20, 6, 2)},
+		{"ndp.path-excluded", paths, badPath + "18 send 3"},
+		{"ndp.path-unused", paths, "1 send 0; 2 send 2; 3 send 4; 4 send 6; 5 send 8; 6 send 10"},
 		{"ndp.pull-unfair", paced, many("2:", 3, 0.1) + many("", 40, 1) + pulls(30, 9, 1)},
 	} {
 		if got := c.s.run(t, c.cfg); !strings.Contains(strings.Join(got, " ")+" ", c.rule+" ") {
@@ -158,4 +167,32 @@ func pulls(n int, us, gap float64) (s script) {
 		s += script(fmt.Sprintf("%.2f pull %d; ", us+float64(i)*gap, i+1))
 	}
 	return s[:len(s)-2]
+}
+
+// badPath makes path 1 an outlier at 4 us.
+const badPath script = "1 send 0; 2 send 1; 3 heard-ack 0; 4 heard-nack 1; 5 send 2; "
+
+// What a sender may not know, or may count in another period, excuses the path of a packet.
+func TestPathsAreJudgedWhereTheScoreboardIsCertain(t *testing.T) {
+	const us = clock.Microsecond
+	cfg := ndp.Config{InitialWindow: 64, RoundTrip: 10 * us, RTO: 5 * us, Scoreboard: ndp.Scoreboard{Paths: 2, Answers: 1,
+		SharePercent: 25, FactorPercent: 200, Periods: 2}}
+	for _, c := range []struct {
+		why    string
+		s      script
+		blamed bool
+	}{
+		{"known for a round trip", badPath + "18 send 3", true},
+		{"not known for a round trip", badPath + "13 send 3", false},
+		{"a loss of the other path may have counted in the period", "1 send 0; 2 send 1; 3 send 2; 3.1 heard-ack 0; " +
+			"4 heard-nack 1; 10 send 2; 18 send 3", false},
+		{"a loss long after the period", "1 send 0; 2 send 1; 3 send 2; 3.1 heard-ack 0; 4 heard-nack 1; 18 send 2; " +
+			"19 send 3", true},
+		{"the exclusion has ended", badPath + "6 heard-ack 2; 7 heard-ack 2; 8 heard-ack 2; 9 heard-ack 2; 30 send 3", false},
+		{"the second of its two periods", badPath + "6 heard-ack 2; 7 heard-ack 2; 8 heard-ack 2; 30 send 3", true},
+	} {
+		if got := c.s.run(t, cfg); strings.Contains(strings.Join(got, " "), "ndp.path") != c.blamed {
+			t.Errorf("%s: %v", c.why, got)
+		}
+	}
 }

@@ -31,6 +31,7 @@ type connection struct {
 	timeouts      uint32     // RTOs that may have run out
 	active        clock.Time // latest change: what a sender waits for begins there
 	missing       fifo[missing]
+	board         *board // nil: paths are not judged
 
 	// The receiver.
 	delivered  uint32 // data packets that passed towards it, whole or trimmed
@@ -62,6 +63,7 @@ type packet struct {
 	wholeSeen, wholeAnswered   uint16
 	headerSeen, headerAnswered uint16
 	order                      uint64 // of its latest delivery among those of its receiver
+	path                       uint16 // of its latest transmission
 	expired                    bool   // its RTO is counted
 	crossed                    bool   // its latest transmission may not be a reaction to the answer before it
 }

@@ -53,6 +53,12 @@ const (
 	RulePullUnanswered Rule = "ndp.pull-unanswered"
 )
 
+// Rules about the scoreboard of paths.
+const (
+	RulePathExcluded Rule = "ndp.path-excluded"
+	RulePathUnused   Rule = "ndp.path-unused"
+)
+
 type ruleInfo struct {
 	Rule      Rule
 	Statement string
@@ -89,6 +95,8 @@ var ruleTable = []ruleInfo{
 	{RulePullUnfair, "The connections of a host that are owed PULLs get them in turn."},
 	{RulePullUnanswered, "A sender that has new data and a free link sends as many packets as were PULLed, however many " +
 		"of the PULLs were lost."},
+	{RulePathExcluded, "With `path-penalty`, no data takes a path that the scoreboard of its sender excludes."},
+	{RulePathUnused, "With `path-penalty`, every path that the scoreboard does not exclude gets data in its turn."},
 }
 
 // needs returns what must be seen to judge a rule: the pace and the turns of PULLs are those of a host, and what it has

@@ -24,6 +24,9 @@ func (a *Analyzer) sent(t *trace.Tap) {
 		c.opened, c.base, c.next = true, t.NDP.Seq, t.NDP.Seq
 		c.inOrder = t.NDP.Seq
 		c.late = t.NDP.Seq != 0 || t.NDP.Counter != 0
+		if n := a.cfg.Scoreboard.Paths; n > 0 && !c.late && !a.cfg.Paused {
+			c.board = &board{paths: make([]path, n)}
+		}
 	}
 	a.unspent(c, t)
 	if t.NDP.Flags&ndp.FlagLast != 0 {
@@ -39,6 +42,7 @@ func (a *Analyzer) sent(t *trace.Tap) {
 	}
 	broken := a.transmission(c, t)
 	a.credit(c, t, broken, before)
+	a.took(c, t)
 	c.transmissions++
 	c.active = t.Time
 	c.sender.sent = t.Time
@@ -76,12 +80,15 @@ func (a *Analyzer) transmission(c *connection, t *trace.Tap) bool {
 	input := a.retransmission(p, t.Time)
 	a.lapse(c, p, t.Time)
 	crossed := a.crossed(p, t.Time)
+	if c.board != nil {
+		a.countLoss(c, p, a.lossOf(p), t.Time)
+	}
 	rule := a.sender.Step(&p.tx, input)
 	if before == txNacked {
 		a.nackToTwo.Record(t.Time.Sub(p.answered).Nanoseconds())
 	}
 	since := t.Time.Sub(p.sent)
-	p.sent, p.expired, p.crossed, p.repeated = t.Time, false, crossed, 0
+	p.sent, p.expired, p.crossed, p.repeated, p.path = t.Time, false, crossed, 0, t.NDP.Path
 	if rule == "" {
 		return false
 	}
@@ -120,7 +127,7 @@ func (a *Analyzer) newPacket(c *connection, t *trace.Tap) bool {
 	}
 	for c.next <= seq {
 		p := c.push()
-		p.sent = t.Time
+		p.sent, p.path = t.Time, t.NDP.Path
 		a.sender.Step(&p.tx, inNew)
 	}
 	if !skipped && !c.late && a.cfg.InitialWindow > 0 && seq >= uint32(a.cfg.InitialWindow) {
@@ -220,12 +227,18 @@ func (a *Analyzer) heard(t *trace.Tap) {
 	switch t.NDP.Kind {
 	case ndp.Ack:
 		a.count(c, t.Time)
+		if t.NDP.Seq < c.next && t.NDP.Counter <= c.next {
+			a.scored(c, t, false)
+		}
 		a.tell(c, t, t.NDP.Seq, inAck)
 		for seq := c.base; seq < min(t.NDP.Counter, c.next); seq++ {
 			a.tell(c, t, seq, inAck)
 		}
 	case ndp.Nack:
 		a.count(c, t.Time)
+		if t.NDP.Seq < c.next {
+			a.scored(c, t, true)
+		}
 		a.tell(c, t, t.NDP.Seq, inNack)
 	case ndp.Pull:
 		if int32(t.NDP.Counter-c.pulled) > 0 {
@@ -265,6 +278,7 @@ func (a *Analyzer) tell(c *connection, t *trace.Tap, seq uint32, input uint8) {
 
 // cameBack handles a header that returns to the sender of the data.
 func (a *Analyzer) cameBack(c *connection, t *trace.Tap) {
+	a.scored(c, t, true)
 	c.firstHeard++
 	expects := int64(c.first(a.cfg.InitialWindow))-int64(c.firstHeard) > 1 || int32(c.heard-c.pulled) > 0
 	if !expects {

@@ -32,6 +32,8 @@ const (
 	BugUnfairPull
 	// More faults of the sender.
 	BugWastesPull
+	BugIgnoresScoreboard
+	BugExcludesWithoutCause
 )
 
 // BugInfo describes one fault of the catalogue.
@@ -77,6 +79,10 @@ var catalogue = fault.Catalogue[Bug]{
 		What: "a connection is pulled until it has no credit left, then the next"},
 	BugWastesPull: {Name: "wastes-pull", Rule: "ndp.pull-unanswered",
 		What: "every 16th PULL is not answered with a packet"},
+	BugIgnoresScoreboard: {Name: "ignores-scoreboard", Rule: "ndp.path-excluded",
+		What: "packets still take the paths that the scoreboard excludes (path-penalty)"},
+	BugExcludesWithoutCause: {Name: "excludes-without-cause", Rule: "ndp.path-unused",
+		What: "path 0 is excluded after each period, whatever was heard of it (path-penalty)"},
 }
 
 // Catalogue returns every fault, in numerical order.

@@ -24,7 +24,8 @@ type Config struct {
 	// uncovered: headers lost to corruption, or to a header queue that returns nothing.
 	RTO clock.Duration
 	// Paths is the number of paths to spray over, tagged 0 to Paths-1; at least 1.
-	Paths int
+	Paths   int
+	Penalty Penalty
 	// FirstConnection is the number of the host's first connection. A live host draws it, so that a packet of an earlier
 	// life does not meet a connection of this one.
 	FirstConnection uint32
@@ -46,7 +47,7 @@ func (c *Config) Validate() error {
 	case c.Paths < 1 || c.Paths > 1<<16:
 		return fmt.Errorf("%d paths: 1 to 65536 can be told apart", c.Paths)
 	}
-	return nil
+	return c.Penalty.validate(c.Paths)
 }
 
 // Flow is a transfer that a host is to make.

@@ -103,6 +103,10 @@ func (h *Host) Send(f Flow) (connection uint32, err error) {
 	if h.cfg.Paths > 1 {
 		s.paths = newSpray(h.cfg.Paths, h.rng(connection))
 	}
+	if h.cfg.Penalty.On {
+		s.board = &scoreboard{paths: make([]pathScore, h.cfg.Paths)}
+		s.window.tagged = true
+	}
 	h.senders = append(h.senders, s)
 	h.starts = later(h.starts, f.Start, index)
 	if f.Bytes == 0 && f.Stop > 0 {

@@ -22,6 +22,7 @@ type sender struct {
 	window  sendWindow
 	first   uint32 // size of the first window, once it runs
 	paths   spray
+	board   *scoreboard // nil: no path is excluded
 
 	credits      uint32 // packets that may be sent now: PULLed, and not sent yet
 	pulled       uint32 // the highest PULL counter seen
@@ -104,7 +105,7 @@ func (s *sender) choose() (seq uint32, retransmission bool) {
 
 func (s *sender) transmit(now clock.Time, seq uint32, retransmission bool, p *Packet) {
 	h := s.host
-	*p = Packet{From: h.cfg.Address, To: s.to, Entropy: s.paths.tag(), Payload: s.length(seq)}
+	*p = Packet{From: h.cfg.Address, To: s.to, Entropy: s.tag(), Payload: s.length(seq)}
 	p.Header = ndp.Header{
 		Kind: ndp.Data, Connection: s.connection, Seq: seq, Counter: s.ordinal, Path: p.Entropy, Length: p.Payload,
 	}
@@ -124,6 +125,13 @@ func (s *sender) transmit(now clock.Time, seq uint32, retransmission bool, p *Pa
 	slot := s.window.at(seq)
 	slot.sent = s.ordinal
 	s.inFlight++
+	if s.board != nil {
+		tag := s.window.tag(seq)
+		if retransmission && slot.cause == CauseTimeout {
+			s.board.lost(*tag)
+		}
+		*tag = p.Entropy
+	}
 	if h.cfg.RTO > 0 {
 		h.arm(now, s, seq, slot)
 	}
@@ -187,6 +195,7 @@ func (s *sender) handleAck(now clock.Time, a *ndp.Header) {
 		return
 	}
 	s.answered()
+	s.score(a.Path, false)
 	s.acknowledge(a.Seq)
 	for s.window.base < a.Counter { // ACKs that were lost
 		s.acknowledge(s.window.base)
@@ -220,7 +229,7 @@ func (s *sender) answered() {
 func (s *sender) finish(now clock.Time) {
 	s.done = true
 	s.window = sendWindow{base: s.packets, next: s.packets}
-	s.paths = spray{}
+	s.paths, s.board = spray{}, nil
 	s.host.senders[s.index] = s.host.finished(s.to)
 	s.host.report(now, Event{Kind: Finished, Sender: s.host.cfg.Address, Receiver: s.to, Connection: s.connection,
 		Started: s.started, Bytes: s.bytes, Packets: s.ordinal})
@@ -241,6 +250,7 @@ func (s *sender) handleNack(n *ndp.Header) {
 		return
 	}
 	s.answered()
+	s.score(n.Path, true)
 	bugs := s.host.cfg.Bugs
 	if bugs.Has(BugForgetsRetransmission) && s.faults.due(8) {
 		return
@@ -281,6 +291,7 @@ func (h *Host) handleReturned(now clock.Time, p *Packet) {
 	if s == nil || s.done || h.cfg.Bugs.Has(BugIgnoresReturned) {
 		return
 	}
+	s.score(p.Header.Path, true)
 	if s.firstPending > 0 {
 		s.firstPending--
 	}

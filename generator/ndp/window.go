@@ -26,6 +26,8 @@ type sendWindow struct {
 	queue      []uint64 // bitmap of waiting packets, in the same ring
 	waiting    int
 	lowest     uint32 // lower bound of the waiting packets
+	tagged     bool
+	tags       []uint16 // path of each packet's latest transmission, in the same ring; only if tagged
 }
 
 // smallestWindow is the first size of the bitmap of a receiver, and smallestRing that of a sender's ring.
@@ -33,6 +35,8 @@ const (
 	smallestWindow = 64
 	smallestRing   = 8
 )
+
+func (w *sendWindow) tag(seq uint32) *uint16 { return &w.tags[seq&uint32(len(w.tags)-1)] }
 
 func (w *sendWindow) at(seq uint32) *slot { return &w.slots[seq&uint32(len(w.slots)-1)] }
 
@@ -60,9 +64,15 @@ func (w *sendWindow) grow(size int) {
 	size = max(smallestRing, size)
 	w.slots = make([]slot, size)
 	w.queue = make([]uint64, max(1, size/64))
+	if w.tagged {
+		w.tags = make([]uint16, size)
+	}
 	for seq := old.base; seq < old.next; seq++ {
 		s := *old.at(seq)
 		*w.at(seq) = s
+		if w.tagged {
+			*w.tag(seq) = *old.tag(seq)
+		}
 		if s.state == waiting {
 			w.mark(seq)
 		}

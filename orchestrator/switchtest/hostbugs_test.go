@@ -12,6 +12,7 @@ import (
 
 // provoke returns a test in which a bug of NDP hosts can occur.
 func provoke(bug ndp.Bug, name string) string {
+	paths := ""
 	senders, window, packets, queue, more, delay, rto := 8, 60, 300, "data-queue-bytes: 12000, header-queue-bytes: 25600",
 		"", 500, 1000
 	switch bug {
@@ -25,14 +26,16 @@ func provoke(bug ndp.Bug, name string) string {
 		window = 4
 	case ndp.BugPacesSlowly, ndp.BugPacesFast, ndp.BugUnfairPull:
 		packets = 600
+	case ndp.BugIgnoresScoreboard, ndp.BugExcludesWithoutCause: // by chance one of equal paths is an outlier
+		paths = ", paths: 4, path-penalty: true, penalty-answers: 4, penalty-share-percent: 1, penalty-factor-percent: 100"
 	}
 	return fmt.Sprintf(`
 topology: {kind: single-switch, hosts: 9, link: {gbps: 100, delay-ns: %d}}
 switch-under-test: {model: ndp-ideal, %s%s}
-hosts: {transport: ndp, initial-window: %d, rto-us: %d, bugs: [%s]}
+hosts: {transport: ndp, initial-window: %d, rto-us: %d%s, bugs: [%s]}
 workload: [incast: {senders: %d, packets: %d}]
 deadline-us: 20000
-`, delay, queue, more, window, rto, name, senders, packets)
+`, delay, queue, more, window, rto, paths, name, senders, packets)
 }
 
 func TestEverySeededBugOfNDPHostsIsCaughtThroughASwitch(t *testing.T) {

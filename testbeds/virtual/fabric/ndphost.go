@@ -26,9 +26,10 @@ type NDPConfig struct {
 	// PullRate is the share of the host's link rate that PULLs request; default 1. csg-htsim uses 0.99.
 	PullRate float64
 	// RTO is the time after which an unanswered packet counts as lost; default 1 ms, negative: never.
-	RTO   clock.Duration
-	Paths int // to spray over; default 1
-	Bugs  ndp.Bugs
+	RTO     clock.Duration
+	Paths   int // to spray over; default 1
+	Penalty ndp.Penalty
+	Bugs    ndp.Bugs
 	// Ranked says that packets have ranks.
 	Ranked bool
 }
@@ -72,7 +73,8 @@ func (n *Network) AttachNDP(id HostID, cfg NDPConfig, sink ndp.Sink) (*NDPHost, 
 	gap := float64(link.Rate.Serialise(cfg.PacketSize+link.Framing)) / cfg.PullRate
 	core, err := ndp.New(ndp.Config{
 		Address: ndp.Endpoint(id), InitialWindow: cfg.InitialWindow, Payload: cfg.PacketSize - cfg.HeaderSize,
-		PullGap: clock.Duration(math.Round(gap)), RTO: max(cfg.RTO, 0), Paths: cfg.Paths, Seed: n.spec.Seed, Bugs: cfg.Bugs,
+		PullGap: clock.Duration(math.Round(gap)), RTO: max(cfg.RTO, 0), Paths: cfg.Paths, Penalty: cfg.Penalty,
+		Seed: n.spec.Seed, Bugs: cfg.Bugs,
 	}, sink)
 	if err != nil {
 		return nil, err

@@ -137,6 +137,11 @@ func configure(t *transport.Trial) judge.Config {
 		InitialWindow: window, RTO: t.Values.Duration("rto-us"), RoundTrip: t.RoundTrip() + t.Slack,
 		Number: func(from, to, id uint32) int { return flowOf(t, from, to, id) }, Paused: t.Pauses(),
 	}
+	if v := t.Values; v.Bool("path-penalty") {
+		c.Scoreboard = judge.Scoreboard{Paths: v.Int("paths"), Answers: v.Int("penalty-answers"),
+			SharePercent: v.Int("penalty-share-percent"), FactorPercent: v.Int("penalty-factor-percent"),
+			Periods: v.Int("penalty-periods")}
+	}
 	copies := copiesWithin(c.RoundTrip+t.Backlog(window)+t.RoundTripBound(), c.RTO)
 	c.Answer, c.Transit = answerTime(t, window, copies, c.RoundTrip), t.Transit()+t.Slack
 	if c.Paused { // hosts that are silenced catch up when they like

@@ -76,6 +76,9 @@ func open(s *transport.Setup, flows iter.Seq[*transport.Flow]) (transport.Endpoi
 		return nil, errors.New(
 			"pull-rate: 0 would ask for nothing, and no flow would end: must be above 0, at most 2; 1 is the link's rate")
 	}
+	if err := followsTags(s); err != nil {
+		return nil, err
+	}
 	for f := range flows {
 		for _, h := range []fabric.HostID{f.Src, f.Dst} {
 			if h != f.Src && f.Kind == workload.Transfer {
@@ -98,6 +101,27 @@ func open(s *transport.Setup, flows iter.Seq[*transport.Flow]) (transport.Endpoi
 		}
 	}
 	return r, nil
+}
+
+// penalty returns the settings of the scoreboard of paths.
+func penalty(v parameter.Values) ndp.Penalty {
+	return ndp.Penalty{On: v.Bool("path-penalty"), Answers: v.Int("penalty-answers"), Periods: v.Int("penalty-periods"),
+		SharePercent: v.Int("penalty-share-percent"), FactorPercent: v.Int("penalty-factor-percent")}
+}
+
+// followsTags refuses a scoreboard of paths that are none.
+func followsTags(s *transport.Setup) error {
+	if !s.Values.Bool("path-penalty") {
+		return nil
+	}
+	if s.Values.Int("paths") < 2 {
+		return errors.New("path-penalty: excluding a path takes several: set paths to 2 or more")
+	}
+	if b := s.Test.Topology.Spec().Balance; b == fabric.SprayRandom || b == fabric.SprayRoundRobin {
+		return fmt.Errorf("path-penalty: with routing %s switches choose the path of each packet, and senders have none to "+
+			"exclude: set topology.routing to path or ecmp", b)
+	}
+	return nil
 }
 
 // keepsHeaders refuses a switch that cuts frames within the headers of NDP, which nobody could read behind it.
@@ -131,7 +155,7 @@ func (r *endpoints) host(h fabric.HostID, f, sent *transport.Flow) error {
 	cfg := fabric.NDPConfig{
 		InitialWindow: v.Int("initial-window"), PacketSize: v.Int("packet-size"), PullRate: v.Number("pull-rate"),
 		RTO:   v.Duration("rto-us"),
-		Paths: v.Int("paths"), IPv6: f.Mark.IPv6, ControlDSCP: uint8(v.Int("control-dscp")),
+		Paths: v.Int("paths"), Penalty: penalty(v), IPv6: f.Mark.IPv6, ControlDSCP: uint8(v.Int("control-dscp")),
 		ControlClass: uint8(v.Int("control-tc")), Bugs: seeded,
 		Ranked: r.Ranked,
 	}

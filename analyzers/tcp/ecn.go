@@ -76,9 +76,10 @@ func (a *Analyzer) marks(s *stream, o *Observation, before int64, input uint8) {
 	} else {
 		e.states = append(e.states, latest)
 	}
-	old := input == rxOld && s.place(o.Seq, before, &a.cfg)+int64(o.Payload) <= before
+	if input == rxOld && s.place(o.Seq, before, &a.cfg)+int64(o.Payload) <= before {
+		return
+	}
 	switch ce := o.ECN == packet.CE; {
-	case old:
 	case a.cfg.ECN.DCTCP:
 		latest.echo = ce
 	default:

@@ -10,7 +10,9 @@ import (
 type greeting struct {
 	syns      int        // sent, SYN-ACKs included
 	timers    int        // started, at least
+	doublings int        // of the timer, at most
 	copies    int        // of the peer's SYN that have arrived, each of which may have been answered
+	began     clock.Time // when the first SYN was decided, at the earliest
 	latest    clock.Time // when the latest one left, at the latest
 	armed     clock.Time // and at the earliest: it may have waited at its NIC
 	heard     bool       // the peer's SYN has arrived
@@ -52,7 +54,15 @@ func (a *Analyzer) greets(s *stream, o *Observation) bool {
 		a.blame(causeSYNACK(a.tx(s), o.Ack, origin), s, o.Number, fmt.Sprintf("acknowledgement number %d", origin),
 			fmt.Sprintf("the SYN-ACK acknowledges %d", o.Ack))
 	}
+	if g.syns == 0 && o.HasACK && g.copies > 0 { // it answers the first of them
+		g.copies--
+	}
+	g.began = min(g.began, a.decided(s.key.src))
 	a.timed(s, o.Number)
+	g.doublings += a.expiries(a.synTimer(g.doublings+1), a.now.Sub(a.decided(s.key.src))) // one SYN for several timeouts
+	if g.syns > 0 {
+		g.doublings++
+	}
 	g.syns, g.latest, g.silent = g.syns+1, a.now, false
 	return false
 }
@@ -98,9 +108,8 @@ func (a *Analyzer) hears(s *stream, o *Observation) bool {
 		switch {
 		case g.established():
 		case !o.HasACK:
-			if g.syns > 0 {
-				g.copies++
-			}
+			g.copies++
+			g.began = min(g.began, a.now)
 			if !g.answers {
 				g.answers, g.owed = true, a.now
 			}
@@ -114,7 +123,7 @@ func (a *Analyzer) hears(s *stream, o *Observation) bool {
 	}
 	if confirms && g.heard && g.syns > 0 && !g.confirmed {
 		g.confirmed, g.answers = true, false
-		s.longest = max(s.longest, a.now.Sub(g.latest))
+		s.longest = max(s.longest, a.now.Sub(min(g.latest, g.armed)))
 		if g.syns == 1 && g.copies == 0 && a.now.Sub(g.armed) < a.synTimer(1) { // none was retransmitted, or waits
 			s.sampled, s.shortest = true, a.now.Sub(g.latest)
 		}
@@ -139,7 +148,7 @@ func (a *Analyzer) owes(s *stream) {
 	if g.syns == 0 || g.confirmed || g.silent {
 		return
 	}
-	most := a.synTimer(g.syns)
+	most := a.synTimer(g.doublings + 1)
 	if waited := served.Sub(a.waiting(s.key.src, g.latest)); waited > most+slack+a.cfg.Hold {
 		g.silent = true
 		a.blame(causeSYNOverdue(a.tx(s), waited, most), s, 0, fmt.Sprintf("another SYN within %s", most.Text()),

@@ -182,14 +182,23 @@ func (a *Analyzer) fastAlthoughOff(s *stream, g *segment, number uint64) {
 		a.retransmitted(g))
 }
 
-// gaveUp notes whether a sender may have given its connection up: it has retransmitted the first segment often enough.
+// gaveUp notes whether a sender may have given its connection up: it has retransmitted the first segment often enough,
+// counting what may still wait at its NIC.
 func (a *Analyzer) gaveUp(s *stream) bool {
 	most := a.cfg.MaxRetries
-	if g := &s.greeting; most > 0 && g.syns > most && !g.confirmed && a.now.Sub(g.armed) >= a.initialRTO() {
-		s.gone = true
+	if most == 0 {
+		return false
 	}
-	if most > 0 && max(s.repeats, s.doublings) >= most && s.una < s.next && a.expired(s) {
-		s.gone = true
+	if g := &s.greeting; g.began != clock.Never && !g.confirmed && a.now.Sub(g.armed) >= a.initialRTO() {
+		retries := g.syns - 1
+		if wait := a.unserved(s, g.began); wait > 0 {
+			retries += g.copies + a.expiries(a.initialRTO(), wait)
+		}
+		s.gone = s.gone || retries >= most
+	}
+	if s.una < s.next && a.expired(s) {
+		retries := max(s.repeats, s.doublings) + a.expiries(a.leastTimer(s), a.unserved(s, s.began))
+		s.gone = s.gone || retries >= most
 	}
 	return s.gone
 }

@@ -29,10 +29,36 @@ func (a *Analyzer) nic(host uint32) *nic {
 // that a timer ran while a packet waited for others at the NIC.
 func (a *Analyzer) Leaves(host uint32, now clock.Time, takes clock.Duration) {
 	n := a.nic(host)
-	if now.Sub(n.at) > max(n.took, takes)+a.cfg.Hold && n.silenced < n.at {
-		n.since = now.Add(-takes)
-	}
+	n.starts(now.Sub(n.at) > max(n.took, takes)+a.cfg.Hold, now.Add(-takes))
 	n.at, n.took, n.longest = now, takes, max(n.longest, takes)
+}
+
+// starts notes that a NIC sends from now on without a pause if it was idle before. The first packet of one that flow
+// control silenced may have waited from the start.
+func (n *nic) starts(idle bool, at clock.Time) {
+	switch {
+	case n.since == clock.Never && n.silenced >= n.at:
+		n.since = never
+	case idle && n.silenced < n.at:
+		n.since = at
+	}
+}
+
+// Offers says that a host hands a packet to a NIC with queues of its own, and how long it takes on the wire. Called
+// before Observe, it shows that a host whose NIC had sent everything need not have waited.
+func (a *Analyzer) Offers(host uint32, now clock.Time, takes clock.Duration) {
+	n := a.nic(host)
+	end := n.at.Add(n.took)
+	n.starts(now > end.Add(a.cfg.Hold), now)
+	n.at, n.took, n.longest = now, max(end, now).Add(takes).Sub(now), max(n.longest, takes)
+}
+
+// Departs says that the wire takes a packet from a NIC with queues of its own, perhaps later than Offers lets expect.
+func (a *Analyzer) Departs(host uint32, now clock.Time, takes clock.Duration) {
+	n := a.nic(host)
+	end := n.at.Add(n.took)
+	n.starts(now > end.Add(a.cfg.Hold), now)
+	n.at, n.took = now, max(end.Sub(now), takes)
 }
 
 // Silenced says that flow control may have paused a host since its last packet. Called before Leaves, it shows that a
@@ -46,6 +72,18 @@ func (a *Analyzer) decided(host uint32) clock.Time {
 		at = min(n.since, at)
 	}
 	return at.Add(-a.cfg.Hold)
+}
+
+// lines reports whether Config.Hold leaves room for a line of packets before a host's NIC.
+func (a *Analyzer) lines(n *nic) bool { return n != nil && a.cfg.Hold > 0 && a.cfg.Hold >= n.longest }
+
+// known returns up to when a host certainly knew what had reached it when it decided to send what leaves it now. What a
+// packet says is decided when the NIC takes it or, if it may wait in a line, while the NIC was busy with others.
+func (a *Analyzer) known(host uint32) clock.Time {
+	if a.lines(a.nics[host]) {
+		return a.decided(host)
+	}
+	return a.now.Add(-a.cfg.Hold)
 }
 
 // waiting returns when a host's delay starts to count: flow control may have kept it from acting.
@@ -68,11 +106,20 @@ func (a *Analyzer) watched(host uint32) clock.Time {
 const transports = 4
 
 // served returns the latest time of which all packets that waited at a host's NIC have left: when the NIC was last idle
-// or, as connections are served in turn, when all of them were served since.
+// or, as connections are served in turn, when all of them were served since. In a line a connection may have several
+// packets.
 func (a *Analyzer) served(host uint32) clock.Time {
 	now, n := a.watched(host), a.nics[host]
 	if n == nil || now.Sub(n.at) > n.took+a.cfg.Hold {
 		return now
 	}
+	if a.lines(n) {
+		return n.since
+	}
 	return max(n.since, now.Add(-transports*clock.Duration(n.connections+1)*n.longest))
+}
+
+// unserved returns for how long packets that a host has decided on since an instant may have waited at its NIC.
+func (a *Analyzer) unserved(s *stream, since clock.Time) clock.Duration {
+	return max(0, a.now.Sub(max(a.served(s.key.src), since)))
 }

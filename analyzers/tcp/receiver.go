@@ -111,7 +111,7 @@ func (a *Analyzer) acknowledges(s *stream, o *Observation) {
 // selects judges the SACK block of an acknowledgement.
 func (a *Analyzer) selects(s *stream, o *Observation) {
 	if o.SACKStart == o.SACKEnd {
-		if len(s.beyond) > 0 && a.now.Sub(s.gap) >= a.cfg.Hold && a.cfg.Detection != NewReno &&
+		if len(s.beyond) > 0 && s.gap <= a.known(s.key.dst) && a.cfg.Detection != NewReno &&
 			!a.precedesGap(s) {
 			a.says(s, rxNoSACK, causeNoSACK(a.rx(s), s.have), o.Number,
 				fmt.Sprintf("a block of what has arrived after the gap at byte %d", s.have),

@@ -11,6 +11,7 @@ import (
 type segment struct {
 	span
 	sent     clock.Time // last
+	decided  clock.Time // and that, at the earliest
 	ordinal  uint64     // of the last transmission
 	times    int        // sent
 	sacked   bool
@@ -53,6 +54,7 @@ type sender struct {
 
 	timer     clock.Time // when the retransmission timer was started last, at the latest
 	armed     clock.Time // and at the earliest: the packet may have waited at its NIC
+	began     clock.Time // the same of the first start since the latest new acknowledgement
 	cleared   clock.Time // the latest new acknowledgement
 	timeouts  int        // since then
 	repeats   int        // retransmissions of the first segment since then
@@ -123,14 +125,14 @@ func (a *Analyzer) sends(s *stream, o *Observation) {
 // knownUna returns what a sender certainly knew to be acknowledged when it decided to send what leaves its NIC now.
 func (a *Analyzer) knownUna(s *stream) int64 {
 	n := 0
-	for n < len(s.lately) && s.lately[n].at <= a.now.Add(-a.cfg.Hold) {
+	for n < len(s.lately) && s.lately[n].at <= a.known(s.key.src) {
 		n++
 	}
 	if n > 0 {
 		n-- // the latest of those that are known stays
 	}
 	s.lately = s.lately[n:]
-	if len(s.lately) == 0 || s.lately[0].at > a.now.Add(-a.cfg.Hold) {
+	if len(s.lately) == 0 || s.lately[0].at > a.known(s.key.src) {
 		return 0
 	}
 	return s.lately[0].una
@@ -142,9 +144,9 @@ func (a *Analyzer) fresh(s *stream, r span) {
 	if s.una == s.next {
 		// If the timer ran before for what is below, the latest acknowledgement has restarted it.
 		s.timer, s.armed, s.timeouts, s.repeats, s.stalled = a.now, max(a.decided(s.key.src), s.cleared), 0, 0, false
-		s.unseen = false
+		s.unseen, s.began = false, s.armed
 	}
-	if a.now.Sub(s.turned) <= a.cfg.Hold && a.cfg.Hold > 0 { // decided before, perhaps: it was outstanding then
+	if a.cfg.Hold > 0 && a.known(s.key.src) <= s.turned { // decided before, perhaps: it was outstanding then
 		s.recover = max(s.recover, r.end)
 		if s.state < txRecovery { // then its end was not the end, either
 			a.sender.Step(&s.state, txMayLose)
@@ -154,7 +156,8 @@ func (a *Analyzer) fresh(s *stream, r span) {
 		}
 	}
 	s.ordinal++
-	s.segments = append(s.segments, segment{span: r, sent: a.now, ordinal: s.ordinal, times: 1, flying: true})
+	s.segments = append(s.segments, segment{span: r, sent: a.now, decided: a.known(s.key.src), ordinal: s.ordinal,
+		times: 1, flying: true})
 	s.next = r.end
 	s.flight += r.end - r.start
 }
@@ -170,8 +173,8 @@ func (a *Analyzer) resends(s *stream, r span, number uint64) {
 		s.ordinal++
 		a.rearm(s, i, expired)
 		s.settle(g)
-		g.sent, g.ordinal, g.lost = a.now, s.ordinal, false
-		if a.cfg.Hold > 0 && a.now.Sub(s.turned) <= a.cfg.Hold { // may have been decided before as well as after
+		g.sent, g.decided, g.ordinal, g.lost = a.now, a.known(s.key.src), s.ordinal, false
+		if a.cfg.Hold > 0 && a.known(s.key.src) <= s.turned { // may have been decided before as well as after
 			s.pardon = s.ordinal
 		}
 		g.times++
@@ -207,7 +210,7 @@ func (a *Analyzer) justify(s *stream, i int, number uint64) {
 	expired := a.expired(s)
 	switch {
 	case g.sacked && g.end > s.amnesty && !expired:
-		if g.sackedAt <= a.now.Add(-a.cfg.Hold) {
+		if g.sackedAt <= a.known(s.key.src) {
 			a.breaks(s, txRetransmitSACKed, causeSACKed(a.tx(s), g.span), number, "no byte that is SACKed",
 				fmt.Sprintf("the sender retransmitted bytes %d to %d, which are SACKed", g.start, g.end))
 		}
@@ -224,7 +227,7 @@ func (a *Analyzer) justify(s *stream, i int, number uint64) {
 	case i == 0 && s.repeats == 0 && g.end <= s.amnesty && g.ordinal <= s.pardon:
 		a.sender.Step(&s.state, txRetransmitAll)
 	// or the host decided it before it knew of the latest acknowledgement
-	case i == 0 && expired && s.una > 0 && a.now.Sub(s.cleared) < a.cfg.Hold:
+	case i == 0 && expired && s.una > 0 && a.known(s.key.src) < s.cleared:
 	case i == 0:
 		a.timeout(s, number)
 		return
@@ -408,16 +411,20 @@ func (a *Analyzer) learns(s *stream, o *Observation) {
 		a.sender.Step(&s.state, txAckOld)
 	}
 	if a.cfg.Detection == NewReno {
-		a.learnsMarks(s, o, s.una-una)
 		if !advanced && ack == s.una && o.Payload == 0 && sameWindow {
 			a.takesDuplicate(s)
 		}
-		return
+	} else {
+		if o.SACKStart != o.SACKEnd {
+			s.sack(a.now, span{s.place(o.SACKStart, s.una, &a.cfg), s.place(o.SACKEnd, s.una, &a.cfg)})
+		}
+		a.detects(s)
 	}
-	if o.SACKStart != o.SACKEnd {
-		s.sack(a.now, span{s.place(o.SACKStart, s.una, &a.cfg), s.place(o.SACKEnd, s.una, &a.cfg)})
-	}
-	a.learnsMarks(s, o, s.una-una)
+	a.learnsMarks(s, o, s.una-una) // after losses: one reduction suffices for both
+}
+
+// detects looks for losses that an acknowledgement indicates.
+func (a *Analyzer) detects(s *stream) {
 	if a.cfg.NoFastRetransmit {
 		return
 	}
@@ -452,7 +459,7 @@ func (a *Analyzer) advance(s *stream, ack int64) {
 		if !g.sacked {
 			s.sample(a.now.Sub(g.sent))
 		}
-		s.longest = max(s.longest, a.now.Sub(g.sent))
+		s.longest = max(s.longest, a.now.Sub(g.decided))
 		if g.times == 1 && !g.sacked { // Karn; what was SACKed has waited for others since
 			a.rtt.Record(a.now.Sub(g.sent).Nanoseconds())
 			if g.ordinal > s.doubled {
@@ -474,6 +481,7 @@ func (a *Analyzer) advance(s *stream, ack int64) {
 	if !a.keepsTimer(s) {
 		s.armed = a.now
 	}
+	s.began = s.armed
 	s.timer, s.cleared, s.timeouts, s.repeats, s.unseen, s.stalled = a.now, a.now, 0, 0, false, false
 	if a.cfg.Detection == NewReno {
 		a.partial(s, n, state, doubtful)

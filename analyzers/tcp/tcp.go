@@ -124,7 +124,7 @@ func (a *Analyzer) stream(k streamKey) *stream {
 			s.number = a.cfg.Number(k.src, k.dst, k.connection)
 		}
 		s.window, s.turned, s.initial = newWindow(&a.cfg), never, int64(a.cfg.InitialWindow*a.cfg.MSS)
-		s.greeting.armed = never
+		s.greeting.armed, s.greeting.began = never, clock.Never
 		s.marked = ecnSender{turned: never, heard: never, alpha: a.cfg.ECN.Alpha}
 		a.streams[k] = s
 		a.nic(k.src).connections++

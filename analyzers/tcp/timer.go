@@ -44,11 +44,15 @@ func (a *Analyzer) leastTimer(s *stream) clock.Duration {
 
 // timersWithin returns how often the timer may expire while a retransmission waits at its NIC: one packet may then be
 // the effect of several timeouts.
-func (a *Analyzer) timersWithin(s *stream, wait clock.Duration) (count int) {
-	least := a.leastTimer(s) << min(s.timeouts, 16)
-	for ; wait >= least; count++ {
+func (a *Analyzer) timersWithin(s *stream, wait clock.Duration) int {
+	return a.expiries(a.leastTimer(s)<<min(s.timeouts, 16), wait)
+}
+
+// expiries returns how often a timer that doubles may expire within a time.
+func (a *Analyzer) expiries(least, wait clock.Duration) (count int) {
+	for ; wait >= least && count < 64; count++ {
 		wait -= least
-		least *= 2
+		least = min(2*least, a.ceiling())
 	}
 	return count
 }

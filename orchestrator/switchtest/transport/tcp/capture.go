@@ -44,6 +44,9 @@ func record(t *transport.Trial) (transport.Recorder, string) {
 	if t.Pauses() {
 		return nil, "flow control may have kept packets in the NICs, and captures don't show it"
 	}
+	if t.Test.Hosts.NIC != nil {
+		return nil, "the NICs of the hosts have queues, and captures don't show what waits or is lost there"
+	}
 	c := &recorder{
 		Sightings: transport.NewSightings[sighting](t), cfg: configure(t), size: t.PacketSize(), shift: shiftOf(t),
 		hosts: make(map[netip.Addr]uint32), flows: make(map[tcpPair]int), numbers: make(map[uint32]uint64),

@@ -116,9 +116,8 @@ func (o *observer) Observe(at fabric.Point, now clock.Time, p *fabric.Packet) {
 	if at.Host && o.pauses != nil {
 		o.paused(at.Node, now)
 	}
-	if at.Host && at.Stage == fabric.Egress {
-		link := &o.links[at.Node]
-		o.judge.Leaves(uint32(at.Node), now, link.Rate.Serialise(int(p.Size)+link.Framing))
+	if at.Host {
+		o.wire(at, now, p)
 	}
 	if p.Protocol != fabric.TCP || !at.Host || at.Stage > fabric.Egress || p.Flags&fabric.Returned != 0 {
 		return
@@ -136,6 +135,21 @@ func (o *observer) Observe(at fabric.Point, now clock.Time, p *fabric.Packet) {
 		ECE: h.Flags&tcp.FlagECE != 0, CWR: h.Flags&tcp.FlagCWR != 0, ECN: p.ECN,
 	}
 	o.judge.Observe(&o.seen)
+}
+
+// wire tells the analyzer how the NIC of a host is busy. Without queues of its own it asks the host for a packet when
+// the wire is free.
+func (o *observer) wire(at fabric.Point, now clock.Time, p *fabric.Packet) {
+	host, link := uint32(at.Node), &o.links[at.Node]
+	takes := link.Rate.Serialise(int(p.Size) + link.Framing)
+	switch queues := o.net.NICs(); {
+	case at.Stage == fabric.Egress && queues:
+		o.judge.Offers(host, now, takes)
+	case at.Stage == fabric.Departed && queues: // not seen if flows are sampled
+		o.judge.Departs(host, now, takes)
+	case at.Stage == fabric.Egress:
+		o.judge.Leaves(host, now, takes)
+	}
 }
 
 // paused tells the analyzer if flow control has kept a host from sending since it was looked at last.

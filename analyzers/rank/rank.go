@@ -1,6 +1,7 @@
 // Package rank judges switches, and NICs, that schedule by rank (PIFO). It sees packets enter, leave and be dropped;
 // at which port a packet waited is known when it leaves or is dropped there. Between these instants and its arrival no
 // packet of a higher rank may have left by that port, and none of a lower rank may have been dropped for want of room.
+// All packets inside are an upper bound of those in the queue: if even they fit, there was room.
 package rank
 
 import (
@@ -18,6 +19,7 @@ const (
 	ruleOrder = "rank.order"
 	ruleFIFO  = "rank.fifo"
 	ruleDrop  = "rank.drop"
+	ruleRoom  = "rank.room"
 )
 
 // Rules lists what the analyzer checks.
@@ -30,6 +32,8 @@ func Rules() []analyzers.Rule {
 			Statement: "Of the packets of one rank that wait for a port, the one that arrived first leaves first."},
 		{ID: ruleDrop, Clause: clause, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch,
 			Statement: "Of the packets that wait for a port and the one that arrives, one of the highest rank is dropped."},
+		{ID: ruleRoom, Clause: clause, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch,
+			Statement: "A packet is dropped for want of room only if the queue cannot hold all packets of the switch."},
 	}
 }
 
@@ -50,6 +54,13 @@ func causeDrop(who cause.Switch, first, other uint64, at clock.Time, rank, highe
 		cause.Clock(at), packet(other), cause.Count(higher))
 }
 
+func causeRoom(who cause.Switch, id uint64, at clock.Time, inside, limit cause.Counted) cause.Cause {
+	return cause.Of(ruleRoom, "left", "%v dropped packet %v at %v for want of room. It held %v, this one included; the queue "+
+		"takes %v.", who, packet(id), cause.Clock(at), inside, limit)
+}
+
+func packets(n int) cause.Counted { return cause.Counted{N: int64(n), Noun: "packet"} }
+
 func packet(id uint64) cause.Argument { return cause.Name(trace.PacketText(id)) }
 
 // Causes lists an example of each cause, as the tests of this package report it.
@@ -59,6 +70,7 @@ func Causes() []cause.Cause {
 		causeOrder("s", 1, 2, us(3), 20, 10),
 		causeFIFO("s", 1, 10, us(4)),
 		causeDrop("s", 2, 1, us(2), 10, 20),
+		causeRoom("s", 1, us(2), cause.Bytes(100), cause.Bytes(150)),
 	}
 }
 
@@ -68,12 +80,19 @@ type Judge struct {
 	report *analyzers.Reporter
 	inside []map[uint64]waiting // by switch, then by packet
 	ports  []map[int]*port      // by switch
+	limits []Limits             // by switch
+	bytes  []int                // by switch, of the packets inside
 }
+
+// Limits is what a queue may hold; 0: no limit. The zero value says that other limits apply, too, and want of room is
+// not judged.
+type Limits struct{ Packets, Bytes int }
 
 // waiting is a packet inside a switch.
 type waiting struct {
 	since clock.Time
 	rank  uint64
+	size  int
 }
 
 // port is what happened at a port, as far as packets inside were there.
@@ -93,7 +112,13 @@ type event struct {
 // NewJudge returns a judge.
 func NewJudge(v analyzers.SwitchView) (analyzers.SwitchJudge, error) {
 	j := &Judge{view: v, report: analyzers.NewReporter("rank", Rules())}
-	for range v.Switches() {
+	for sw := range v.Switches() {
+		settings, err := v.Settings(sw)
+		if err != nil {
+			return nil, err
+		}
+		limits, _ := settings.(Limits)
+		j.limits, j.bytes = append(j.limits, limits), append(j.bytes, 0)
 		j.inside, j.ports = append(j.inside, make(map[uint64]waiting)), append(j.ports, make(map[int]*port))
 	}
 	return j, nil
@@ -103,11 +128,16 @@ func NewJudge(v analyzers.SwitchView) (analyzers.SwitchJudge, error) {
 func (j *Judge) Observe(t *trace.SwitchTap) {
 	inside := j.inside[t.Switch]
 	if t.Stage == trace.Entered {
-		inside[t.ID] = waiting{t.Time, t.Rank}
+		inside[t.ID] = waiting{t.Time, t.Rank, int(t.Size)}
+		j.bytes[t.Switch] += int(t.Size)
 		return
 	}
 	w, known := inside[t.ID]
+	if known && t.Stage == trace.Dropped && j.noRoom(t) {
+		j.room(t)
+	}
 	delete(inside, t.ID)
+	j.bytes[t.Switch] -= w.size
 	if known && (t.Stage == trace.Left || j.noRoom(t)) {
 		p := j.ports[t.Switch][t.Port]
 		if p == nil {
@@ -125,6 +155,19 @@ func (j *Judge) Observe(t *trace.SwitchTap) {
 func (j *Judge) noRoom(t *trace.SwitchTap) bool {
 	r := j.view.Reason(t.Switch, t.Reason)
 	return !r.Outage && (r.Name == "tail" || r.Name == "evicted")
+}
+
+// room judges a drop for want of room.
+func (j *Judge) room(t *trace.SwitchTap) {
+	limits, n, bytes := j.limits[t.Switch], len(j.inside[t.Switch]), j.bytes[t.Switch]
+	who := cause.Switch(j.view.SwitchName(t.Switch))
+	switch {
+	case limits == Limits{}, limits.Packets > 0 && n > limits.Packets, limits.Bytes > 0 && bytes > limits.Bytes:
+	case limits.Bytes > 0:
+		j.tell(t, causeRoom(who, t.ID, t.Time, cause.Bytes(bytes), cause.Bytes(limits.Bytes)), t.ID)
+	default:
+		j.tell(t, causeRoom(who, t.ID, t.Time, packets(n), packets(limits.Packets)), t.ID)
+	}
 }
 
 // judge compares what happened at a port while a packet waited there with the packet's rank.
@@ -205,6 +248,7 @@ func (j *Judge) Changed(clock.Time, int) {}
 // Stopping implements analyzers.SwitchJudge: what is inside is lost.
 func (j *Judge) Stopping(_ clock.Time, sw int) {
 	clear(j.inside[sw])
+	j.bytes[sw] = 0
 	clear(j.ports[sw])
 }
 

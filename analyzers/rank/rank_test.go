@@ -25,6 +25,7 @@ func TestEveryRuleHasCausesWithSentences(t *testing.T) {
 type view struct{ analyzers.SwitchView }
 
 func (view) Switches() int               { return 1 }
+func (view) Settings(int) (any, error)   { return rank.Limits{Packets: 2, Bytes: 150}, nil }
 func (view) SwitchName(int) string       { return "s" }
 func (view) FlowOf(*trace.SwitchTap) int { return 1 }
 func (view) Reason(_ int, code uint8) analyzers.DropReason {
@@ -58,6 +59,7 @@ func TestPacketsLeaveAndAreDroppedByRank(t *testing.T) {
 			[]string{"rank.drop"}},
 		{"the lowest is dropped for its TTL", []step{in(0, 1, 20), in(1, 2, 10), {2, trace.Dropped, 2, 1, 0}, out(4, 1)},
 			nil},
+		{"the only one is dropped", []step{in(0, 1, 20), {2, trace.Dropped, 1, 0, 0}}, []string{"rank.room"}},
 	} {
 		j, err := rank.NewJudge(view{})
 		if err != nil {
@@ -65,7 +67,7 @@ func TestPacketsLeaveAndAreDroppedByRank(t *testing.T) {
 		}
 		for _, s := range tt.steps {
 			tap := trace.SwitchTap{Time: clock.Time(0).Add(clock.Duration(s.us) * clock.Microsecond), Stage: s.stage, ID: s.id,
-				Rank: s.rank, Port: s.port}
+				Rank: s.rank, Port: s.port, Size: 100}
 			if s.stage == trace.Dropped { // its rank is that of its arrival
 				tap.Reason, tap.Rank = uint8(s.rank), 0
 			}

@@ -50,7 +50,8 @@ func TestEverySeededBugOfPFabricHostsIsCaught(t *testing.T) {
 }
 
 func TestEverySeededBugOfPIFOIsCaught(t *testing.T) {
-	for bug, rule := range map[string]string{"inverts": "rank.order", "tail-drops": "rank.drop", "drops-first": "rank.drop"} {
+	for bug, rule := range map[string]string{"inverts": "rank.order", "tail-drops": "rank.drop", "drops-first": "rank.drop",
+		"drops-early": "rank.room", "last-first": "rank.fifo"} {
 		t.Run(bug, func(t *testing.T) {
 			text := strings.Replace(provokePFabric(0, ""), ", bugs: []", "", 1)
 			text = strings.Replace(text, "36000", "36000, bugs: ["+bug+"]", 1)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"candela.dev/candela/analyzers"
+	judge "candela.dev/candela/analyzers/rank"
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator/parameter"
 	"candela.dev/candela/testbeds/switches"
@@ -19,14 +20,26 @@ const (
 	inverts    = "inverts"
 	tailDrops  = "tail-drops"
 	dropsFirst = "drops-first"
+	dropsEarly = "drops-early"
+	lastFirst  = "last-first"
 )
 
 // Family declares the family.
 func Family() switches.Family {
 	return switches.Family{Name: "rank", NICs: true,
 		Reasons: []analyzers.DropReason{{Name: "evicted", Doc: "A more urgent packet needed the room."}},
-		Models:  []switches.Model{pifo()},
+		Models:  []switches.Model{pifo()}, Settings: limits,
 	}
+}
+
+// limits says what a queue may hold, if nothing else decides whether there is room.
+func limits(v parameter.Values, _ int) (any, error) {
+	has := func(name string) bool { return v.Table().Find(name) >= 0 } // those common to all switches; NICs have few
+	if has("buffer-bytes") && v.Int("buffer-bytes") > 0 || has("per-queue") && len(v.List("per-queue")) > 0 ||
+		has("pfc-classes") && len(v.Integers("pfc-classes")) > 0 {
+		return judge.Limits{}, nil
+	}
+	return judge.Limits{Packets: v.Int("queue-packets"), Bytes: v.Int("queue-bytes")}, nil
 }
 
 func pifo() switches.Model {
@@ -44,6 +57,9 @@ func pifo() switches.Model {
 				{Name: inverts, Doc: "The highest rank leaves first.", Rule: "rank.order"},
 				{Name: tailDrops, Doc: "The packet that arrives is dropped.", Rule: "rank.drop"},
 				{Name: dropsFirst, Doc: "The lowest rank is dropped.", Rule: "rank.drop"},
+				{Name: dropsEarly, Doc: "A packet of the highest rank is dropped as soon as eight packets wait.",
+					Rule: "rank.room"},
+				{Name: lastFirst, Doc: "Of equal ranks the youngest leaves first.", Rule: "rank.fifo"},
 			}},
 		NeedsRanks: true,
 		Configure: func(v parameter.Values, s *fabric.SwitchSpec) error {
@@ -53,7 +69,8 @@ func pifo() switches.Model {
 		},
 		New: func(_ *fabric.Switch, _ parameter.Values, bugs []string) (fabric.Mechanism, error) {
 			return &PIFO{inverts: slices.Contains(bugs, inverts), tailDrops: slices.Contains(bugs, tailDrops),
-				dropsFirst: slices.Contains(bugs, dropsFirst)}, nil
+				dropsFirst: slices.Contains(bugs, dropsFirst), dropsEarly: slices.Contains(bugs, dropsEarly),
+				lastFirst: slices.Contains(bugs, lastFirst)}, nil
 		},
 	}
 }
@@ -61,25 +78,41 @@ func pifo() switches.Model {
 // PIFO keeps the packets of the lowest ranks. The queue sorts them.
 type PIFO struct {
 	fabric.TailDrop
-	inverts, tailDrops, dropsFirst bool
+	inverts, tailDrops, dropsFirst, dropsEarly, lastFirst bool
+
+	arrived uint64 // of lastFirst: packets
 }
 
 // Ingress implements fabric.Mechanism: one queue for all classes.
-func (m *PIFO) Ingress(_ clock.Time, _ *fabric.Switch, p *fabric.Packet, _ *fabric.Port,
+func (m *PIFO) Ingress(_ clock.Time, sw *fabric.Switch, p *fabric.Packet, _ *fabric.Port,
 	v fabric.Verdict) fabric.Verdict {
 	v.Queue = 0
-	if m.inverts { // in the queue alone
+	switch q := sw.Port(int(v.Port)).Queue(0); {
+	case m.inverts: // in the queue alone
 		p.Meta = 1
 		p.SetRank(math.MaxUint64 - p.Rank)
+	case m.lastFirst && p.Rank < 1<<(64-orderBits):
+		p.Meta = 1
+		m.arrived++
+		p.SetRank(p.Rank<<orderBits | ^m.arrived&(1<<orderBits-1))
+	case m.dropsEarly && q.Tail() != nil && q.Tail().Rank < p.Rank && q.Packets() > 8:
+		return v.Drop(fabric.ReasonTail)
 	}
 	return v
 }
+
+// orderBits number packets of one rank.
+const orderBits = 32
 
 // Dequeued implements fabric.Mechanism.
 func (m *PIFO) Dequeued(_ clock.Time, _ *fabric.Switch, p *fabric.Packet, v fabric.Verdict) fabric.Verdict {
 	if p.Meta == 1 {
 		p.Meta = 0
-		p.SetRank(math.MaxUint64 - p.Rank)
+		if m.inverts {
+			p.SetRank(math.MaxUint64 - p.Rank)
+		} else {
+			p.SetRank(p.Rank >> orderBits)
+		}
 	}
 	return v
 }

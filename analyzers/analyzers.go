@@ -82,6 +82,7 @@ type Metric struct {
 	Count      int64   `json:"count"`
 	Min        int64   `json:"min"`
 	P50        int64   `json:"p50"`
+	P95        int64   `json:"-"` // the format has no field for it
 	P99        int64   `json:"p99"`
 	P999       int64   `json:"p999"`
 	Max        int64   `json:"max"`

@@ -29,7 +29,7 @@ func TestDistributionIsExactUpToAThousandValues(t *testing.T) {
 		m := d.Metric()
 		want := analyzers.Metric{
 			Name: "x.y", Unit: "ns", Connection: 3, Count: int64(len(values)), Min: sorted[0], Max: sorted[len(sorted)-1],
-			P50: rank(1, 2), P99: rank(99, 100), P999: rank(999, 1000), Sum: m.Sum, Values: values,
+			P50: rank(1, 2), P95: rank(95, 100), P99: rank(99, 100), P999: rank(999, 1000), Sum: m.Sum, Values: values,
 		}
 		sum := int64(0)
 		for _, v := range values {

@@ -101,7 +101,7 @@ func (d *Distribution) Metric() Metric {
 	if m.Values == nil {
 		m.Values = []int64{}
 	}
-	m.P50, m.P99, m.P999 = d.quantile(0.5), d.quantile(0.99), d.quantile(0.999)
+	m.P50, m.P95, m.P99, m.P999 = d.quantile(0.5), d.quantile(0.95), d.quantile(0.99), d.quantile(0.999)
 	return m
 }
 

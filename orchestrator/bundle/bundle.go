@@ -82,11 +82,11 @@ func memberNames() []string {
 	for _, a := range orchestrator.AnalyzerNames() {
 		names = append(names, "analysis/"+a+".json")
 	}
-	names = append(names, flowsName, "switch-counters.json", "series.csv", "analysis/flows.json")
+	names = append(names, flowsName, "queues.json", "switch-counters.json", "series.csv", "analysis/flows.json")
 	for _, a := range switchtest.AnalyzerNames() {
 		names = append(names, "analysis/"+a+".json")
 	}
-	return append(append(names, switchtest.CaptureNames()...), traceName)
+	return append(append(append(names, switchtest.CaptureNames()...), switchtest.TableNames()...), traceName)
 }
 
 // required lists the members that a replay needs. For a switch test config.yml includes the testbed.
@@ -97,10 +97,11 @@ func required(ofSwitch bool) []string {
 	return []string{configName, "testbed.yml", traceName}
 }
 
-// isCapture reports whether a member holds packets. Captures are always listed and hashed, but stored only on demand or
-// never.
-func isCapture(name string) bool {
-	return name == traceName || slices.Contains(switchtest.CaptureNames(), name)
+// isListed reports whether a member holds packets, or rows of results: such members are always listed and hashed, but
+// stored only on demand or never.
+func isListed(name string) bool {
+	return name == traceName || slices.Contains(switchtest.CaptureNames(), name) ||
+		slices.Contains(switchtest.TableNames(), name)
 }
 
 // Bundle is a bundle that was read and checked.
@@ -136,10 +137,10 @@ func describe(run *orchestrator.OpenedRun, withTrace bool) (*Manifest, error) {
 		} else if err != nil {
 			return nil, err
 		}
-		if !isCapture(name) && size > documentLimit {
+		if !isListed(name) && size > documentLimit {
 			return nil, fmt.Errorf("%s has %d bytes, more than the %d that a bundle takes", name, size, documentLimit)
 		}
-		m.Files = append(m.Files, File{Name: name, Size: size, SHA256: sum, Stored: !isCapture(name) || withTrace &&
+		m.Files = append(m.Files, File{Name: name, Size: size, SHA256: sum, Stored: !isListed(name) || withTrace &&
 			name == traceName})
 	}
 	return m, nil
@@ -192,7 +193,7 @@ func (m *Manifest) check() error {
 		}
 		known = known[i+1:]
 		limit := int64(min(documentLimit, rest))
-		if isCapture(f.Name) {
+		if isListed(f.Name) {
 			limit = traceLimit
 		} else {
 			rest -= int(min(max(f.Size, 0), documentLimit))
@@ -203,11 +204,11 @@ func (m *Manifest) check() error {
 		if sum, err := hex.DecodeString(f.SHA256); err != nil || len(sum) != sha256.Size {
 			return invalid("%s: %q is no SHA-256", f.Name, f.SHA256)
 		}
-		if !f.Stored && !isCapture(f.Name) {
+		if !f.Stored && !isListed(f.Name) {
 			return invalid("%s is named but not stored", f.Name)
 		}
-		if f.Stored && isCapture(f.Name) && f.Name != traceName {
-			return invalid("%s is stored: captures at switches are only named", f.Name)
+		if f.Stored && isListed(f.Name) && f.Name != traceName {
+			return invalid("%s is stored: captures at switches and tables are only named", f.Name)
 		}
 	}
 	for _, name := range required(m.names(flowsName)) {

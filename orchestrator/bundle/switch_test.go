@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -23,6 +24,8 @@ hosts: {transport: ndp, bugs: [paces-fast]}
 workload: [incast: {senders: 8, packets: 100}]
 taps: {capture: true}
 series-us: 5
+queue-statistics: exact
+results: {flows: csv, queues: parquet, metrics: csv}
 `), switchtest.Options())
 	if err != nil {
 		t.Fatal(err)
@@ -63,6 +66,12 @@ series-us: 5
 	}
 	if r := replay(pack()); !r.Reproduced() || r.Matched < 11 || r.Outcome.Verdict.Exit != orchestrator.ExitFail {
 		t.Errorf("%d files are the same, these differ: %v; verdict %s", r.Matched, r.Differences, r.Outcome.Verdict.Verdict)
+	}
+	for _, name := range []string{"flows.csv", "queues.parquet", "queue-series.parquet", "metrics.csv", "queues.json"} {
+		listed := slices.IndexFunc(pack().Manifest.Files, func(f bundle.File) bool { return f.Name == name })
+		if listed < 0 || pack().Manifest.Files[listed].Stored != (name == "queues.json") {
+			t.Errorf("%s is not listed, or not as it should be", name)
+		}
 	}
 	before := filepath.Join(o.Dir, "taps", "before.pcap")
 	if err := os.WriteFile(before, []byte("not what was recorded"), 0o600); err != nil {

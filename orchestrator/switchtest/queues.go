@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/clock"
@@ -193,7 +194,7 @@ func (r *run) writeQueues() error {
 	if r.queues == nil || format == "" {
 		return nil
 	}
-	if err := writeTable(r.Dir, "queues", format, queueColumns(), r.queues.all); err != nil {
+	if err := writeTable(r.Dir, "queues", format, r.queueColumns(), r.queues.all); err != nil {
 		return err
 	}
 	w, err := newTable(r.Dir, "queue-series", format, stretchColumns())
@@ -211,13 +212,27 @@ func (r *run) writeQueues() error {
 	return w.close()
 }
 
-// queueColumns are those of queues.csv and queues.parquet.
-func queueColumns() []tableColumn[QueueResult] {
+// reasons returns the names of all reasons for which a device of the run may drop packets, in the order of their codes:
+// those of the switches first.
+func (r *run) reasons() (names []string) {
+	for device := range devices(r.net) {
+		for why := fabric.ReasonTail; why < fabric.Reasons; why++ {
+			name := r.familyAt(device).Reason(why).Name
+			if why != fabric.ReasonConsumed && name != "" && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// queueColumns are those of queues.csv and queues.parquet: a column for each reason of drops.
+func (r *run) queueColumns() []tableColumn[QueueResult] {
 	type result = QueueResult
 	number := func(name string, of func(q *result) int64) tableColumn[result] {
 		return tableColumn[result]{name: name, number: of}
 	}
-	return []tableColumn[result]{
+	columns := []tableColumn[result]{
 		{name: "switch", text: func(q *result) string { return q.Switch }},
 		number("port", func(q *result) int64 { return int64(q.Port) }),
 		number("queue", func(q *result) int64 { return int64(q.Queue) }),
@@ -235,6 +250,11 @@ func queueColumns() []tableColumn[QueueResult] {
 		number("dropped", func(q *result) int64 { return q.Dropped }),
 		number("marked", func(q *result) int64 { return q.Marked }),
 	}
+	for _, name := range r.reasons() {
+		columns = append(columns, number("dropped_"+strings.ReplaceAll(name, "-", "_"),
+			func(q *result) int64 { return q.Reasons[name] }))
+	}
+	return columns
 }
 
 // stretch is a row of queue-series.csv and queue-series.parquet.

@@ -118,6 +118,14 @@ func (w *tableWriter[T]) close() error {
 	return errors.Join(w.err, w.buffer.Flush(), w.file.Close())
 }
 
+// TableNames lists the files that tables of results are written to.
+func TableNames() (names []string) {
+	for _, name := range []string{"flows", "queues", "queue-series", "metrics"} {
+		names = append(names, name+".csv", name+".parquet")
+	}
+	return names
+}
+
 // flowColumns are those of flows.csv and flows.parquet.
 func flowColumns() []tableColumn[FlowResult] {
 	number := func(name string, of func(f *FlowResult) int64) tableColumn[FlowResult] {
@@ -182,6 +190,7 @@ func metricColumns() []tableColumn[analyzers.Metric] {
 		{name: "mean", real: func(m *metric) float64 { return float64(m.Sum) / float64(max(m.Count, 1)) }},
 		number("min", func(m *metric) int64 { return m.Min }),
 		number("p50", func(m *metric) int64 { return m.P50 }),
+		number("p95", func(m *metric) int64 { return m.P95 }),
 		number("p99", func(m *metric) int64 { return m.P99 }),
 		number("p999", func(m *metric) int64 { return m.P999 }),
 		number("max", func(m *metric) int64 { return m.Max }),

@@ -110,7 +110,7 @@ workload: [%s: %s]
 }
 
 // Flows of every transport leave at their instant: what is left goes to those that stay, no judge blames anybody, and
-// nothing is open.
+// nothing is open. Endpoints count what taps see.
 func TestFlowsLeaveAtTheirInstant(t *testing.T) {
 	for _, transport := range []string{"ndp", "pfabric", "tcp", "raw"} {
 		model := map[string]string{"ndp": "ndp-ideal", "pfabric": "pifo"}[transport]
@@ -118,6 +118,7 @@ func TestFlowsLeaveAtTheirInstant(t *testing.T) {
 			model = "droptail"
 		}
 		rate := map[string]string{"raw": ", rate-gbps: 4", "pfabric": ", rank: 1"}[transport]
+		var counted string
 		for _, judge := range []string{"full", "off"} {
 			o := outcome(t, fmt.Sprintf(`
 topology: {kind: single-switch, hosts: 4, link: {gbps: 10}}
@@ -134,6 +135,12 @@ expect: {unfinished: 0}
 `, model, transport, rate, rate, strings.TrimSuffix(rate, ", rank: 1"), rate, judge))
 			doc := flowsOf(t, o.Dir)
 			f, left := doc.Flows, doc.Statistics.Stopped
+			sums := doc.Statistics.Groups[0]
+			if got := fmt.Sprint(sums.Sent, sums.Payload, sums.Retransmissions); judge == "full" {
+				counted = got
+			} else if got != counted {
+				t.Errorf("%s: packets sent, bytes, retransmissions are %s, the taps saw %s", transport, got, counted)
+			}
 			if o.Verdict.Exit != orchestrator.ExitPass || left != 2 || f[0].Stopped || !f[1].Stopped || f[1].Finished ||
 				!f[2].Stopped || !f[3].Finished {
 				t.Errorf("%s, judge %s: %+v, %d stopped of %+v", transport, judge, o.Verdict, left, f)

@@ -55,8 +55,8 @@ func causeDrop(who cause.Switch, first, other uint64, at clock.Time, rank, highe
 }
 
 func causeRoom(who cause.Switch, id uint64, at clock.Time, inside, limit cause.Counted) cause.Cause {
-	return cause.Of(ruleRoom, "left", "%v dropped packet %v at %v for want of room. It held %v, this one included; the queue "+
-		"takes %v.", who, packet(id), cause.Clock(at), inside, limit)
+	return cause.Of(ruleRoom, "left", "%v dropped packet %v at %v for want of room. It held %v, this one included; the "+
+		"queue takes %v.", who, packet(id), cause.Clock(at), inside, limit)
 }
 
 func packets(n int) cause.Counted { return cause.Counted{N: int64(n), Noun: "packet"} }

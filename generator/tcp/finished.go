@@ -12,7 +12,7 @@ type left struct {
 // when it has nothing to send or to wait for; late copies of segments are still acknowledged. Only a connection with
 // data in one direction leaves. The sink may call it.
 func (h *Host) Finish(peer Endpoint, number uint32) {
-	if c := h.known[key{peer, number}]; c != nil {
+	if c := h.find(key{peer, number}); c != nil {
 		c.finished = true
 	}
 }
@@ -30,8 +30,8 @@ func (h *Host) leave(c *connection) {
 		h.timers.remove(c)
 	}
 	delete(h.known, c.key)
-	if h.last == c {
-		h.last = nil
+	if recent := &h.recent[c.number%recentConnections]; *recent == c {
+		*recent = nil
 	}
 	if c.have > 0 {
 		if h.gone == nil {
@@ -45,8 +45,8 @@ func (h *Host) leave(c *connection) {
 // that has left, until it is answered. nil: the packet belongs to none.
 func (h *Host) of(p *Packet) *connection {
 	k := key{p.From, p.Connection}
-	if h.last != nil && h.last.key == k || h.known[k] != nil {
-		return h.connection(k)
+	if c := h.find(k); c != nil {
+		return c
 	}
 	if p.Payload == 0 && (p.Header.Flags&FlagSYN == 0 || p.Header.Flags&FlagACK != 0) {
 		h.counters.Unclaimed++

@@ -19,9 +19,9 @@ type Host struct {
 	sink Sink
 
 	known    map[key]*connection
-	gone     map[key]left // receivers of transfers that have finished
-	created  int          // connections
-	last     *connection  // connection of the latest packet
+	recent   [recentConnections]*connection // of known, by number: found faster
+	gone     map[key]left                   // receivers of transfers that have finished
+	created  int                            // connections
 	ready    []*connection
 	writes   []write // pending writes, descending by time
 	timers   timers
@@ -31,6 +31,9 @@ type Host struct {
 	bugs     Bugs
 	spoilt   uint32 // counts occasions of a fault
 }
+
+// recentConnections is how many connections are found without a map.
+const recentConnections = 32
 
 type key struct {
 	peer   Endpoint
@@ -70,10 +73,7 @@ func (h *Host) Counters() Counters { return h.counters }
 
 // connection returns the connection with a peer, and creates it on first use.
 func (h *Host) connection(k key) *connection {
-	if h.last != nil && h.last.key == k {
-		return h.last
-	}
-	c := h.known[k]
+	c := h.find(k)
 	if c == nil {
 		c = &connection{key: k, receiver: receiver{quick: h.cfg.quickACKs(), ackAt: clock.Never}}
 		c.sender = newSender(&h.cfg)
@@ -83,7 +83,19 @@ func (h *Host) connection(k key) *connection {
 		h.created++
 		h.known[k] = c
 	}
-	h.last = c
+	return c
+}
+
+// find returns a connection that is known, or nil.
+func (h *Host) find(k key) *connection {
+	recent := &h.recent[k.number%recentConnections]
+	if c := *recent; c != nil && c.key == k {
+		return c
+	}
+	c := h.known[k]
+	if c != nil {
+		*recent = c
+	}
 	return c
 }
 

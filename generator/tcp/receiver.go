@@ -78,7 +78,7 @@ type Stream struct {
 
 // Connection returns how far a connection has come; ok is false if there is none.
 func (h *Host) Connection(peer Endpoint, number uint32) (s Stream, ok bool) {
-	c := h.known[key{peer, number}]
+	c := h.find(key{peer, number})
 	if c == nil {
 		return Stream{}, false
 	}

@@ -2,6 +2,7 @@
 package tcp
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"iter"
@@ -23,7 +24,7 @@ func Transport() transport.Transport {
 // endpoints is the TCP hosts of a run. It is the sink of all of them. A connection has the number of its flow.
 type endpoints struct {
 	*transport.Setup
-	hosts map[fabric.HostID]*host
+	hosts []*host // by number; nil: a host without flows
 }
 
 // host is one of them, with its ends of connections.
@@ -31,6 +32,36 @@ type host struct {
 	*fabric.TCPHost
 	at   *fabric.Host
 	ends map[uint32]*end
+	// recent are ends that are found without the map, by the number of the connection.
+	recent [recentEnds]recentEnd
+}
+
+const recentEnds = 32
+
+type recentEnd struct {
+	connection uint32
+	all        uint64 // bytes with which a transfer is complete; 0: not a transfer
+	*end
+}
+
+// find returns the end of a connection, or nil.
+func (h *host) find(connection uint32) *recentEnd {
+	recent := &h.recent[connection%recentEnds]
+	if recent.end == nil || recent.connection != connection {
+		*recent = recentEnd{connection: connection, end: h.ends[connection]}
+		if c := recent.end; c != nil && c.flow.Kind == workload.Transfer {
+			recent.all = cmp.Or(uint64(c.flow.Payload), tcp.Endless)
+		}
+	}
+	return recent
+}
+
+// leave removes the end of a connection.
+func (h *host) leave(connection uint32) {
+	delete(h.ends, connection)
+	if recent := &h.recent[connection%recentEnds]; recent.connection == connection {
+		recent.end = nil
+	}
 }
 
 // end is one end of a connection. Both ends of a flow have one.
@@ -45,7 +76,7 @@ func open(s *transport.Setup, flows iter.Seq[*transport.Flow]) (transport.Endpoi
 		return nil, errors.New("send-jitter-us and pfc-classes: a NIC that is paused would keep what was decided for no " +
 			"time that is known; leave out one of them")
 	}
-	r := &endpoints{Setup: s, hosts: make(map[fabric.HostID]*host)}
+	r := &endpoints{Setup: s, hosts: make([]*host, s.Test.Topology.HostCount())}
 	first := make(map[fabric.HostID]*transport.Flow)
 	if err := transport.OneVersion("TCP", flows); err != nil {
 		return nil, err
@@ -160,9 +191,9 @@ func (h *host) write(f *transport.Flow, to fabric.HostID, bytes uint64, at clock
 
 // TCPEvent implements tcp.Sink. What an event does at its host is done at once; books are told in order.
 func (r *endpoints) TCPEvent(now clock.Time, e tcp.Event) {
-	h := r.hosts[fabric.HostID(e.Local)]
-	c := h.ends[e.Connection]
-	if c == nil {
+	h := r.hosts[e.Local]
+	c := h.find(e.Connection)
+	if c.end == nil || e.Kind == tcp.Delivered && c.all > 0 && e.Bytes != c.all { // most events, for each segment
 		return
 	}
 	f := c.flow
@@ -172,19 +203,18 @@ func (r *endpoints) TCPEvent(now clock.Time, e tcp.Event) {
 	case tcp.TimedOut:
 		h.at.Report(func() { r.Progress(f.Number).Timeouts++ })
 	case tcp.Delivered:
-		switch {
-		case f.Kind == workload.Loop:
-			r.turn(now, h, c, e.Bytes)
-		case e.Bytes == uint64(f.Payload):
-			s := h.stream(e.Peer, f)
-			delete(h.ends, e.Connection)
-			h.Core().Finish(e.Peer, e.Connection)
-			h.at.Report(func() {
-				p := r.Progress(f.Number)
-				came(p, &s)
-				p.Finish(now)
-			})
+		if f.Kind == workload.Loop {
+			r.turn(now, h, c.end, e.Bytes)
+			return
 		}
+		s := h.stream(e.Peer, f)
+		h.leave(e.Connection)
+		h.Core().Finish(e.Peer, e.Connection)
+		h.at.Report(func() {
+			p := r.Progress(f.Number)
+			came(p, &s)
+			p.Finish(now)
+		})
 	case tcp.Acknowledged:
 		if f.Kind == workload.Transfer && h.at.ID() == f.Src {
 			r.acknowledged(h, f)
@@ -196,7 +226,7 @@ func (r *endpoints) TCPEvent(now clock.Time, e tcp.Event) {
 // acknowledged books that the sender of a transfer is through, and closes it if the receiver is.
 func (r *endpoints) acknowledged(h *host, f *transport.Flow) {
 	sent := int64(h.stream(tcp.Endpoint(f.Dst), f).Sent)
-	delete(h.ends, uint32(f.Number))
+	h.leave(uint32(f.Number))
 	h.Core().Finish(tcp.Endpoint(f.Dst), uint32(f.Number))
 	h.at.Report(func() {
 		p := r.Progress(f.Number)
@@ -220,14 +250,17 @@ func came(p *transport.Progress, s *tcp.Stream) {
 
 // Settle implements transport.Endpoints.
 func (r *endpoints) Settle() {
-	for id, h := range r.hosts {
+	for _, h := range r.hosts {
+		if h == nil {
+			continue
+		}
 		for _, c := range h.ends {
 			f := c.flow
 			if f.Kind != workload.Transfer {
 				continue
 			}
 			p := r.Progress(f.Number)
-			if id == f.Src {
+			if h.at.ID() == f.Src {
 				p.Sent = int64(h.stream(tcp.Endpoint(f.Dst), f).Sent)
 			} else if !p.Finished {
 				s := h.stream(tcp.Endpoint(f.Src), f)
@@ -256,8 +289,8 @@ func (r *endpoints) turn(now clock.Time, h *host, c *end, bytes uint64) {
 		if r.Progress(f.Number).Turned(now, trip, more); !more {
 			r.Close(f.Number)
 			if r.Untapped { // nothing is booked for a flow that is closed
-				delete(h.ends, uint32(f.Number))
-				delete(r.hosts[f.Dst].ends, uint32(f.Number))
+				h.leave(uint32(f.Number))
+				r.hosts[f.Dst].leave(uint32(f.Number))
 			}
 		}
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -184,5 +185,23 @@ func TestConfigurationsOfFiguresAreValid(t *testing.T) {
 	}
 	if count < 4 {
 		t.Errorf("%d configurations, want at least 4", count)
+	}
+}
+
+// A program that takes minutes runs once for all samples of the figures with its command.
+func TestAProgramOfMinutesRunsOnce(t *testing.T) {
+	l, err := newLab(options{count: 2, cpu: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.close()
+	runs := filepath.Join(t.TempDir(), "runs")
+	slow := program{command: []string{"sh", "-c", "echo >> " + runs}, once: true, value: wallMilliseconds}
+	rows := []*result{{figure: figure{source: slow}}, {figure: figure{source: slow}}}
+	if err := measureAll(t.Context(), l, rows, io.Discard); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := os.ReadFile(runs); err != nil || len(b) != 1 || len(rows[1].samples) != 2 {
+		t.Errorf("%d runs, error %v; samples %v", len(b), err, rows[1].samples)
 	}
 }

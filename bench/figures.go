@@ -73,6 +73,13 @@ func asUsersRun(config string) program {
 	return program{command: []string{"candela", "run", "bench/testdata/" + config, "--out", "OUT"}, value: cpuSecondsOf}
 }
 
+// once runs a configuration that takes minutes.
+func once(config string, value func(u usage, packets int) float64) program {
+	p := asUsersRun(config)
+	p.once, p.value = true, value
+	return p
+}
+
 var figures = []figure{
 	{name: "virtual testbed, WRITE at 100 Gb/s, 64 QPs, capture off", unit: "hops/s", target: atLeast(5e6),
 		source: benchmark{pkg: "./bench", name: "BenchmarkVirtualCaptureOff", unit: "hops/s"}},
@@ -160,6 +167,12 @@ var figures = []figure{
 		peer: htsimCheapest(16.9, 128, 10_000_000), source: asUsersRun("ndp-permutation-128.yml")},
 	{name: "candela run: permutation of 432 hosts, judge off", unit: "CPU s", ratio: atMost(1. / 5),
 		peer: htsimCheapest(40.6, 432, 3_000_000), source: asUsersRun("ndp-permutation-432.yml")},
+	{name: "candela run: web search at load 0.6, 144 hosts, DCTCP, 1 simulated second, judge off", unit: "CPU s",
+		target: atMost(120), source: once("web-search.yml", cpuSecondsOf)},
+	{name: "the same: memory", unit: "MB", target: atMost(200), source: once("web-search.yml", peakMegabytes)},
+	{name: "candela run: 10⁶ NDP flows of 6 kB in 160 items, 320 hosts, judge off: memory", unit: "MB",
+		target: atMost(256), source: once("million-flows-ndp.yml", peakMegabytes)},
+	{name: "the same with TCP", unit: "MB", target: atMost(256), source: once("million-flows-tcp.yml", peakMegabytes)},
 	{name: "fabric: a sweep on one core, beside two (idle cores)", unit: "ns", ratio: atLeast(1.7),
 		source: onFabric("BenchmarkSweep/workers=1", "ns/op"),
 		peer:   &peer{"two cores", onFabric("BenchmarkSweep/workers=2", "ns/op")}},

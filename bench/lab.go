@@ -20,6 +20,7 @@ type lab struct {
 	root     string            // of the repository
 	binaries map[string]string // test binary by package
 	captures map[string]*capture
+	taken    map[string]usage // by programs that run once, by command
 }
 
 func newLab(opts options) (*lab, error) {
@@ -32,7 +33,7 @@ func newLab(opts options) (*lab, error) {
 		return nil, err
 	}
 	return &lab{opts: opts, dir: dir, root: filepath.Dir(strings.TrimSpace(string(out))),
-		binaries: map[string]string{}, captures: map[string]*capture{}}, nil
+		binaries: map[string]string{}, captures: map[string]*capture{}, taken: map[string]usage{}}, nil
 }
 
 func (l *lab) close() { _ = os.RemoveAll(l.dir) }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"sync"
 
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator/ndp"
@@ -21,50 +20,10 @@ func Transport() transport.Transport {
 }
 
 // endpoints is the NDP hosts of a run. It is the sink of all of them.
-type endpoints struct {
-	*transport.Setup
-	hosts map[fabric.HostID]*host
-}
-
-// host is one of them, with the flows of its connections that are not through. Requests and responses of one loop lead
-// to the same flow.
-type host struct {
-	*fabric.NDPHost
-	at      *fabric.Host
-	sends   map[uint32]*transport.Flow
-	loops   map[int]*transport.Loop // of which it is the client, by flow number
-	arrives arriving
-}
-
-// arriving is the flows of what is sent to a host. Senders, which may be simulated in parallel, enter a connection
-// before its first packet can arrive; the host alone removes it.
-type arriving struct {
-	sync.Mutex
-	flows map[connection]*transport.Flow
-}
-
-func (a *arriving) enter(c connection, f *transport.Flow) {
-	a.Lock()
-	defer a.Unlock()
-	a.flows[c] = f
-}
-
-// remove returns the flow of a connection that is through; nil: unknown.
-func (a *arriving) remove(c connection) *transport.Flow {
-	a.Lock()
-	defer a.Unlock()
-	f := a.flows[c]
-	delete(a.flows, c)
-	return f
-}
-
-type connection struct {
-	sender ndp.Endpoint
-	number uint32
-}
+type endpoints struct{ *transport.Messages }
 
 func open(s *transport.Setup, flows iter.Seq[*transport.Flow]) (transport.Endpoints, error) {
-	r := &endpoints{Setup: s, hosts: make(map[fabric.HostID]*host)}
+	r := &endpoints{transport.NewMessages(s, fabric.NDP)}
 	senders := make(map[fabric.HostID]*transport.Flow) // of each host a flow that it sends data of
 	if err := transport.OneVersion("NDP", flows); err != nil {
 		return nil, err
@@ -144,7 +103,7 @@ func keepsHeaders(v *parameter.Values, flows iter.Seq[*transport.Flow]) error {
 
 // host makes the endpoint of a host once; f is one of its flows, as is what it sends, if anything.
 func (r *endpoints) host(h fabric.HostID, f, sent *transport.Flow) error {
-	if r.hosts[h] != nil {
+	if r.Has(h) {
 		return nil
 	}
 	v := r.Values
@@ -169,136 +128,42 @@ func (r *endpoints) host(h fabric.HostID, f, sent *transport.Flow) error {
 	if err != nil {
 		return err
 	}
-	r.hosts[h] = &host{NDPHost: ndpHost, at: r.Net.Host(h), sends: make(map[uint32]*transport.Flow),
-		loops: make(map[int]*transport.Loop), arrives: arriving{flows: make(map[connection]*transport.Flow)}}
-	r.Add(h, ndpHost)
+	r.Join(h, core{ndpHost.Core()}, ndpHost)
 	return nil
 }
 
-// Start implements transport.Endpoints: the sender has the flow; of a loop the first request.
-func (r *endpoints) Start(f *transport.Flow) error {
-	if f.Kind == workload.Loop {
-		r.hosts[f.Src].loops[f.Number] = &transport.Loop{Asked: f.Start}
-		return r.send(f, f.Src, f.Dst, uint64(f.Request), f.Start)
-	}
-	return r.send(f, f.Src, f.Dst, uint64(f.Payload), f.Start)
+// core is the protocol at a host.
+type core struct{ host *ndp.Host }
+
+// Send implements transport.MessageCore.
+func (c core) Send(f *transport.Flow, to fabric.HostID, bytes uint64, at clock.Time) (uint32, error) {
+	return c.host.Send(ndp.Flow{To: ndp.Endpoint(to), Bytes: bytes, Start: at, Stop: f.Stop, Rank: f.Rank})
 }
 
-func (r *endpoints) send(f *transport.Flow, from, to fabric.HostID, bytes uint64, at clock.Time) error {
-	h := r.hosts[from]
-	number, err := h.Core().Send(ndp.Flow{To: ndp.Endpoint(to), Bytes: bytes, Start: at, Stop: f.Stop, Rank: f.Rank})
-	if err != nil {
-		return err
-	}
-	h.sends[number] = f
-	r.hosts[to].arrives.enter(connection{ndp.Endpoint(from), number}, f)
-	h.at.Report(func() {
-		r.Name(fabric.NDP, from, number, f.Number)
-		if f.Kind == workload.Transfer {
-			r.Own(fabric.NDP, from, number, f.Number)
-		}
-	})
-	return nil
+// Sent implements transport.MessageCore.
+func (c core) Sent(connection uint32) int64 { return int64(c.host.Sent(connection)) }
+
+// Arrived implements transport.MessageCore.
+func (c core) Arrived(sender fabric.HostID, connection uint32) (transport.Arrivals, bool) {
+	e, ok := c.host.Arrived(ndp.Endpoint(sender), connection)
+	return arrivals(&e), ok
 }
 
-// NDPEvent implements ndp.Sink. What an event does at its host is done at once; books are told in order.
+func arrivals(e *ndp.Event) transport.Arrivals {
+	return transport.Arrivals{Whole: int64(e.Packets), Duplicates: int64(e.Duplicates), Reordered: int64(e.Reordered),
+		Headers: int64(e.Trimmed), Payload: int64(e.Bytes)}
+}
+
+var kinds = [...]transport.MessageEventKind{
+	ndp.Retransmitted: transport.MessageRetransmitted, ndp.TimedOut: transport.MessageTimedOut,
+	ndp.Received: transport.MessageReceived, ndp.Finished: transport.MessageFinished,
+}
+
+// NDPEvent implements ndp.Sink.
 func (r *endpoints) NDPEvent(now clock.Time, e ndp.Event) {
-	var h *host
-	var f *transport.Flow
-	switch e.Kind {
-	case ndp.Started:
-		return
-	case ndp.Received:
-		h = r.hosts[fabric.HostID(e.Receiver)]
-		f = h.arrives.remove(connection{e.Sender, e.Connection})
-	case ndp.Retransmitted, ndp.TimedOut, ndp.Finished:
-		h = r.hosts[fabric.HostID(e.Sender)]
-		f = h.sends[e.Connection]
-	}
-	switch {
-	case f == nil:
-	case e.Kind == ndp.Received && f.Kind == workload.Loop:
-		r.turn(now, h, f)
-	case h.at.Apart():
-		e, f := e, f
-		h.at.Report(func() { r.book(now, f, &e) })
-	default:
-		r.book(now, f, &e)
-	}
-	if e.Kind == ndp.Finished {
-		delete(h.sends, e.Connection)
-	}
-}
-
-// book tells the books of an event. A transfer is closed once both ends are through.
-func (r *endpoints) book(now clock.Time, f *transport.Flow, e *ndp.Event) {
-	p := r.Progress(f.Number)
-	switch e.Kind {
-	case ndp.Retransmitted:
-		p.Retransmissions++
-	case ndp.TimedOut:
-		p.Timeouts++
-	case ndp.Received:
-		came(p, e)
-		if !f.Endless() { // otherwise it was stopped
-			p.Finish(now)
-		}
-	case ndp.Finished:
-		if f.Kind == workload.Transfer {
-			p.Acknowledged, p.Known, p.Sent = !f.Endless(), now, int64(e.Packets)
-		}
-	case ndp.Started:
-	}
-	if f.Kind == workload.Transfer && p.Finished && p.Acknowledged {
-		r.Close(f.Number)
-	}
-}
-
-// came books what has arrived.
-func came(p *transport.Progress, e *ndp.Event) {
-	p.Whole, p.Duplicates, p.Reordered = int64(e.Packets), int64(e.Duplicates), int64(e.Reordered)
-	p.Headers, p.Payload = int64(e.Trimmed), int64(e.Bytes)
-}
-
-// Settle implements transport.Endpoints.
-func (r *endpoints) Settle() {
-	for _, h := range r.hosts {
-		for number, f := range h.sends {
-			if f.Kind == workload.Transfer {
-				r.Progress(f.Number).Sent = int64(h.Core().Sent(number))
-			}
-		}
-		for c, f := range h.arrives.flows {
-			if e, ok := h.Core().Arrived(c.sender, c.number); ok && f.Kind == workload.Transfer {
-				came(r.Progress(f.Number), &e)
-			}
-		}
-	}
-}
-
-// turn goes on with a closed loop at one of its hosts: a request that has arrived is answered, and a response is
-// followed by the next request.
-func (r *endpoints) turn(now clock.Time, h *host, f *transport.Flow) {
-	if h.at.ID() == f.Dst {
-		r.goOn(h, f, f.Src, uint64(f.Response), now.Add(f.Service))
+	if e.Kind == ndp.Started {
 		return
 	}
-	trip, more := h.loops[f.Number].Turn(now, f)
-	h.at.Report(func() {
-		if r.Progress(f.Number).Turned(now, trip, more); !more {
-			r.Close(f.Number)
-		}
-	})
-	if more {
-		r.goOn(h, f, f.Dst, uint64(f.Request), now)
-	} else {
-		delete(h.loops, f.Number)
-	}
-}
-
-// goOn sends the next message of a loop.
-func (r *endpoints) goOn(h *host, f *transport.Flow, to fabric.HostID, bytes uint64, at clock.Time) {
-	if err := r.send(f, h.at.ID(), to, bytes, at); err != nil {
-		h.at.Report(func() { r.Fail(err) })
-	}
+	r.Happened(now, &transport.MessageEvent{Kind: kinds[e.Kind], Sender: fabric.HostID(e.Sender),
+		Receiver: fabric.HostID(e.Receiver), Connection: e.Connection, Arrivals: arrivals(&e), Sent: int64(e.Packets)})
 }

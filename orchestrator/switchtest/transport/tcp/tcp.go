@@ -4,7 +4,6 @@ package tcp
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"iter"
 	"math/rand/v2"
 
@@ -77,24 +76,11 @@ func open(s *transport.Setup, flows iter.Seq[*transport.Flow]) (transport.Endpoi
 			"time that is known; leave out one of them")
 	}
 	r := &endpoints{Setup: s, hosts: make([]*host, s.Test.Topology.HostCount())}
-	first := make(map[fabric.HostID]*transport.Flow)
 	if err := transport.OneVersion("TCP", flows); err != nil {
 		return nil, err
 	}
-	for f := range flows {
-		for _, h := range []fabric.HostID{f.Src, f.Dst} {
-			if other := first[h]; other != nil && other.Mark != f.Mark {
-				return nil, fmt.Errorf("flows %d and %d of host %d differ in dscp, tc or ip: all flows of a TCP host are alike",
-					other.Number, f.Number, h)
-			}
-			if first[h] == nil {
-				kept := *f
-				first[h] = &kept
-				if err := r.host(h, f); err != nil {
-					return nil, err
-				}
-			}
-		}
+	if err := transport.EachHost("TCP", flows, r.host); err != nil {
+		return nil, err
 	}
 	return r, nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"candela.dev/candela/generator/ndp"
@@ -55,14 +56,23 @@ func TestEverySeededBugOfNDPHostsIsCaughtThroughASwitch(t *testing.T) {
 	}
 }
 
-func rulesOf(t *testing.T, text string) (rules []string) {
+// judged has the rules that tests violate: many bugs have the same test without them.
+var judged sync.Map // of func() []string by text
+
+// rulesOf returns the rules that a test violates. It runs each test once.
+func rulesOf(t *testing.T, text string) []string {
+	t.Helper()
+	once, _ := judged.LoadOrStore(text, sync.OnceValue(func() []string { return newRulesOf(t, text) }))
+	return slices.Clone(once.(func() []string)())
+}
+
+func newRulesOf(t *testing.T, text string) (rules []string) {
 	t.Helper()
 	p, err := switchtest.New(parse(t, text)[0])
 	if err != nil {
 		t.Fatal(err)
 	}
 	options := options(t.TempDir())
-	options.NoReports = true
 	o, err := switchtest.Run(t.Context(), p, options)
 	if err != nil {
 		t.Fatal(err)

@@ -42,7 +42,7 @@ func TestFindingsOfSwitchTestsShowTheirPackets(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			o := run(t, parse(t, c.text)[0])
+			o := reported(t, parse(t, c.text)[0])
 			j := journeyOf(t, o, c.rule)
 			if lanes := strings.Join(j.Lanes, ", "); !strings.HasPrefix(lanes, "host ") || !strings.HasSuffix(lanes, c.lanes) {
 				t.Errorf("lanes are %s, want a host%s", lanes, c.lanes)
@@ -66,7 +66,7 @@ func TestFindingsOfSwitchTestsShowTheirPackets(t *testing.T) {
 
 // A rejudged run keeps its drawings.
 func TestAnalyzeKeepsThePacketsOfFindings(t *testing.T) {
-	o := run(t, parse(t, saiOverflow)[0])
+	o := reported(t, parse(t, saiOverflow)[0])
 	want := len(o.Report.Journeys)
 	opened, err := orchestrator.OpenRun(o.Dir)
 	if err != nil {

@@ -118,13 +118,13 @@ func never(*analyzers.Finding) bool { return false }
 func TestSampledFlowsAreJudgedAsAllFlows(t *testing.T) {
 	found := 0
 	for _, bug := range ndp.Catalogue() {
-		if testing.Short() && bug.Bug%3 != 0 {
+		if testing.Short() && bug.Bug%3 != 0 || !silence() && bug.Bug%2 != 0 {
 			continue
 		}
 		found += sampled(t, provoke(bug.Bug, bug.Name), "{flows: 0.5, ports: 0}", never)
 	}
 	for _, bug := range withoutECN() {
-		if testing.Short() && bug.Bug%3 != 0 {
+		if testing.Short() && bug.Bug%3 != 0 || !silence() && bug.Bug%2 != 0 {
 			continue
 		}
 		found += sampled(t, fmt.Sprintf(`

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -75,9 +76,14 @@ func TestTheCapturesAloneConvictHostsWithABugAndNoOthers(t *testing.T) {
 			t.Parallel()
 			text := provoke(bug.Bug, bug.Name)
 			convict(t, text, bug.Rule)
-			convict(t, sound(text, bug.Name), "")
-			convict(t, elsewhere(t, text, leafSpine), bug.Rule)
-			convict(t, elsewhere(t, text, dumbbell), bug.Rule)
+			if fair := sound(text, bug.Name); isFirst(t, fair) {
+				convict(t, fair, "")
+			}
+			for k, network := range []string{leafSpine, dumbbell} {
+				if silence() || i%2 == k {
+					convict(t, elsewhere(t, text, network), bug.Rule)
+				}
+			}
 		})
 	}
 }
@@ -87,6 +93,17 @@ func TestTheCapturesOfSeveralSwitchesAcquitSoundHosts(t *testing.T) {
 		text := provoke(ndp.BugEchoesIncast, "none")
 		convict(t, sound(elsewhere(t, text, network), "none"), "")
 	}
+}
+
+// tested has the texts that tests have seen, with their names.
+var tested sync.Map
+
+// isFirst reports whether a test has not seen a text before: without their bugs many texts are the same.
+func isFirst(t *testing.T, text string) bool {
+	t.Helper()
+	test, _, _ := strings.Cut(t.Name(), "/")
+	_, seen := tested.LoadOrStore(test+text, true)
+	return !seen
 }
 
 // sound removes the bug from a test of provoke.

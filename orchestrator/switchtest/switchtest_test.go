@@ -20,7 +20,7 @@ import (
 
 func options(out string) orchestrator.Options {
 	return orchestrator.Options{
-		Out: out, Version: "test", Command: "candela", Wall: func() time.Time { return time.Unix(0, 0) },
+		Out: out, Version: "test", Command: "candela", Wall: func() time.Time { return time.Unix(0, 0) }, NoReports: true,
 	}
 }
 
@@ -34,13 +34,27 @@ func parse(t rapid.TB, text string) []*config.SwitchTest {
 	return tests
 }
 
+// run runs a test without its reports.
 func run(t *testing.T, test *config.SwitchTest) *orchestrator.Outcome {
+	t.Helper()
+	return runWith(t, test, options(t.TempDir()))
+}
+
+// reported runs a test with all that a run writes.
+func reported(t *testing.T, test *config.SwitchTest) *orchestrator.Outcome {
+	t.Helper()
+	o := options(t.TempDir())
+	o.NoReports = false
+	return runWith(t, test, o)
+}
+
+func runWith(t *testing.T, test *config.SwitchTest, with orchestrator.Options) *orchestrator.Outcome {
 	t.Helper()
 	p, err := switchtest.New(test)
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := switchtest.Run(t.Context(), p, options(t.TempDir()))
+	o, err := switchtest.Run(t.Context(), p, with)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +81,7 @@ func TestEveryExamplePasses(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, test := range tests {
-				if o := run(t, test); o.Verdict.Exit != orchestrator.ExitPass {
+				if o := reported(t, test); o.Verdict.Exit != orchestrator.ExitPass {
 					t.Errorf("%s: %s: %v", test.Title(), o.Verdict.Verdict, o.Verdict.Reasons)
 				}
 			}
@@ -106,7 +120,7 @@ func TestOneSeedGivesTheSameBytes(t *testing.T) {
 			t.Fatal(err)
 		}
 		tests[0].Taps.Capture = file == "switch-incast-ndp.yml"
-		first, second := run(t, tests[0]), run(t, tests[0])
+		first, second := reported(t, tests[0]), reported(t, tests[0])
 		compared := 0
 		err = filepath.WalkDir(first.Dir, func(path string, d os.DirEntry, err error) error {
 			name, _ := filepath.Rel(first.Dir, path)
@@ -281,7 +295,7 @@ func TestARecordedRunIsRejudgedByItsDocuments(t *testing.T) {
 }
 
 func TestTheReportNamesFlowsAndSwitches(t *testing.T) {
-	o := run(t, parse(t, incast)[0])
+	o := reported(t, parse(t, incast)[0])
 	var b bytes.Buffer
 	if err := report.Text(&b, o.Report, report.TextOptions{}); err != nil {
 		t.Fatal(err)

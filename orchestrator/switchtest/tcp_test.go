@@ -7,16 +7,17 @@ import (
 )
 
 func TestTCPHostsFinishThroughSwitchesThatDropOrTrim(t *testing.T) {
+	const tcp = "}\nhosts: {transport: tcp, min-rto-us: 5000"
 	for name, model := range map[string]string{
-		"tail drop, CUBIC":  "{model: droptail, data-queue-packets: 20}\nhosts: {transport: tcp}",
-		"tail drop, Reno":   "{model: droptail, data-queue-packets: 20}\nhosts: {transport: tcp, congestion-control: reno}",
-		"trimming is loss":  "{model: ndp-ideal}\nhosts: {transport: tcp, delayed-ack-us: 0}",
-		"a Tofino, jumbo":   "{model: tofino, data-queue-bytes: 180000}\nhosts: {transport: tcp, packet-size: 9000}",
-		"early ones return": "{model: sfc}\nhosts: {transport: tcp}",
+		"tail drop, CUBIC":  "{model: droptail, data-queue-packets: 20" + tcp + "}",
+		"tail drop, Reno":   "{model: droptail, data-queue-packets: 20" + tcp + ", congestion-control: reno}",
+		"trimming is loss":  "{model: ndp-ideal" + tcp + ", delayed-ack-us: 0}",
+		"a Tofino, jumbo":   "{model: tofino, data-queue-bytes: 180000" + tcp + ", packet-size: 9000}",
+		"early ones return": "{model: sfc" + tcp + "}",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			bytes := "3000000"
+			bytes := "1000000"
 			if testing.Short() {
 				bytes = "300000"
 			}

@@ -102,7 +102,6 @@ func TestSoundTCPHostsAreNeverBlamed(t *testing.T) {
 			rt.Fatalf("%v\n%s", err, text)
 		}
 		o := options(out)
-		o.NoReports = true
 		r, err := switchtest.Run(t.Context(), p, o)
 		if err != nil {
 			rt.Fatalf("%v\n%s", err, text)

@@ -83,7 +83,9 @@ func TestTheCapturesOfTCPHostsTellWhatTheRunFound(t *testing.T) {
 			tell(t, run(t, parse(t, text)[0]), true)
 			tell(t, run(t, parse(t, strings.Replace(text, single,
 				"kind: leaf-spine, leaves: 2, spines: 2, hosts-per-leaf: 7, routing: spray", 1))[0]), true)
-			tell(t, run(t, parse(t, sound(text, bug.Name))[0]), true)
+			if fair := sound(text, bug.Name); isFirst(t, fair) {
+				tell(t, run(t, parse(t, fair)[0]), true)
+			}
 		})
 	}
 }

@@ -159,6 +159,7 @@ func written(t testing.TB, test *config.SwitchTest, workers int) (files map[stri
 	}
 	p.Spec.Forced = true
 	o := options(t.TempDir())
+	o.NoReports = false
 	o.Workers = workers
 	out, err := switchtest.Run(t.Context(), p, o)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"candela.dev/candela/generator/parameter"
 )
 
-// firstCaught is the drawn network in which a test first finds its bug. The search begins there, and looks at all others
-// if the draws have changed.
+// firstCaught is the drawn network in which a test first finds its bug. The search begins there. If the draws have
+// changed, it looks at all others.
 var firstCaught = map[string]struct {
 	model string
 	seed  int

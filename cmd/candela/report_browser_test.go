@@ -330,3 +330,24 @@ func (b *browser) accessible(pages, dark []string) {
 		}
 	}
 }
+
+// A sweep over loads has panels by size of flows, which fit and are accessible in light and dark.
+func TestPanelsOfASweepFitAndAreAccessible(t *testing.T) {
+	b := openBrowser(t)
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code, stdout, stderr := candela(t, "run", "--out", dir, "../../configs/switch-fct.yml"); code != 0 {
+		t.Fatalf("%s%s", stdout, stderr)
+	}
+	b.site = filepath.Join(dir, "switch-fct", "report")
+	pages := []string{"sweeps/1.html", "runs/switch-fct-p03.html"}
+	b.fits(pages)
+	b.open(pages[0])
+	if n := value[int](b, `document.querySelectorAll("#flows svg.curves").length`); n != 18 {
+		t.Errorf("%d panels, want mean and p99 of FCT and slowdown of all flows and three classes, and two distributions", n)
+	}
+	b.accessible(pages, pages)
+	b.quiet()
+}

@@ -53,6 +53,8 @@ type Chart struct {
 	X, Y  string // axis titles with units
 	Steps bool   // a value holds until the next one
 	Lines []Series
+	// Panel says that the chart is one of many: it is small, and points of lines are marked.
+	Panel bool `json:"-"`
 }
 
 // Series is one line. Times are the x of Values; the series of a distribution has none.
@@ -112,10 +114,15 @@ const (
 	maxDrawn    = 2000 // points of a line; more are not visible
 )
 
-// chartColours are distinguishable with colour blindness, too (Okabe and Ito).
-func chartColours() []string {
-	return []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f", "#000000"}
-}
+// Geometry of one chart of many.
+const (
+	panelWidth  = 400
+	panelHeight = 220
+)
+
+// lineColours is how many colours of lines the style sheet has, for light and dark pages. They are distinguishable with
+// colour blindness, too (after Okabe and Ito).
+const lineColours = 8
 
 // chartView is a Chart as an SVG.
 type chartView struct {
@@ -128,7 +135,7 @@ type chartView struct {
 	Low, High, Bottom, Summit float64
 }
 
-type chartLine struct{ Name, Path, Colour string }
+type chartLine struct{ Name, Path, Dots, Class string }
 
 func newChartView(c *Chart) chartView {
 	v := chartView{
@@ -136,10 +143,19 @@ func newChartView(c *Chart) chartView {
 		Top:  plotTop,
 		Base: chartHeight - plotBottom, Label: fmt.Sprintf("%s: %d lines", c.Title, len(c.Lines)),
 	}
+	if c.Panel {
+		v.Width, v.Height, v.Right, v.Base = panelWidth, panelHeight, panelWidth-plotRight, panelHeight-plotBottom
+	}
 	v.scale(c)
 	for i := range c.Lines {
-		colours := chartColours()
-		v.Lines = append(v.Lines, chartLine{c.Lines[i].Name, v.path(&c.Lines[i], c.Steps), colours[i%len(colours)]})
+		line := chartLine{Name: c.Lines[i].Name, Path: v.path(&c.Lines[i], c.Steps),
+			Class: fmt.Sprintf("s%d", i%lineColours)}
+		if c.Panel && !c.Steps {
+			for j := range c.Lines[i].Values {
+				line.Dots += fmt.Sprintf("M%g %gh0", v.x(c.Lines[i].Times[j]), v.y(c.Lines[i].Values[j]))
+			}
+		}
+		v.Lines = append(v.Lines, line)
 	}
 	v.XTicks, v.YTicks = ticksOf(v.Low, v.High, c.X, v.x), ticksOf(v.Bottom, v.Summit, c.Y, v.y)
 	v.X, v.Y = axisTitle(c.X), axisTitle(c.Y)

@@ -295,7 +295,7 @@ func (r *run) metrics() []analyzers.Metric {
 func (r *facts) numbers() []report.Number {
 	var list []report.Number
 	for _, m := range r.metricsTable() {
-		if len(m.columns) == 0 {
+		if len(m.columns) == 0 || m.tapped && r.plan.Streamed() {
 			continue
 		}
 		got := r.measure(m.name, nil)

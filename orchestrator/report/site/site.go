@@ -79,6 +79,7 @@ type Run struct {
 	file   string // of its page
 	entry  report.Entry
 	values []measure
+	curves map[string]report.Series
 	copied bool // its files are within the site
 	linked bool // its files can be reached
 }
@@ -238,7 +239,7 @@ func (w *writer) run(i int) error {
 	if err := w.files(run, r); err != nil {
 		return err
 	}
-	run.entry, run.values = r.Entry(), append(run.values, measures(r)...)
+	run.entry, run.values, run.curves = r.Entry(), append(run.values, measures(r)...), curvesOf(r)
 	links := report.Links{Index: "../" + IndexFile, Assets: "../", Title: w.site.title()}
 	if run.linked {
 		links.HasFiles, links.Files = true, w.filesPrefix(run)

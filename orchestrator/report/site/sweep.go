@@ -150,6 +150,7 @@ type sweepPage struct {
 	Rows   []sweepRow
 	Data   string
 	Total  int
+	Panels report.Parts
 }
 
 type sweepRow struct {
@@ -190,6 +191,7 @@ func (w *writer) sweep(i int) error {
 		page.Rows = append(page.Rows, row)
 	}
 	page.Counts, page.Class = counts(runs)
+	page.Panels = report.NewParts(nil, w.panels(s), nil)
 	return errors.Join(w.script(fmt.Sprintf("%s/%d.js", sweepsDir, s.number), data),
 		w.page(s.href(), "sweep.gohtml", page))
 }

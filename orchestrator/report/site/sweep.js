@@ -4,7 +4,7 @@
 (() => {
   const { axes, metrics, points } = candela;
   const all = "all";
-  const colours = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9", "#7f7f7f", "#8a6d3b"];
+  const colours = Array.from({ length: 8 }, (_, i) => `var(--s${i})`); // of the style sheet
 
   const svgNode = (tag, attributes, ...children) => {
     const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
@@ -321,21 +321,21 @@
     series.forEach(([key, at], n) => {
       const colour = colours[n % colours.length];
       const entries = [...at].map(([i, list]) => [axis.place(i), list]).sort((a, b) => a[0] - b[0]);
-      svg.append(svgNode("path", { class: "series", stroke: colour,
+      svg.append(svgNode("path", { class: "series", style: "stroke: " + colour,
         d: entries.map(([px, list], i) => `${i ? "L" : "M"}${px} ${placeY(mean(list.map((e) => e.v)))}`).join("") }));
       for (const [px, list] of entries) {
         mark(svg, px, list, colour);
       }
       if (y >= 0) {
         const sample = svgNode("svg", { viewBox: "-7 -7 14 14", "aria-hidden": "true" },
-          svgNode("path", { stroke: colour, "stroke-width": 3, d: "M-7 0H7" }));
+          svgNode("path", { style: "stroke: " + colour, "stroke-width": 3, d: "M-7 0H7" }));
         legend.push(make("span", "legend", sample, last(axes[y].path) + " " + axes[y].values[key]));
       }
     });
     function mark(into, px, list, colour) {
       const numbers = list.map((e) => e.v);
       if (list.length > 1) {
-        into.append(svgNode("path", { class: "series", stroke: colour,
+        into.append(svgNode("path", { class: "series", style: "stroke: " + colour,
           d: `M${px} ${placeY(Math.min(...numbers))}V${placeY(Math.max(...numbers))}` }));
       }
       const worst = worstOf(list.map((e) => e.point));

@@ -53,11 +53,10 @@ type connection struct {
 	receiver
 	ecnReceiver
 	greeting
-	queued   bool       // in Host.ready
-	finished bool       // see Finish
-	order    int        // order of creation
-	place    int        // position in Host.timers, from 1; 0: absent
-	due      clock.Time // not later than its timers
+	queued   bool // in Host.ready
+	finished bool // see Finish
+	order    int  // order of creation
+	place    int  // position in Host.timers, from 1; 0: absent
 }
 
 // New returns a host without connections. sink may be nil.

@@ -12,6 +12,7 @@ type span struct{ start, end uint64 }
 // receiver is the receiving end of one direction.
 type receiver struct {
 	have    uint64 // of the stream, in order
+	await   uint64 // deliveries are reported from so many bytes on
 	beyond  []span // what has arrived beyond a gap, sorted, apart from each other
 	latest  int    // of beyond: the range that was touched last
 	pending int    // segments that no acknowledgement was sent for
@@ -55,7 +56,7 @@ func (h *Host) arrived(now clock.Time, c *connection, p *Packet) {
 	if len(r.beyond) > 0 && h.bugs.Has(BugNoDuplicateAck) {
 		r.ackNow = false
 	}
-	if start <= r.have && end <= r.have {
+	if start <= r.have && end <= r.have && r.have >= r.await {
 		h.report(now, c, Delivered, r.have)
 	}
 }
@@ -67,6 +68,13 @@ func (r *receiver) count(start, end uint64) {
 		r.reordered++
 	}
 	r.top = max(r.top, end)
+}
+
+// Await says that Delivered is of interest only once so many bytes have arrived in order. The sink may call it.
+func (h *Host) Await(peer Endpoint, number uint32, bytes uint64) {
+	if c := h.find(key{peer, number}); c != nil {
+		c.await = bytes
+	}
 }
 
 // Stream is how far a connection has come in both directions.

@@ -42,6 +42,7 @@ type sender struct {
 	next     uint64 // to send
 	limit    uint64 // end of the receiver's window
 	segments []segment
+	array    []segment // the array of segments, from its beginning
 	base     uint64
 
 	pipe            int // segments in flight
@@ -156,7 +157,7 @@ func (h *Host) transmit(now clock.Time, c *connection, p *Packet) {
 		if s.bugs.Has(BugSkipsBytes) && number%64 == 63 && s.nextLength() > 1 {
 			s.next++
 		}
-		s.segments = append(s.segments, segment{start: s.next, length: int32(s.nextLength())})
+		s.push(segment{start: s.next, length: int32(s.nextLength())})
 		s.next += uint64(s.nextLength())
 	}
 	g := s.at(number)
@@ -188,6 +189,19 @@ func (h *Host) transmit(now clock.Time, c *connection, p *Packet) {
 	if g.end() == s.written {
 		p.Header.Flags |= FlagPSH
 	}
+}
+
+// push adds a segment. What was acknowledged at the front of the array makes room, if it is half of it.
+func (s *sender) push(g segment) {
+	if n := len(s.segments); n == cap(s.segments) {
+		if 2*n <= cap(s.array) {
+			s.segments = s.array[:copy(s.array[:n], s.segments)]
+		}
+		s.segments = append(s.segments, g)
+		s.array = s.segments
+		return
+	}
+	s.segments = append(s.segments, g)
 }
 
 // nextLost returns the lowest lost segment. There must be one.
@@ -261,7 +275,7 @@ func (s *sender) advance(now clock.Time, upTo uint64) int {
 	s.segments = s.segments[n:]
 	s.base += uint64(n)
 	if len(s.segments) == 0 {
-		s.segments = nil // most of what a connection that has finished would hold
+		s.segments, s.array = nil, nil // most of what a connection that has finished would hold
 	}
 	if sample >= 0 {
 		s.measure(sample)

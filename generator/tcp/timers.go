@@ -4,7 +4,13 @@ import "candela.dev/candela/clock"
 
 // timers is a heap of the connections with a running timer, earliest first. Postponing a timer, as every ACK does, does
 // not move its entry: the entry is re-checked when it is due.
-type timers []*connection
+type timers []entry
+
+// entry is a connection and when it is due, not later than its timers.
+type entry struct {
+	due clock.Time
+	*connection
+}
 
 // expiry returns the earlier expiry of the connection's two timers.
 func (c *connection) expiry() clock.Time { return min(c.expires, c.ackAt) }
@@ -16,12 +22,12 @@ func (t *timers) set(c *connection) {
 	case at == clock.Never:
 		return
 	case c.place == 0:
-		*t = append(*t, c)
+		*t = append(*t, entry{at, c})
 		c.place = len(*t)
-	case at >= c.due:
+	case at >= (*t)[c.place-1].due:
 		return
 	}
-	c.due = at
+	(*t)[c.place-1].due = at
 	t.up(c.place - 1)
 }
 
@@ -36,10 +42,10 @@ func (t timers) next() clock.Time {
 // pop removes the first connection.
 func (t *timers) pop() *connection {
 	h := *t
-	first, last := h[0], len(h)-1
+	first, last := h[0].connection, len(h)-1
 	h[0] = h[last]
 	h[0].place, first.place = 1, 0
-	h[last] = nil
+	h[last] = entry{}
 	*t = h[:last]
 	t.down(0)
 	return first
@@ -54,7 +60,7 @@ func (t *timers) remove(c *connection) {
 		h[at] = h[last]
 		h[at].place = at + 1
 	}
-	h[last] = nil
+	h[last] = entry{}
 	*t = h[:last]
 	if at < last {
 		t.up(at)

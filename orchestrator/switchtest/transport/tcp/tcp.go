@@ -31,36 +31,6 @@ type host struct {
 	*fabric.TCPHost
 	at   *fabric.Host
 	ends map[uint32]*end
-	// recent are ends that are found without the map, by the number of the connection.
-	recent [recentEnds]recentEnd
-}
-
-const recentEnds = 32
-
-type recentEnd struct {
-	connection uint32
-	all        uint64 // bytes with which a transfer is complete; 0: not a transfer
-	*end
-}
-
-// find returns the end of a connection, or nil.
-func (h *host) find(connection uint32) *recentEnd {
-	recent := &h.recent[connection%recentEnds]
-	if recent.end == nil || recent.connection != connection {
-		*recent = recentEnd{connection: connection, end: h.ends[connection]}
-		if c := recent.end; c != nil && c.flow.Kind == workload.Transfer {
-			recent.all = cmp.Or(uint64(c.flow.Payload), tcp.Endless)
-		}
-	}
-	return recent
-}
-
-// leave removes the end of a connection.
-func (h *host) leave(connection uint32) {
-	delete(h.ends, connection)
-	if recent := &h.recent[connection%recentEnds]; recent.connection == connection {
-		recent.end = nil
-	}
 }
 
 // end is one end of a connection. Both ends of a flow have one.
@@ -178,8 +148,8 @@ func (h *host) write(f *transport.Flow, to fabric.HostID, bytes uint64, at clock
 // TCPEvent implements tcp.Sink. What an event does at its host is done at once; books are told in order.
 func (r *endpoints) TCPEvent(now clock.Time, e tcp.Event) {
 	h := r.hosts[e.Local]
-	c := h.find(e.Connection)
-	if c.end == nil || e.Kind == tcp.Delivered && c.all > 0 && e.Bytes != c.all { // most events, for each segment
+	c := h.ends[e.Connection]
+	if c == nil {
 		return
 	}
 	f := c.flow
@@ -190,11 +160,15 @@ func (r *endpoints) TCPEvent(now clock.Time, e tcp.Event) {
 		h.at.Report(func() { r.Progress(f.Number).Timeouts++ })
 	case tcp.Delivered:
 		if f.Kind == workload.Loop {
-			r.turn(now, h, c.end, e.Bytes)
+			r.turn(now, h, c, e.Bytes)
+			return
+		}
+		if all := cmp.Or(uint64(f.Payload), tcp.Endless); e.Bytes < all {
+			h.Core().Await(e.Peer, e.Connection, all)
 			return
 		}
 		s := h.stream(e.Peer, f)
-		h.leave(e.Connection)
+		delete(h.ends, e.Connection)
 		h.Core().Finish(e.Peer, e.Connection)
 		h.at.Report(func() {
 			p := r.Progress(f.Number)
@@ -212,7 +186,7 @@ func (r *endpoints) TCPEvent(now clock.Time, e tcp.Event) {
 // acknowledged books that the sender of a transfer is through, and closes it if the receiver is.
 func (r *endpoints) acknowledged(h *host, f *transport.Flow) {
 	sent := int64(h.stream(tcp.Endpoint(f.Dst), f).Sent)
-	h.leave(uint32(f.Number))
+	delete(h.ends, uint32(f.Number))
 	h.Core().Finish(tcp.Endpoint(f.Dst), uint32(f.Number))
 	h.at.Report(func() {
 		p := r.Progress(f.Number)
@@ -275,8 +249,8 @@ func (r *endpoints) turn(now clock.Time, h *host, c *end, bytes uint64) {
 		if r.Progress(f.Number).Turned(now, trip, more); !more {
 			r.Close(f.Number)
 			if r.Untapped { // nothing is booked for a flow that is closed
-				h.leave(uint32(f.Number))
-				r.hosts[f.Dst].leave(uint32(f.Number))
+				delete(h.ends, uint32(f.Number))
+				delete(r.hosts[f.Dst].ends, uint32(f.Number))
 			}
 		}
 	})

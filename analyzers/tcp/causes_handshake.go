@@ -63,11 +63,7 @@ func causeInitialWindow(w who, sent, most int64) cause.Cause {
 // handshakeCauses lists an example of each cause of this file.
 func handshakeCauses(tx, rx func(clock.Duration) who) []cause.Cause {
 	const us, ms = clock.Microsecond, clock.Millisecond
-	answerer := func(at clock.Duration) who {
-		w := rx(at)
-		w.host.Role = "Sender"
-		return w
-	}
+	answerer := func(at clock.Duration) who { return answering(rx(at)) }
 	return []cause.Cause{
 		causeNoSYN(tx(0)),
 		causeSYNSequence(tx(0), 7, 0),

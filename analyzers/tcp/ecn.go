@@ -177,7 +177,11 @@ func (a *Analyzer) aMark() string {
 func (a *Analyzer) labels(s *stream, o *Observation, fresh bool) {
 	c, e := &a.cfg.ECN, &s.marked
 	switch {
-	case o.ECN == packet.NotECT || c.On && (c.Everything || fresh):
+	case o.ECN == packet.NotECT:
+	case c.On && a.cfg.Handshake && !s.greeting.ecn.agreed:
+		a.blame(causeECTUnnegotiated(a.tx(s)), s, o.Number, "Not-ECT: the handshake has not negotiated ECN",
+			fmt.Sprintf("the sender sent a packet with ECN codepoint %d; the handshake has not negotiated ECN", o.ECN))
+	case c.On && (c.Everything || fresh):
 	case !c.On:
 		a.blame(causeECT(a.tx(s)), s, o.Number, "Not-ECT: the hosts don't use ECN",
 			fmt.Sprintf("the sender sent a packet with ECN codepoint %d", o.ECN))

@@ -21,6 +21,7 @@ type greeting struct {
 	confirms  bool       // a SYN-ACK that has arrived is to be acknowledged
 	owed      clock.Time // since when either is
 	silent    bool       // a missing SYN was reported
+	ecn       negotiation
 }
 
 // established reports whether the end may send data (RFC 9293, 3.5).
@@ -58,6 +59,7 @@ func (a *Analyzer) greets(s *stream, o *Observation) bool {
 		g.copies--
 	}
 	g.began = min(g.began, a.decided(s.key.src))
+	a.negotiates(s, o)
 	a.timed(s, o.Number)
 	g.doublings += a.expiries(a.synTimer(g.doublings+1), a.now.Sub(a.decided(s.key.src))) // one SYN for several timeouts
 	if g.syns > 0 {
@@ -105,6 +107,7 @@ func (a *Analyzer) hears(s *stream, o *Observation) bool {
 		return false // its receiver drops it
 	}
 	if o.SYN {
+		g.ecn.hears(o)
 		switch {
 		case g.established():
 		case !o.HasACK:

@@ -121,5 +121,5 @@ func (a *Analyzer) served(host uint32) clock.Time {
 
 // unserved returns for how long packets that a host has decided on since an instant may have waited at its NIC.
 func (a *Analyzer) unserved(s *stream, since clock.Time) clock.Duration {
-	return max(0, a.now.Sub(max(a.served(s.key.src), since)))
+	return max(0, a.now.Sub(max(a.served(s.key.src).Add(-a.cfg.Hold), since)))
 }

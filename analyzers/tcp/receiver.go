@@ -17,6 +17,7 @@ type receiver struct {
 	have         int64      // in order
 	beyond       []span     // after a gap, sorted and disjoint
 	acknowledged int64      // highest acknowledgement
+	told         history    // with Config.UnknownStack
 	edge         int64      // highest end of its window that it announced
 	since        clock.Time // when the oldest byte arrived that is in order and not acknowledged
 	ahead        clock.Time // when the oldest unanswered segment after a gap arrived
@@ -81,6 +82,9 @@ func (a *Analyzer) acknowledges(s *stream, o *Observation) {
 	a.late(s)
 	a.prompt(s, o.Number)
 	ack := s.place(o.Ack, s.have, &a.cfg)
+	if a.overtaken(s, ack) {
+		return
+	}
 	switch {
 	case ack > s.have:
 		a.says(s, rxBeyond, causeAckBeyond(a.rx(s), ack, s.have), o.Number,
@@ -106,6 +110,18 @@ func (a *Analyzer) acknowledges(s *stream, o *Observation) {
 		s.edge = edge
 	}
 	a.selects(s, o)
+}
+
+// overtaken reports whether a later acknowledgement may have overtaken this one before the tap: a kernel sends from
+// several processors.
+func (a *Analyzer) overtaken(s *stream, ack int64) bool {
+	if !a.cfg.UnknownStack {
+		return false
+	}
+	if ack >= s.acknowledged {
+		s.told = append(s.told, acked{a.now, ack})
+	}
+	return ack < s.acknowledged && ack >= s.told.by(a.now.Add(-a.cfg.Hold))
 }
 
 // selects judges the SACK block of an acknowledgement.

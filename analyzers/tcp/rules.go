@@ -13,7 +13,11 @@
 // is reported as tcp.timer-unjudged.
 package tcp
 
-import "candela.dev/candela/analyzers"
+import (
+	"slices"
+
+	"candela.dev/candela/analyzers"
+)
 
 // Name is the analyzer's, and the first part of its rules'.
 const Name = "tcp"
@@ -53,10 +57,24 @@ const (
 	ruleCWRUnfounded  = "tcp.cwr-unfounded"
 	ruleCWRMissing    = "tcp.cwr-missing"
 	ruleECT           = "tcp.ect"
+	ruleNegotiation   = "tcp.ecn-negotiation"
 	ruleMarkWindow    = "tcp.ecn-window"
 	ruleOverreaction  = "tcp.ecn-overreaction"
 	ruleMarksUnjudged = "tcp.ecn-unjudged"
 )
+
+// exact lists the rules that hold for hosts of declared algorithms only. Others are correct, too, if they
+//
+//   - spread a reduction over a round trip (PRR, RFC 6937), or undo it (F-RTO, RFC 5682; RFC 3522),
+//   - probe for a lost tail, and detect losses by time (RACK-TLP, RFC 8985),
+//   - delay or compress acknowledgements by rules of their own, and tell of several SACK blocks.
+var exact = []string{
+	ruleEarly, ruleTimeoutEarly, ruleBackoff, ruleWindow, ruleMarkWindow, ruleOverreaction, ruleLimited, rulePartial,
+	ruleFast, ruleRetries, ruleEvery, ruleDelay, ruleDuplicateAbsent, ruleCWRUnfounded,
+}
+
+// Exact returns the rules that presume the algorithms that Config declares; see Config.UnknownStack.
+func Exact() []string { return slices.Clone(exact) }
 
 // Rules lists what the analyzer checks.
 func Rules() []analyzers.Rule {
@@ -135,8 +153,10 @@ func ecnRules() []analyzers.Rule {
 		{ID: ruleCWRUnfounded, Clause: "RFC 3168, 6.1.2", Statement: "CWR is on the first new segment after a mark, a loss " +
 			"or a timeout, and marks of one window count once."},
 		{ID: ruleCWRMissing, Clause: "RFC 3168, 6.1.2", Statement: "The first new segment after a mark carries CWR."},
-		{ID: ruleECT, Clause: "RFC 3168, 6.1.4 and 6.1.5", Statement: "Only new data carries ECT, unless `ecn-everything` " +
-			"is set, and nothing does without ECN."},
+		{ID: ruleECT, Clause: "RFC 3168, 6.1.1, 6.1.4 and 6.1.5", Statement: "Only new data carries ECT, unless " +
+			"`ecn-everything` is set, and nothing does without ECN or if a handshake has not negotiated it."},
+		{ID: ruleNegotiation, Clause: "RFC 3168, 6.1.1", Statement: "With ECN a SYN carries ECE and CWR, unless it is " +
+			"retransmitted, and a SYN-ACK carries ECE alone if the SYN offers ECN. Without ECN neither does."},
 		{ID: ruleMarkWindow, Clause: "RFC 3168, 6.1.2; RFC 8257, 3.3", Statement: "After a mark no more is in flight than " +
 			"it leaves of the greatest window: as much as after a loss or, with DCTCP, 1 - alpha/2 of it. DCTCP's alpha is " +
 			"recomputed if packets leave when they are decided."},

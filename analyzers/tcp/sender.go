@@ -33,7 +33,7 @@ type sender struct {
 	una, next int64
 	segments  []segment // from una on
 	limit     int64     // of the receiver's window; 0: not known yet
-	lately    []acked   // what Config.Hold ago may not have been known
+	lately    history   // what Config.Hold ago may not have been known
 
 	ordinal       uint64 // transmissions
 	delivered     uint64 // ordinal of the latest one that is known to have arrived
@@ -79,6 +79,9 @@ type acked struct {
 	una int64
 }
 
+// history is what was acknowledged over time, oldest first.
+type history []acked
+
 const dupThresh = 3 // RFC 6675
 
 // sends judges a packet with data that leaves a host.
@@ -123,19 +126,19 @@ func (a *Analyzer) sends(s *stream, o *Observation) {
 }
 
 // knownUna returns what a sender certainly knew to be acknowledged when it decided to send what leaves its NIC now.
-func (a *Analyzer) knownUna(s *stream) int64 {
+func (a *Analyzer) knownUna(s *stream) int64 { return s.lately.by(a.known(s.key.src)) }
+
+// by returns the latest value of an instant, 0 if there is none, and forgets those before it.
+func (h *history) by(at clock.Time) int64 {
 	n := 0
-	for n < len(s.lately) && s.lately[n].at <= a.known(s.key.src) {
+	for n < len(*h) && (*h)[n].at <= at {
 		n++
 	}
-	if n > 0 {
-		n-- // the latest of those that are known stays
-	}
-	s.lately = s.lately[n:]
-	if len(s.lately) == 0 || s.lately[0].at > a.known(s.key.src) {
+	if n == 0 {
 		return 0
 	}
-	return s.lately[0].una
+	*h = (*h)[n-1:]
+	return (*h)[0].una
 }
 
 // fresh books new data.

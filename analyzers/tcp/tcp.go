@@ -2,6 +2,7 @@ package tcp
 
 import (
 	"fmt"
+	"slices"
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/analyzers/cause"
@@ -42,6 +43,9 @@ type Config struct {
 	ThreeSRTT     bool           // the timeout is 3·SRTT, not SRTT + 4·RTTVAR
 	MaxRetries    int            // timeouts in a row after which a connection is given up; 0: no bound
 	Detection     Detection
+	// UnknownStack: nothing is known of how the hosts recover from losses, as of kernels. The rules of Exact are not
+	// applied: Detection and what else is declared below would be guesses.
+	UnknownStack bool
 
 	NoFastRetransmit, NoLimitedTransmit bool
 	// Segments in order after which an ACK is no longer delayed, and the greatest delay. 0 segments: unknown.
@@ -194,7 +198,7 @@ func (a *Analyzer) breaks(s *stream, input uint8, c cause.Cause, number uint64, 
 
 // blame reports a finding.
 func (a *Analyzer) blame(c cause.Cause, s *stream, number uint64, expected, actual string) {
-	if !a.report.Wants(c.Rule, s.number) {
+	if a.cfg.UnknownStack && slices.Contains(exact, c.Rule) || !a.report.Wants(c.Rule, s.number) {
 		return
 	}
 	f := analyzers.Finding{

@@ -6,7 +6,8 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// ECN configures explicit congestion notification, the same at both ends: it is given as negotiated.
+// ECN configures explicit congestion notification, the same at both ends. A handshake negotiates it; without one it is
+// given as negotiated.
 type ECN struct {
 	Codepoint packet.ECN // of new data; NotECT: no ECN
 	// Everything is sent with Codepoint, also retransmissions and packets without payload, as by Linux with DCTCP. RFC
@@ -32,6 +33,36 @@ func (e *ECN) validate(c Control) error {
 	return nil
 }
 
+// usesECN reports whether a connection uses ECN: both ends have said that they do (RFC 3168, 6.1.1).
+func (h *Host) usesECN(c *connection) bool {
+	return h.cfg.ECN.Codepoint != packet.NotECT && (!h.cfg.Handshake || c.negotiated)
+}
+
+// negotiate fills in what a SYN or a SYN-ACK says of ECN (RFC 3168, 6.1.1).
+func (h *Host) negotiate(c *connection, p *Packet) {
+	if h.bugs.Has(BugECTOnSYN) {
+		p.ECN = h.cfg.ECN.Codepoint
+	}
+	accepts := c.offered && !h.bugs.Has(BugECTUnnegotiated)
+	switch on := h.cfg.ECN.Codepoint != packet.NotECT; {
+	case c.stage == synReceived && (on && accepts || h.bugs.Has(BugAcceptsUnasked)):
+		p.Header.Flags |= FlagECE
+		c.negotiated = on
+	case c.stage == synSent && on && !h.bugs.Has(BugOffersNoECN):
+		p.Header.Flags |= FlagECE | FlagCWR
+	}
+}
+
+// negotiates takes what a SYN or a SYN-ACK says of ECN.
+func (h *Host) negotiates(c *connection, f Flags, confirms bool) {
+	switch f & (FlagECE | FlagCWR) {
+	case FlagECE | FlagCWR:
+		c.offered = c.offered || !confirms
+	case FlagECE:
+		c.negotiated = c.negotiated || confirms && h.cfg.ECN.Codepoint != packet.NotECT
+	}
+}
+
 // ecnSender is the sender's part of ECN.
 type ecnSender struct {
 	cwr bool // the next new segment carries CWR
@@ -50,9 +81,10 @@ type ecnReceiver struct {
 }
 
 // echoes takes the ECN-Echo of an acknowledgement of so many new bytes. It returns whether the window may grow.
-func (h *Host) echoes(s *sender, a *Header, bytes uint64) (grow bool) {
+func (h *Host) echoes(c *connection, a *Header, bytes uint64) (grow bool) {
+	s := &c.sender
 	echo := a.Flags&FlagECE != 0
-	if h.cfg.ECN.Codepoint == packet.NotECT {
+	if !h.usesECN(c) {
 		return true
 	}
 	if s.window.control == DCTCP {
@@ -102,9 +134,9 @@ func (s *sender) cut(h *Host) {
 }
 
 // label fills in what a packet with data says of ECN.
-func (h *Host) label(s *sender, p *Packet, retransmit bool) {
-	e := &h.cfg.ECN
-	if e.Codepoint == packet.NotECT {
+func (h *Host) label(c *connection, p *Packet, retransmit bool) {
+	s, e := &c.sender, &h.cfg.ECN
+	if !h.usesECN(c) && !h.bugs.Has(BugECTUnnegotiated) {
 		return
 	}
 	if !retransmit || e.Everything || h.bugs.Has(BugECTOnRetransmissions) {
@@ -120,8 +152,8 @@ func (h *Host) label(s *sender, p *Packet, retransmit bool) {
 }
 
 // labelACK fills in the codepoint of a packet without data.
-func (h *Host) labelACK(p *Packet) {
-	if e := &h.cfg.ECN; e.Everything || h.bugs.Has(BugECTOnACKs) {
+func (h *Host) labelACK(c *connection, p *Packet) {
+	if e := &h.cfg.ECN; h.usesECN(c) && (e.Everything || h.bugs.Has(BugECTOnACKs)) {
 		p.ECN = e.Codepoint
 	}
 }
@@ -131,7 +163,7 @@ func (h *Host) notice(c *connection, p *Packet) {
 	r, e := &c.receiver, &c.ecnReceiver
 	ce := p.ECN == packet.CE && !h.bugs.Has(BugIgnoresCE)
 	switch {
-	case h.cfg.ECN.Codepoint == packet.NotECT:
+	case !h.usesECN(c):
 	case h.cfg.Control != DCTCP:
 		if p.Header.Flags&FlagCWR != 0 && !h.bugs.Has(BugKeepsECE) {
 			e.echo = false
@@ -148,10 +180,11 @@ func (h *Host) notice(c *connection, p *Packet) {
 }
 
 // echo fills in the ECN-Echo of an acknowledgement.
-func (h *Host) echo(r *ecnReceiver, to *Header) {
-	if h.cfg.ECN.Codepoint == packet.NotECT {
+func (h *Host) echo(c *connection, to *Header) {
+	if !h.usesECN(c) {
 		return
 	}
+	r := &c.ecnReceiver
 	if r.echo || h.bugs.Has(BugAlwaysECE) {
 		to.Flags |= FlagECE
 	}
@@ -176,7 +209,7 @@ func (h *Host) number(c *connection, p *Packet) {
 	h.counters.ACKsSent++
 	p.Number = numberAck | h.acks
 	p.Header.Seq = h.cfg.sequence(c.next)
-	h.labelACK(p)
+	h.labelACK(c, p)
 }
 
 // lossReduces reduces the window at the first sign of loss in it. RFC 3168 reduces it once if marks came before; DCTCP

@@ -18,6 +18,11 @@ const (
 	BugAlwaysECE
 	BugEchoesOnce
 	BugMergesMarks
+	// Faults of the negotiation.
+	BugOffersNoECN
+	BugAcceptsUnasked
+	BugECTUnnegotiated
+	BugECTOnSYN
 )
 
 var ecnCatalogue = []BugInfo{
@@ -38,6 +43,11 @@ var ecnCatalogue = []BugInfo{
 	{Name: "echoes-once", Rule: "tcp.ece-missing", What: "CE is echoed in one acknowledgement only"},
 	{Name: "merges-marks", Rule: "tcp.ece-unfounded",
 		What: "DCTCP's receiver acknowledges segments with and without CE together"},
+	{Name: "offers-no-ecn", Rule: "tcp.ecn-negotiation", What: "with ECN, a SYN does not offer it"},
+	{Name: "accepts-ecn-unasked", Rule: "tcp.ecn-negotiation",
+		What: "a SYN-ACK accepts ECN although the SYN does not offer it"},
+	{Name: "ect-unnegotiated", Rule: "tcp.ect", What: "a SYN-ACK refuses ECN, and new data carries ECT"},
+	{Name: "ect-on-syn", Rule: "tcp.ect", What: "SYN and SYN-ACK carry ECT"},
 }
 
 // overreacts reports whether a fault reduces the window now.

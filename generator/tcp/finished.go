@@ -6,6 +6,7 @@ import "candela.dev/candela/clock"
 type left struct {
 	have uint32 // bytes in order, modulo 2^32
 	echo bool   // see ecnReceiver
+	ecn  bool   // was negotiated
 }
 
 // Finish says that this end writes nothing more to a connection and needs nothing more of it. The connection leaves
@@ -37,7 +38,7 @@ func (h *Host) leave(c *connection) {
 		if h.gone == nil {
 			h.gone = make(map[key]left)
 		}
-		h.gone[c.key] = left{uint32(c.have), c.echo}
+		h.gone[c.key] = left{uint32(c.have), c.echo, c.negotiated}
 	}
 }
 
@@ -54,7 +55,7 @@ func (h *Host) of(p *Packet) *connection {
 	}
 	c := h.connection(k)
 	if was, ok := h.gone[k]; ok {
-		c.finished, c.stage = true, established
+		c.finished, c.stage, c.negotiated = true, established, was.ecn
 		c.have, c.echo = 1<<32+uint64(was.have), was.echo // above every copy
 		c.top = c.have
 	}

@@ -22,6 +22,8 @@ type greeting struct {
 	confirms bool // the ACK of a SYN-ACK is to be sent before any data
 	syns     int  // sent
 	synAt    clock.Time
+	// ECN: the peer's SYN offers it, and both ends use it.
+	offered, negotiated bool
 }
 
 // mayTransmit reports whether a segment with data may be sent.
@@ -55,6 +57,7 @@ func (h *Host) greet(now clock.Time, c *connection, p *Packet) {
 		p.Header.Ack = h.cfg.sequence(0)
 		h.spoilAnswer(&p.Header)
 	}
+	h.negotiate(c, p)
 	c.greets = false
 	c.syns++
 	c.synAt = now
@@ -100,6 +103,7 @@ func (h *Host) greeted(now clock.Time, c *connection, p *Packet) bool {
 		h.counters.Invalid++
 		return false
 	case f&FlagSYN != 0:
+		h.negotiates(c, f, confirmed)
 		h.syn(now, c, &p.Header, confirmed)
 		return false
 	case c.stage == established:

@@ -146,7 +146,7 @@ func (h *Host) acknowledge(c *connection, to *Header) {
 		b := r.beyond[r.latest]
 		to.SACK = Block{Start: h.cfg.sequence(b.start), End: h.cfg.sequence(b.end)}
 	}
-	h.echo(&c.ecnReceiver, to)
+	h.echo(c, to)
 	h.damageAck(r, to)
 	r.pending, r.ackNow, r.ackAt = 0, false, clock.Never
 }

@@ -167,7 +167,7 @@ func (h *Host) transmit(now clock.Time, c *connection, p *Packet) {
 	s.used(false)
 	h.counters.SegmentsSent++
 	p.Number, p.Payload, p.Header.Seq = number, int(g.length), h.cfg.sequence(g.start)
-	h.label(s, p, retransmit)
+	h.label(c, p, retransmit)
 	p.Rank = s.ranking.Rank(s.written, g.start)
 	s.spoilSequence(&p.Header, g.start+uint64(h.cfg.FirstSequence))
 	if s.expires == clock.Never {
@@ -234,7 +234,7 @@ func (h *Host) acknowledged(now clock.Time, c *connection, a *Header, payload in
 	if s.phase != open && s.una() >= s.recover {
 		s.phase = open
 	}
-	mayGrow := h.echoes(s, a, s.una()-before) && !ended
+	mayGrow := h.echoes(c, a, s.una()-before) && !ended
 	if grown > 0 {
 		s.backoff, s.retries = 0, 0
 		if mayGrow && s.phase != recovery && s.mayGrow() {

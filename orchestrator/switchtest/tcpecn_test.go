@@ -24,6 +24,10 @@ func provokeECN(bug tcp.Bug, name string) (text string, ok bool) {
 		queue = 30
 	case tcp.BugFrozenAlpha, tcp.BugWrongGain:
 		more = ", dctcp-alpha: 0"
+	case tcp.BugOffersNoECN, tcp.BugECTUnnegotiated, tcp.BugECTOnSYN:
+		more = ", handshake: true"
+	case tcp.BugAcceptsUnasked: // without ECN
+		control, more = "reno", ", handshake: true"
 	}
 	return fmt.Sprintf(`
 topology: {kind: single-switch, hosts: 5, link: {gbps: 10, delay-ns: 10000}}

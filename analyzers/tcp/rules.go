@@ -1,6 +1,6 @@
 // Package tcp judges TCP hosts by the packets that taps at their NICs saw: what a sender may retransmit and when, how
-// much it may have in flight, and whether a receiver's acknowledgements are true. It applies the RFCs. The rules of Exact
-// presume the algorithms that Config declares, and are not applied to unknown stacks; the others presume none.
+// much it may have in flight, and whether a receiver's acknowledgements are true. It applies the RFCs. The rules of
+// Exact presume the algorithms that Config declares, and are not applied to unknown stacks; the others presume none.
 //
 // At a NIC it is known what a host had received when it sent a packet, except for Config.Hold. Congestion windows are
 // not in the packets: the analyzer keeps the greatest window that the rules allow for what was acknowledged and lost so

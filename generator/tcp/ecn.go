@@ -55,10 +55,10 @@ func (h *Host) negotiate(c *connection, p *Packet) {
 
 // negotiates takes what a SYN or a SYN-ACK says of ECN.
 func (h *Host) negotiates(c *connection, f Flags, confirms bool) {
-	switch f & (FlagECE | FlagCWR) {
-	case FlagECE | FlagCWR:
+	switch echo, reduced := f&FlagECE != 0, f&FlagCWR != 0; {
+	case echo && reduced:
 		c.offered = c.offered || !confirms
-	case FlagECE:
+	case echo:
 		c.negotiated = c.negotiated || confirms && h.cfg.ECN.Codepoint != packet.NotECT
 	}
 }

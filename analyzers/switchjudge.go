@@ -17,6 +17,8 @@ type SwitchView interface {
 	// HostAt returns the host that a port leads to directly.
 	HostAt(sw, port int) (host uint32, ok bool)
 	Address(host uint32, v6 bool) netip.Addr
+	// Link returns the rate of a port's link, and the bytes that each frame takes on it beyond its size.
+	Link(sw, port int) (rate clock.BitRate, framing int)
 	// Settings and Counters return what a switch is set to and what it counts, in the types of its family.
 	Settings(sw int) (any, error)
 	Counters(sw int) (any, error)

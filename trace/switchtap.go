@@ -106,6 +106,7 @@ type SwitchTap struct {
 	Rank           uint64 // with the flag Ranked
 	Entropy        uint16 // path tag, or source port
 	DSCP, ECN, TTL uint8
+	Class          uint8 // traffic class (PCP) as the switch sees it
 	Size, Original int32 // bytes without FCS, now and before trimming
 }
 

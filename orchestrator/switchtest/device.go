@@ -10,6 +10,7 @@ import (
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/analyzers/decision"
+	"candela.dev/candela/clock"
 	"candela.dev/candela/testbeds/virtual/fabric"
 	"candela.dev/candela/trace"
 )
@@ -61,6 +62,12 @@ func (d device) Reason(sw int, code uint8) analyzers.DropReason {
 func (d device) HostAt(sw, port int) (uint32, bool) {
 	h, ok := d.at(sw).Port(port).HostAt()
 	return uint32(h), ok
+}
+
+func (d device) Link(sw, port int) (rate clock.BitRate, framing int) {
+	at := d.at(sw)
+	link := d.r.plan.portConfig(at, at.Port(port))
+	return link.Rate, link.Framing
 }
 
 func (d device) Address(host uint32, v6 bool) netip.Addr {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"candela.dev/candela/analyzers"
+	judgeaqm "candela.dev/candela/analyzers/aqm"
 	"candela.dev/candela/analyzers/decision"
 	"candela.dev/candela/analyzers/forwarding"
 	judgerank "candela.dev/candela/analyzers/rank"
@@ -24,6 +25,7 @@ import (
 	"candela.dev/candela/orchestrator/switchtest/transport/raw"
 	"candela.dev/candela/orchestrator/switchtest/transport/tcp"
 	"candela.dev/candela/testbeds/switches"
+	"candela.dev/candela/testbeds/switches/aqm"
 	"candela.dev/candela/testbeds/switches/rank"
 	"candela.dev/candela/testbeds/switches/sai"
 	"candela.dev/candela/testbeds/switches/trimming"
@@ -44,6 +46,7 @@ var families = func() []family {
 		{Family: trimming.Family()},
 		{sai.Family(), judgesai.NewJudge, judgesai.Rules()},
 		{rank.Family(), judgerank.NewJudge, judgerank.Rules()},
+		{aqm.Family(), judgeaqm.NewJudge, judgeaqm.Rules()},
 	}
 }
 

@@ -63,7 +63,7 @@ func (n *Network) AtSwitch(at Point, now clock.Time, p *Packet, t *trace.SwitchT
 	t.Reason, t.ID, t.Protocol, t.Kind, t.Flags, t.IPv6 = uint8(at.Reason), p.ID, p.Protocol, p.NDP.Kind, p.Flags, p.IPv6
 	t.Src, t.Dst, t.Flow, t.Connection = uint32(p.Src), uint32(p.Dst), p.Flow, p.NDP.Connection
 	t.Number, t.Rank, t.Entropy = uint64(p.Number), p.Rank, p.Entropy
-	t.DSCP, t.ECN, t.TTL, t.Size, t.Original = p.DSCP, uint8(p.ECN), p.TTL, p.Size, p.Original
+	t.DSCP, t.ECN, t.TTL, t.Class, t.Size, t.Original = p.DSCP, uint8(p.ECN), p.TTL, p.Class, p.Size, p.Original
 	if p.Protocol == NDP {
 		t.Number = uint64(p.NDP.Seq)<<32 | uint64(p.NDP.Counter)
 	}

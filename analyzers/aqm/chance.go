@@ -1,0 +1,85 @@
+package aqm
+
+import "math"
+
+// falseAlarm bounds the probability that a correct device is accused of a wrong probability in one run, whatever the
+// number of flows, queues, packets and looks.
+const falseAlarm = 1e-6
+
+// wager tests whether packets are selected with the probabilities that the judge computes, each given all that happened
+// before: the likelihood ratios of alternatives are martingales of mean 1 if they are, and their mean exceeds 1/α at any
+// time with a probability of at most α (Ville 1939). So it may look after every packet, and probabilities may depend on
+// what was dropped before. Alternatives multiply the odds of each packet by a factor, for all packets or after a
+// selected one and its inverse after others.
+type wager struct {
+	limit    float64 // log of 1/α
+	ratios   [len(factors) + len(echoes)]float64
+	last     bool
+	seen     int
+	selected int
+	expected float64
+	broken   bool
+}
+
+var (
+	factors = [...]float64{0.05, 0.25, 0.5, 0.8, 0.92, 1.08, 1.25, 2, 4, 20}
+	echoes  = [...]float64{0.2, 5}
+)
+
+// budget gives each wager its share α of falseAlarm: the k-th 6/(π²k²), which sum to 1.
+type budget struct{ wagers int }
+
+func (b *budget) next() *wager {
+	b.wagers++
+	k := float64(b.wagers)
+	return &wager{limit: -math.Log(falseAlarm * 6 / (math.Pi * math.Pi * k * k))}
+}
+
+// see takes a packet that is selected with probability p, strictly between 0 and 1. It returns true once, if the
+// probabilities cannot be right.
+func (w *wager) see(p float64, selected bool) bool {
+	w.seen++
+	w.expected += p
+	if selected {
+		w.selected++
+	}
+	bet := func(i int, factor float64) {
+		w.ratios[i] -= math.Log1p(p * (factor - 1))
+		if selected {
+			w.ratios[i] += math.Log(factor)
+		}
+	}
+	for i, f := range factors {
+		bet(i, f)
+	}
+	if w.seen > 1 {
+		for i, f := range echoes {
+			if !w.last {
+				f = 1 / f
+			}
+			bet(len(factors)+i, f)
+		}
+	}
+	w.last = selected
+	if w.broken || !w.exceeds() {
+		return false
+	}
+	w.broken = true
+	return true
+}
+
+// exceeds reports whether the mean of the ratios exceeds the limit.
+func (w *wager) exceeds() bool {
+	most := w.ratios[0]
+	for _, r := range w.ratios {
+		most = max(most, r)
+	}
+	if most < w.limit {
+		return false
+	}
+	sum := 0.0
+	for _, r := range w.ratios {
+		sum += math.Exp(r - most)
+	}
+	return most+math.Log(sum/float64(len(w.ratios))) > w.limit
+}

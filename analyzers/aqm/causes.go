@@ -80,6 +80,28 @@ func claimedFair(p place, claimed int64, want float64) cause.Cause {
 		rate(claimed), p.packet(), p.queueText(), rate(want))
 }
 
+func unfairShares(p place, actual, expected float64) cause.Cause {
+	return cause.Of(ruleFairness, "unfair", "%v gave the backlogged elephants at %v shares with Jain's index %v; AFD would "+
+		"have given %v.", p.who, p.queueText(), share(actual), share(expected))
+}
+
+func unsteady(p place, held, desired, excess int64, above bool) cause.Cause {
+	what := map[bool]string{false: "fewer", true: "more"}
+	return cause.Of(ruleSteady, "kept", "%v held %v at %v, which are to hold %v; it took %v %v of elephants than their "+
+		"probabilities give.", p.who, cause.Bytes(held), p.queueText(), cause.Count(desired), cause.Bytes(excess),
+		cause.Name(what[above]))
+}
+
+func noHeadroom(p place, excess int64) cause.Cause {
+	return cause.Of(ruleHeadroom, "taken", "%v had no room for packet %v of a mouse at %v, having taken %v of elephants "+
+		"more than their probabilities give.", p.who, p.packet(), p.queueText(), cause.Bytes(excess))
+}
+
+func constantRate(p place, claimed int64, mean float64, windows int) cause.Cause {
+	return cause.Of(ruleRate, "constant", "%v claimed rate %v for the flow of packet %v, which has sent %v in each of %v "+
+		"windows.", p.who, rate(claimed), p.packet(), rate(mean), cause.Count(windows))
+}
+
 func droppedCapable(p place) cause.Cause {
 	return cause.Of(ruleECN, "dropped", "%v dropped packet %v early at %v instead of marking it.", p.who, p.packet(),
 		p.queueText())
@@ -203,7 +225,8 @@ func Causes() []cause.Cause {
 	return []cause.Cause{
 		mouseSelected(p, false, 1_048_500), belowFair(p, false, 2e9, 2.6e9), emptyQueue(p, false),
 		wrongShare(p, "of flow 3", 10, 1000, 340), certain(p, 1), claimedProbability(p, 0.2, 0.4),
-		claimedFair(p, 2_600_000_000, 2.5e9), droppedCapable(p), markedWithout(p), flowBlind(p, 0.21, 0.2),
+		claimedFair(p, 2_600_000_000, 2.5e9), unfairShares(p, 0.83, 1), unsteady(p, 300_000, 150_000, 90_000, true),
+		noHeadroom(p, 400_000), constantRate(p, 1e9, 2e9, 9), droppedCapable(p), markedWithout(p), flowBlind(p, 0.21, 0.2),
 		claimedElephant(p, true, 1_048_600), claimedBytes(p, 1500, 3000), claimedRate(p, 1e9, 2e9),
 		wrongGroup(mice, 121, false), wrongClass(p, 2), wrongAge(p, 3), claimedIndex(p, 121, 1), miceWait(p, 1500),
 		overtaken(mice, 9), lateMouse(mice, 1200), counted(p, "early drops", 3, 5), overfull(p, "port", 3_001_500, 3_000_000),

@@ -32,7 +32,7 @@ func (d *device) count(t *trace.SwitchTap, a *arrival) {
 		g.DroppedPackets++
 	case tail:
 		g.DroppedPackets++
-	case unknown, withdrawn, elsewhere:
+	case unknown, inside, withdrawn, elsewhere:
 	}
 }
 
@@ -99,7 +99,8 @@ func (d *device) endState() {
 
 // finish ends the judgement of a switch.
 func (d *device) finish() {
-	d.judgeLog()
+	for !d.overrun && d.done < len(d.log) && d.presume() { // packets that wait at the end
+	}
 	if !d.overrun {
 		d.compareCounters(d.began)
 	}

@@ -50,6 +50,11 @@ type trapped struct {
 	elephant      bool
 	evicted       int64 // so often
 	promotions    int64
+	// the latest windows with the same bytes but for a packet
+	steady             int
+	sent, fewest, most int64
+	largest            int64 // packet
+	peak               float64
 }
 
 func newTrap(set *aqm.Etrap) *trap { return &trap{set: set, flows: make(map[flowKey]*trapped)} }
@@ -67,6 +72,7 @@ func (t *trap) observe(now clock.Time, key flowKey, size int64) *trapped {
 	}
 	t.age(f, now)
 	f.window += size
+	f.largest = max(f.largest, size)
 	f.total += size
 	if f.elephant || f.total < t.set.ByteCount || f.total == t.set.ByteCount && !t.set.Inclusive {
 		return f
@@ -76,6 +82,7 @@ func (t *trap) observe(now clock.Time, key flowKey, size int64) *trapped {
 	if f.rate == 0 {
 		since := t.set.AgePeriod - f.ends.Sub(now)
 		f.rate = bitsPerSecond(f.window, max(since, clock.Microsecond))
+		f.peak = max(f.peak, f.rate)
 	}
 	return f
 }
@@ -88,6 +95,7 @@ func bitsPerSecond(bytes int64, d clock.Duration) float64 {
 func (t *trap) age(f *trapped, now clock.Time) {
 	for f.ends <= now {
 		if f.blank() {
+			f.steady = 0
 			periods := now.Sub(f.ends)/t.set.AgePeriod + 1
 			f.ends = f.ends.Add(periods * t.set.AgePeriod)
 			return
@@ -96,6 +104,7 @@ func (t *trap) age(f *trapped, now clock.Time) {
 		if f.quiet++; !low {
 			f.quiet = 0
 		}
+		f.compare()
 		switch measured := bitsPerSecond(f.window, t.set.AgePeriod); {
 		case low && clock.Duration(f.quiet)*t.set.AgePeriod >= t.set.EvictHold && (f.elephant || !t.set.MiceNeverAge):
 			if f.elephant {
@@ -107,9 +116,19 @@ func (t *trap) age(f *trapped, now clock.Time) {
 		default:
 			f.rate += t.set.Weight * (measured - f.rate)
 		}
+		f.peak = max(f.peak, f.rate)
 		f.window = 0
 		f.ends = f.ends.Add(t.set.AgePeriod)
 	}
+}
+
+// compare compares a window that has ended with those before it.
+func (f *trapped) compare() {
+	f.fewest, f.most = min(f.fewest, f.window), max(f.most, f.window)
+	if f.steady++; f.steady == 1 || f.most-f.fewest > 2*f.largest {
+		f.steady, f.sent, f.fewest, f.most = 1, 0, f.window, f.window
+	}
+	f.sent += f.window
 }
 
 // blank reports whether nothing is known of a flow but when its windows begin.
@@ -125,6 +144,7 @@ func (t *trap) purge(now clock.Time) bool {
 	for key, f := range t.flows { // in any order: all of them go
 		t.age(f, now)
 		if f.blank() {
+			f.steady = 0
 			if f.promotions > 0 {
 				t.gone = append(t.gone, f.evicted)
 			}

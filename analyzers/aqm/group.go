@@ -27,10 +27,13 @@ type leaver struct {
 	id         uint64
 }
 
-// judgeGroup judges the queue of a packet.
+// judgeGroup judges the queue of a packet; one that is still inside gets the queue that it should have.
 func (d *device) judgeGroup(a *arrival) {
 	normal := min(int(a.class), d.set.Queues-1)
 	table := d.firsts[a.in]
+	if a.fate == inside {
+		a.queue = normal
+	}
 	if table == nil || d.set.DPP.Class >= 0 && d.set.DPP.Class != int(a.class) {
 		d.judgeClass(a, normal)
 		if table != nil {
@@ -40,6 +43,9 @@ func (d *device) judgeGroup(a *arrival) {
 	}
 	f, mouse := table.classify(a.at, a.key, a.size)
 	d.enumerate(a, f.generation)
+	if mouse && a.fate == inside {
+		a.queue = d.set.Queues
+	}
 	if claim := d.claimed(a, valueIndex); claim >= 0 && claim != int64(f.index) {
 		d.tell(a, claimedIndex(d.place(a), claim, f.index))
 		return
@@ -47,12 +53,17 @@ func (d *device) judgeGroup(a *arrival) {
 	switch sent := d.isMice(a.queue); {
 	case !sent && !mouse:
 		d.judgeClass(a, normal)
-	case sent != mouse && a.claim == nil && (f.generation > 0 && sent == table.mouse(f.unbroken) || sent &&
-		table.mouse(f.sincePause)):
+	case sent != mouse && d.otherAge(a, table, f):
 		d.tell(a, wrongAge(d.place(a), f.index))
 	case sent != mouse:
 		d.tell(a, wrongGroup(d.place(a), f.index, mouse))
 	}
+}
+
+// otherAge reports whether a wrong queue would be right if the flow had started again at another time.
+func (d *device) otherAge(a *arrival, table *firsts, f *first) bool {
+	sent := d.isMice(a.queue)
+	return a.claim == nil && (f.generation > 0 && sent == table.mouse(f.unbroken) || sent && table.mouse(f.sincePause))
 }
 
 func (d *device) judgeClass(a *arrival, normal int) {

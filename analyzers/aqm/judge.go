@@ -44,6 +44,7 @@ type fate uint8
 
 const (
 	unknown   fate = iota // still inside
+	inside                // queued as it should be, as far as is known
 	left                  // queued, and has left
 	early                 // dropped by the scheme
 	tail                  // dropped for want of room
@@ -98,8 +99,9 @@ type device struct {
 	state
 }
 
-// mostLogged bounds the log of a switch: packets that wait behind queues that are always served first keep it.
-const mostLogged = 1 << 22
+// mostLogged bounds the log of a switch: a packet that waits behind queues that are always served first keeps it. Beyond,
+// the judge takes the packet to wait where it should.
+const mostLogged = 1 << 18
 
 // Observe implements analyzers.SwitchJudge.
 func (j *Judge) Observe(t *trace.SwitchTap) {
@@ -120,7 +122,7 @@ func (d *device) observe(t *trace.SwitchTap) {
 		d.inside[t.ID] = a
 		d.log = append(d.log, event{at: t.Time, a: a})
 		d.judge.coverage["packets"]++
-		if len(d.log)-d.done > mostLogged {
+		if len(d.log)-d.done > mostLogged && !d.presume() {
 			d.giveUp(t.Time)
 		}
 		return
@@ -130,14 +132,21 @@ func (d *device) observe(t *trace.SwitchTap) {
 		return
 	}
 	delete(d.inside, t.ID)
-	a.port, a.queue = t.Port, t.Queue
+	if a.fate == inside && (a.port != t.Port || a.queue != t.Queue) {
+		was := a.queue
+		a.queue = t.Queue
+		d.tell(a, wrongGroup(d.place(a), 0, d.isMice(was)))
+		a.queue = was
+	} else if a.fate == unknown {
+		a.port, a.queue = t.Port, t.Queue
+	}
 	a.fate = d.fateOf(t)
 	switch a.fate {
 	case left, withdrawn:
 		a.marked = a.fate == left && t.ECN == congestion && !a.congested
 		d.log = append(d.log, event{at: t.Time, a: a, leaving: true})
 	case early, tail:
-	case unknown, elsewhere:
+	case unknown, inside, elsewhere:
 		a.port = -1
 	}
 	d.count(t, a)
@@ -185,6 +194,33 @@ func (d *device) judgeLog() {
 		d.log = d.log[:copy(d.log, d.log[d.done:])]
 		d.done = 0
 	}
+}
+
+// presume takes the first packet of the log to wait where it should, if that is known, and judges on.
+func (d *device) presume() bool {
+	a := d.log[d.done].a
+	if a == nil || a.fate != unknown {
+		return false
+	}
+	if a.port = d.routed(a); a.port < 0 {
+		return false
+	}
+	a.fate = inside
+	d.judgeLog()
+	return true
+}
+
+// routed returns the port that a packet has to leave by; −1: the taps do not show it.
+func (d *device) routed(a *arrival) int {
+	if a.claim != nil {
+		return a.claim.Port
+	}
+	for port := range d.ports {
+		if host, ok := d.judge.view.HostAt(d.number, port); ok && host == a.key.dst && a.flags&trace.Returned == 0 {
+			return port
+		}
+	}
+	return -1
 }
 
 // giveUp ends the judgement of a switch.

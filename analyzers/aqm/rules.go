@@ -15,6 +15,10 @@ const (
 	ruleBelowFair   = "aqm.below-fair-rate"
 	ruleProbability = "aqm.probability"
 	ruleFairRate    = "aqm.fair-rate"
+	ruleFairness    = "aqm.fairness"
+	ruleSteady      = "aqm.steady-queue"
+	ruleHeadroom    = "aqm.headroom"
+	ruleRate        = "aqm.rate"
 	ruleECN         = "aqm.ecn"
 	ruleFlowAware   = "aqm.flow-awareness"
 	ruleEtrap       = "aqm.etrap"
@@ -53,12 +57,20 @@ func Rules() []analyzers.Rule {
 			"million at most.", v},
 		{ruleFairRate, ofAFD + " (AFD-4)",
 			"The fair rate changes only at multiples of its period, by the law that is set, and remains within its bounds.", v},
+		{ruleFairness, ofAFD + " (AFD-5)", "Elephants that all exceed the fair rate get equal shares, as far as their " +
+			"measured rates and chance allow.", v},
+		{ruleSteady, ofAFD + " (AFD-6)",
+			"A queue is not kept from its desired depth by more, or fewer, packets than the probabilities of drops give.", v},
 		{ruleECN, source + "AFD with ECN (AFD-7)",
 			"With ECN, ECN-capable packets are marked and never dropped early; without it, none is marked.", v},
 		{ruleFlowAware, ofAFD + " (AFD-8)", "AFD drops elephants; it is not as likely to drop mice.", v},
+		{ruleHeadroom, ofAFD + " (AFD-9)",
+			"A mouse finds room that elephants would have left if they were dropped by their probabilities.", v},
 		{ruleEtrap, source + "ETRAP (ETR-1)",
 			"A flow becomes an elephant with the packet that exceeds the byte count and a mouse at the end of a window below " +
 				"the threshold, and its rate is that of its windows.", v},
+		{ruleRate, source + "ETRAP (ETR-2)",
+			"The measured rate of a flow that sends at a constant rate is that rate, but for a packet in a window and 3 %.", v},
 		{ruleMiceGroup, source + "DPP Mechanism (DPP-1)",
 			"The first packets of a flow, and no others, go to the queue of mice.", v},
 		{ruleMiceAge, source + "DPP Mechanism (DPP-2)",

@@ -47,6 +47,7 @@ func (d *device) judgeTrap(a *arrival, f *trapped) {
 		d.tell(a, claimedBytes(d.place(a), d.claimed(a, valueBytes), f.total))
 	case !near(d.claimed(a, valueRate), f.rate):
 		d.tell(a, claimedRate(d.place(a), d.claimed(a, valueRate), f.rate))
+		d.judgeConstant(a, f, d.claimed(a, valueRate))
 	}
 }
 
@@ -100,6 +101,7 @@ func (d *device) judgeFair(a *arrival, q *queue, f *trapped, selected bool) {
 		q.share.elephantsHit++
 	}
 	probability := q.fair.probability(f.rate, q.held)
+	d.judgeShares(a, q, probability, selected)
 	switch {
 	case probability > 0:
 		d.judgeDraw(a, q, probability, selected)

@@ -37,6 +37,8 @@ type queue struct {
 	all       *wager
 	flows     map[flowKey]*wager
 	share     miceShare
+	surplus   surplus
+	backlog   backlog
 }
 
 // start makes the state of a switch that begins to serve.
@@ -157,7 +159,10 @@ func (d *device) arrives(a *arrival) {
 	switch a.fate {
 	case tail:
 		d.judgeRefusal(a, e, q)
-	case left, withdrawn:
+		if q.fair != nil && (f == nil || !f.elephant) {
+			d.judgeHeadroom(a, q)
+		}
+	case left, withdrawn, inside:
 		d.joins(a, e, q)
 	case unknown, early, elsewhere:
 	}

@@ -4,12 +4,15 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/analyzers/aqm"
 	"candela.dev/candela/analyzers/cause/causetest"
+	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/switchtest"
 )
 
@@ -19,18 +22,27 @@ const aqmOverload = `
 topology: {kind: single-switch, hosts: 7, link: {gbps: 100, delay-ns: 500, framing-bytes: 20}, links: [{host: 6, gbps: 10}]}
 switch-under-test: {%s}
 hosts: {transport: raw, packet-size: 1500, ecn: %s}
-duration-us: 5000
+duration-us: 3000
 workload:
   - cbr: {src: 0, dst: 6, rate-gbps: 2, jitter: 0.5}
-  - cbr: {src: 1, dst: 6, rate-gbps: 4, jitter: 0.5}
+  - cbr: {src: 1, dst: 6, rate-gbps: 4, jitter: 0.5, dscp: 8}
   - cbr: {src: 2, dst: 6, rate-gbps: 6, jitter: 0.5}
   - cbr: {src: 3, dst: 6, rate-gbps: 5, on-us: 900, off-us: 700}
   - cbr: {src: 4, dst: 6, rate-gbps: 3, packet-size: 500, on-us: 300, off-us: 400}
+  - cbr: {src: 5, dst: 6, rate-gbps: 0.12}
   - flow: {src: 5, dst: 6, count: 120, packets: 8, packet-size: 700, stagger-us: 35}
 `
 
+// aqmSprayed is a network whose flows enter a leaf by two ports.
+const aqmSprayed = `
+topology: {kind: leaf-spine, leaves: 2, spines: 2, hosts-per-leaf: 3, routing: spray, link: {gbps: 10}}
+switch-under-test: {%s}
+hosts: {transport: raw, packet-size: 1500, ecn: %s}
+workload: [flow: {src: 0, dst: 3, packets: 2000}, flow: {src: 1, dst: 3, packets: 2000}]
+`
+
 // fast are settings of AFD with which elephants come and go within a millisecond.
-const fast = "etrap-byte-count: 60000, etrap-age-period-us: 100, etrap-bandwidth-threshold-bytes: 1500"
+const fast = "etrap-byte-count: 20000, etrap-age-period-us: 100, etrap-bandwidth-threshold-bytes: 1500"
 
 // brief are settings of DPP of the same kind.
 const brief = "dpp-max-packets: 30, dpp-age-period-us: 500"
@@ -38,9 +50,19 @@ const brief = "dpp-max-packets: 30, dpp-age-period-us: 500"
 // aqmRun returns the findings of the analyzer in a run of aqmOverload, by rule.
 func aqmRun(t *testing.T, model, ecn, more string) (rules map[string]string, coverage map[string]int64) {
 	t.Helper()
-	o := outcome(t, fmt.Sprintf(aqmOverload, model, ecn)+more)
-	if o.Analysis == nil {
-		t.Fatalf("%v", o.Verdict.Reasons)
+	network := aqmOverload
+	if strings.Contains(model, "etrap-scope") {
+		network = aqmSprayed
+	}
+	p, err := switchtest.New(parse(t, fmt.Sprintf(network, model, ecn)+more)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := options(t.TempDir())
+	to.NoReports = true
+	o, err := switchtest.Run(t.Context(), p, to)
+	if err != nil || o.Analysis == nil {
+		t.Fatalf("%v, %+v", err, o)
 	}
 	rules = make(map[string]string)
 	var own []analyzers.Finding
@@ -72,6 +94,16 @@ func settingsOf(model, bug string) (text, ecn string) {
 		return text, "ect0"
 	case "system-over-interface":
 		return text + ", policies: [{port: 6, queue-desired-bytes: 50000}, {queue-desired-bytes: 400000}]", ecn
+	case "drops-mice":
+		return strings.Replace(text, "20000", "400000", 1), ecn
+	case "other-scope":
+		return text + ", etrap-scope: port", ecn
+	case "whole-port-as-queue":
+		return text + ", queues: 2", ecn
+	case "no-greatest-fair-rate":
+		return text + ", kp: 0, queue-desired-bytes: 2000000", ecn
+	case "gives-up":
+		return text + ", port-buffer-bytes: 600000", ecn
 	case "overfills-port", "refuses-with-room", "miscounts":
 		return text + ", port-buffer-bytes: 140000", ecn
 	case "slow-mean", "regular-drops":
@@ -90,6 +122,7 @@ var withRecords = []string{"stale-rate", "never-evicts", "late-promotion", "evic
 // Each seeded bug violates its rule; the same switch without it violates none.
 func TestSeededBugsOfActiveQueueManagementAreCaughtByTheirRule(t *testing.T) {
 	seen := map[string]bool{}
+	var clean sync.Map
 	for _, m := range switchtest.Options().Switches {
 		if m.Parameters.Find("port-buffer-bytes") < 0 || m.Name == "wred" || m.Name == "tail-deep" { // as red and tail-shallow
 			continue
@@ -106,8 +139,10 @@ func TestSeededBugsOfActiveQueueManagementAreCaughtByTheirRule(t *testing.T) {
 				if slices.Contains(withRecords, b.Name) {
 					records = "taps: {decisions: csv}\n"
 				}
-				if rules, coverage := aqmRun(t, text, ecn, records); len(rules) > 0 || coverage["packets"] < 5000 {
-					t.Errorf("without it %v are violated, %v", rules, coverage)
+				if _, tried := clean.LoadOrStore(text+ecn+records, true); !tried {
+					if rules, coverage := aqmRun(t, text, ecn, records); len(rules) > 0 || coverage["packets"] < 3000 {
+						t.Errorf("without it %v are violated, %v", rules, coverage)
+					}
 				}
 				if rules, _ := aqmRun(t, text+", bugs: ["+b.Name+"]", ecn, records); rules[b.Rule] == "" {
 					t.Errorf("violated are %v, want %s", rules, b.Rule)
@@ -115,4 +150,150 @@ func TestSeededBugsOfActiveQueueManagementAreCaughtByTheirRule(t *testing.T) {
 			})
 		}
 	}
+}
+
+// Correct switches are not blamed, whatever their settings, network and traffic; make silence draws 2000.
+func TestCompliantActiveQueueManagementIsNotBlamed(t *testing.T) {
+	networks := 200
+	if os.Getenv("CANDELA_TEST_SILENCE") != "" {
+		networks = 2000
+	} else if testing.Short() {
+		networks = 60
+	}
+	refused, draws := 0, int64(0)
+	for seed := range networks {
+		text := newNetworkDraw(uint64(seed), 700).aqmNetwork()
+		tests, err := config.ParseSwitchTests("f.yml", []byte("name: x\n"+text), switchtest.Options())
+		if err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		p, err := switchtest.New(tests[0])
+		if err != nil {
+			refused++
+			continue
+		}
+		o := options(t.TempDir())
+		o.NoReports = true
+		r, err := switchtest.Run(t.Context(), p, o)
+		if err != nil || r.Analysis == nil {
+			t.Fatalf("seed %d: %v\n%s", seed, err, text)
+		}
+		draws += r.Analysis.Coverage[aqm.Name]["draws"]
+		for _, f := range r.Analysis.Findings {
+			if f.Severity != analyzers.Note && f.Rule != "ndp.silent-loss" {
+				t.Errorf("seed %d: %s t=%dns %s\n%s", seed, f.Rule, f.TimeNS, f.Headline, text)
+				break
+			}
+		}
+		_ = os.RemoveAll(r.Dir)
+	}
+	if 20*refused > networks || draws < int64(10*networks) {
+		t.Errorf("%d of %d networks were refused, %d draws judged", refused, networks, draws)
+	}
+}
+
+// aqmNetwork draws a network with active queue management and traffic that overloads some ports.
+func (d networkDraw) aqmNetwork() string {
+	hosts := d.between(3, 7)
+	shape := fmt.Sprintf("kind: single-switch, hosts: %d", hosts)
+	if d.one(4) {
+		hosts = 6
+		shape = fmt.Sprintf("kind: leaf-spine, leaves: 2, spines: %d, hosts-per-leaf: 3, routing: %s", d.between(1, 3),
+			d.of("ecmp", "spray"))
+	}
+	slow := d.of("1", "2.5", "10", "40")
+	text := fmt.Sprintf("topology: {%s, link: {gbps: %s, delay-ns: %s, framing-bytes: %s}, links: [{host: 0, gbps: %s}]}\n",
+		shape, d.of("10", "40", "100"), d.of("1", "500", "5000", "50000"), d.of("0", "20", "24"), slow)
+	model, queues := d.aqmModel()
+	ecn := d.of("not-ect", "not-ect", "ect0")
+	transport := d.of("raw", "raw", "tcp")
+	text += "switch-under-test: {" + model + "}\nhosts: {transport: " + transport + ", packet-size: " +
+		d.of("1500", "1500", "500", "9000") + ", ecn: " + ecn + "}\nworkload:\n"
+	rate, _ := strconv.ParseFloat(slow, 64)
+	for range d.between(1, 5) {
+		class := 8 * d.IntN(queues)
+		src := d.between(1, hosts-1)
+		switch {
+		case d.one(3):
+			text += fmt.Sprintf("  - incast: {senders: %d, packets: %d, dscp: %d, start-us: %d}\n", d.between(1, hosts-1),
+				d.between(1, 150), class, d.between(0, 250))
+		case d.one(2):
+			text += fmt.Sprintf("  - cbr: {src: %d, dst: 0, rate-gbps: %.3f, jitter: %s, dscp: %d}\n", src,
+				rate*(0.1+d.Float64()), d.of("0", "0.5", "0.9"), class)
+		default:
+			text += fmt.Sprintf("  - cbr: {src: %d, dst: 0, rate-gbps: %.3f, on-us: %d, off-us: %d, dscp: %d}\n", src,
+				rate*(0.3+d.Float64()), d.between(20, 600), d.between(20, 600), class)
+		}
+	}
+	if d.one(2) {
+		text += "taps: {decisions: csv}\n"
+	}
+	return text + fmt.Sprintf("duration-us: %d\nseed: %d\n", int(20_000/rate)+300, d.IntN(1<<30))
+}
+
+// aqmModel draws a model and its settings.
+func (d networkDraw) aqmModel() (text string, queues int) {
+	model := d.of("afd", "afd", "afd", "afd-dpp", "afd-dpp", "dpp", "red", "wred", "ecn-threshold", "tail-shallow")
+	parts := []string{"model: " + model}
+	queues = 1
+	add := func(often int, format string, args ...any) {
+		if d.one(often) {
+			parts = append(parts, fmt.Sprintf(format, args...))
+		}
+	}
+	add(1, "port-buffer-bytes: %d", int(d.magnitude(20_000, 400_000)))
+	add(4, "data-queue-bytes: %d", int(d.magnitude(10_000, 200_000)))
+	add(8, "buffer-bytes: %d", int(d.magnitude(50_000, 400_000)))
+	if d.one(3) {
+		queues = d.between(2, 3)
+		parts = append(parts, fmt.Sprintf("queues: %d", queues), "scheduler: "+d.of("dwrr", "wrr", "strict"))
+	}
+	port := d.of("0", "1")
+	if strings.HasPrefix(model, "afd") {
+		add(1, "etrap-byte-count: %d", int(d.magnitude(1000, 60_000)))
+		add(1, "queue-desired-bytes: %d", int(d.magnitude(3000, 60_000)))
+		add(2, "etrap-age-period-us: %d", int(d.magnitude(5, 300)))
+		add(4, "etrap-profile: %s", d.of("mesh", "burst", "ultra-burst"))
+		add(2, "etrap-bandwidth-threshold-bytes: %s", d.of("0", "1500", "3000", "1000"))
+		add(3, "etrap-limits: inclusive")
+		add(3, "etrap-weight: %s", d.of("0", "0.1", "1"))
+		add(3, "etrap-evict-hold-us: %d", int(d.magnitude(1, 1000)))
+		add(3, "etrap-mouse-ageing: never")
+		add(3, "etrap-scope: switch")
+		add(4, "etrap-table-size: %d", d.between(1, 4))
+		add(4, "etrap-hash-bits: %d", d.between(1, 3))
+		add(3, "kp: %s, ki: %s", d.of("0", "0.1", "0.5"), d.of("0", "0.01", "0.05"))
+		add(3, "afd-period-us: %d", int(d.magnitude(1, 100)))
+		add(3, "fmin-mbps: %d", int(d.magnitude(1, 5000)))
+		add(3, "d-max: %s", d.of("0.1", "0.25", "0"))
+		add(3, "drop-function: excess")
+		add(3, "ecn: true")
+		add(3, "gate: true")
+		add(4, "policies: [{port: %s, queue-desired-bytes: %d}, {kp: 0.05}, {port: 1, off: true}]", port,
+			int(d.magnitude(3000, 60_000)))
+	}
+	if strings.HasSuffix(model, "dpp") {
+		add(1, "dpp-max-packets: %d", int(d.magnitude(1, 60)))
+		add(1, "dpp-age-period-us: %d", int(d.magnitude(1, 500)))
+		add(3, "dpp-first: exclusive")
+		add(3, "dpp-counts: data")
+		add(4, "dpp-class: 0")
+		add(3, "dpp-scope: switch")
+		add(4, "dpp-hash-bits: %d", d.between(1, 3))
+	}
+	switch model {
+	case "red", "wred":
+		low := int(d.magnitude(2000, 30_000))
+		add(1, "min-bytes: %d, max-bytes: %d", low, 3*low)
+		add(1, "queue-weight: %s", d.of("0.002", "0.05", "1"))
+		add(2, "max-probability: %s", d.of("0", "0.02", "1"))
+		add(3, "ecn: true")
+		add(4, "policies: [{queue: 0, min-bytes: 5000, max-bytes: 9000}, {port: %s, ecn: true}]", port)
+	case "ecn-threshold":
+		add(1, "threshold-bytes: %d", int(d.magnitude(1000, 60_000)))
+		add(3, "attach: interfaces, policies: [{port: %s, threshold-bytes: 5000}]", port)
+	}
+	add(10, "pfc-classes: [0], pfc-xoff-bytes: 20000")
+	add(10, "ecn-threshold-bytes: 30000")
+	return strings.Join(parts, ", "), queues
 }

@@ -104,6 +104,8 @@ func settingsOf(model, bug string) (text, ecn string) {
 		return text + ", kp: 0, queue-desired-bytes: 2000000", ecn
 	case "gives-up":
 		return text + ", port-buffer-bytes: 600000", ecn
+	case "never-expires", "expires-early": // queues so short that packets leave before the end
+		return text + ", port-buffer-bytes: 300000", ecn
 	case "overfills-port", "refuses-with-room", "miscounts":
 		return text + ", port-buffer-bytes: 140000", ecn
 	case "slow-mean", "regular-drops":

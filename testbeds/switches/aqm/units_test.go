@@ -111,7 +111,9 @@ func TestFullTablesAndCollisions(t *testing.T) {
 	set := defaults()
 	set.TableSize = 2
 	trap := NewEtrap(set)
-	observe := func(after clock.Duration, flow uint32) Sighting { return trap.Observe(at(after), Key{Flow: flow}, 2_000_000) }
+	observe := func(after clock.Duration, flow uint32) Sighting {
+		return trap.Observe(at(after), Key{Flow: flow}, 2_000_000)
+	}
 	if !observe(0, 1).Elephant || !observe(0, 2).Elephant || observe(0, 3).Tracked || observe(499*us, 3).Elephant {
 		t.Error("a full table tracks a third flow, or not the first two")
 	}

@@ -81,8 +81,8 @@ func claimedFair(p place, claimed int64, want float64) cause.Cause {
 }
 
 func unfairShares(p place, actual, expected float64) cause.Cause {
-	return cause.Of(ruleFairness, "unfair", "%v gave the backlogged elephants at %v shares with Jain's index %v; AFD would "+
-		"have given %v.", p.who, p.queueText(), share(actual), share(expected))
+	return cause.Of(ruleFairness, "unfair", "%v gave the backlogged elephants at %v shares with Jain's index %v; AFD "+
+		"would have given %v.", p.who, p.queueText(), share(actual), share(expected))
 }
 
 func unsteady(p place, held, desired, excess int64, above bool) cause.Cause {
@@ -144,8 +144,8 @@ func wrongClass(p place, queue int) cause.Cause {
 }
 
 func wrongAge(p place, index int) cause.Cause {
-	return cause.Of(ruleMiceAge, "age", "%v sent packet %v to %v, as if its flow had started again at another time; it is "+
-		"number %v since then.", p.who, p.packet(), p.queueText(), cause.Count(index))
+	return cause.Of(ruleMiceAge, "age", "%v sent packet %v to %v, as if its flow had started again at another time; it "+
+		"is number %v since then.", p.who, p.packet(), p.queueText(), cause.Count(index))
 }
 
 func claimedIndex(p place, claimed int64, want int) cause.Cause {
@@ -159,8 +159,8 @@ func miceWait(p place, mice int64) cause.Cause {
 }
 
 func overtaken(p place, other uint64) cause.Cause {
-	return cause.Of(ruleMiceOrder, "overtaken", "%v sent packet %v of %v after packet %v, a younger one of its flow.", p.who,
-		p.packet(), p.queueText(), cause.Name(trace.PacketText(other)))
+	return cause.Of(ruleMiceOrder, "overtaken", "%v sent packet %v of %v after packet %v, a younger one of its flow.",
+		p.who, p.packet(), p.queueText(), cause.Name(trace.PacketText(other)))
 }
 
 func lateMouse(p place, late cause.Duration) cause.Cause {
@@ -189,18 +189,18 @@ func schemeOff(p place, marked bool) cause.Cause {
 }
 
 func meanTooLow(p place, marked bool, mean, low float64) cause.Cause {
-	return cause.Of(ruleMeanQueue, "low", "%v %v packet %v early at %v; the mean queue was %v, and min-bytes are %v.", p.who,
-		did(marked), p.packet(), p.queueText(), cause.Bytes(int64(mean)), cause.Count(low))
+	return cause.Of(ruleMeanQueue, "low", "%v %v packet %v early at %v; the mean queue was %v, and min-bytes are %v.",
+		p.who, did(marked), p.packet(), p.queueText(), cause.Bytes(int64(mean)), cause.Count(low))
 }
 
 func meanTooHigh(p place, mean, high float64) cause.Cause {
-	return cause.Of(ruleMeanQueue, "high", "%v queued packet %v at %v; the mean queue was %v, and max-bytes are %v.", p.who,
-		p.packet(), p.queueText(), cause.Bytes(int64(mean)), cause.Count(high))
+	return cause.Of(ruleMeanQueue, "high", "%v queued packet %v at %v; the mean queue was %v, and max-bytes are %v.",
+		p.who, p.packet(), p.queueText(), cause.Bytes(int64(mean)), cause.Count(high))
 }
 
 func claimedMean(p place, claimed int64, want float64) cause.Cause {
-	return cause.Of(ruleMeanQueue, "claimed", "%v claimed a mean queue of %v at packet %v for %v; the taps give %v.", p.who,
-		cause.Bytes(claimed), p.packet(), p.queueText(), cause.Count(want))
+	return cause.Of(ruleMeanQueue, "claimed", "%v claimed a mean queue of %v at packet %v for %v; the taps give %v.",
+		p.who, cause.Bytes(claimed), p.packet(), p.queueText(), cause.Count(want))
 }
 
 func thresholdMark(p place, marked bool, held, threshold int64) cause.Cause {

@@ -6,11 +6,11 @@ import "math"
 // number of flows, queues, packets and looks.
 const falseAlarm = 1e-6
 
-// wager tests whether packets are selected with the probabilities that the judge computes, each given all that happened
-// before: the likelihood ratios of alternatives are martingales of mean 1 if they are, and their mean exceeds 1/α at any
-// time with a probability of at most α (Ville 1939). So it may look after every packet, and probabilities may depend on
-// what was dropped before. Alternatives multiply the odds of each packet by a factor, for all packets or after a
-// selected one and its inverse after others.
+// wager tests whether packets are selected with the probabilities that the judge computes, each given all that
+// happened before: the likelihood ratios of alternatives are martingales of mean 1 if they are, and their mean exceeds
+// 1/α at any time with a probability of at most α (Ville 1939). So it may look after every packet, and probabilities
+// may depend on what was dropped before. Alternatives multiply the odds of each packet by a factor, for all packets or
+// after a selected one and its inverse after others.
 type wager struct {
 	limit    float64 // log of 1/α
 	ratios   [len(factors) + len(echoes)]float64

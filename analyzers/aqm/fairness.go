@@ -70,7 +70,8 @@ type portion struct {
 }
 
 // sees takes a packet of an elephant that was to be dropped with probability d; the queue is closed into slots.
-func (b *backlog) sees(now clock.Time, key flowKey, size, d float64, taken bool) (unfair bool, actual, expected float64) {
+func (b *backlog) sees(now clock.Time, key flowKey, size, d float64, taken bool) (unfair bool,
+	actual, expected float64) {
 	if now >= b.ends {
 		unfair, actual, expected = b.close()
 		b.ends = clock.Time(0).Add((now.Sub(0)/slot + 1) * slot)
@@ -89,8 +90,8 @@ func (b *backlog) sees(now clock.Time, key flowKey, size, d float64, taken bool)
 	return unfair, actual, expected
 }
 
-// close ends a slot and returns whether what the backlogged flows got is unfair, with Jain's index of it and of what was
-// to be expected.
+// close ends a slot and returns whether what the backlogged flows got is unfair, with Jain's index of it and of what
+// was to be expected.
 func (b *backlog) close() (unfair bool, actual, expected float64) {
 	defer func() {
 		clear(b.now)
@@ -174,7 +175,8 @@ func (d *device) judgeShares(a *arrival, q *queue, probability float64, selected
 		*s = surplus{above: above}
 	}
 	s.take(float64(a.size), probability, taken)
-	if excess := s.excess(); !s.told && (s.above && excess > q.fair.desired/10 || !s.above && excess < -q.fair.desired/10) {
+	excess, least := s.excess(), q.fair.desired/10
+	if !s.told && (s.above && excess > least || !s.above && excess < -least) {
 		s.told = true
 		d.tell(a, unsteady(d.place(a), q.held, int64(q.fair.desired), int64(math.Abs(excess)), s.above))
 	}

@@ -92,8 +92,8 @@ func (d *device) orderOf(a *arrival) order {
 	return order{key: a.key, in: a.in, out: a.port, class: a.class}
 }
 
-// judgeOrder judges that a packet leaves after older ones of its flow. Packets that came after the flow had started again
-// may overtake those from before.
+// judgeOrder judges that a packet leaves after older ones of its flow. Packets that came after the flow had started
+// again may overtake those from before.
 func (d *device) judgeOrder(a *arrival) {
 	s := d.flows[d.orderOf(a)]
 	if s == nil {

@@ -99,8 +99,8 @@ type device struct {
 	state
 }
 
-// mostLogged bounds the log of a switch: a packet that waits behind queues that are always served first keeps it. Beyond,
-// the judge takes the packet to wait where it should.
+// mostLogged bounds the log of a switch: a packet that waits behind queues that are always served first keeps it.
+// Beyond, the judge takes the packet to wait where it should.
 const mostLogged = 1 << 18
 
 // Observe implements analyzers.SwitchJudge.

@@ -1,7 +1,7 @@
 // Package aqm judges switches with active queue management: AFD with the elephant trap, DPP, RED and WRED, marking by
-// a threshold, and tail drop. From the taps it recomputes each flow's state in ETRAP and DPP, what every queue held, the
-// fair rate or mean queue, and with which probability each packet was to be dropped or marked. It compares that with
-// what became of the packet and, if the switch keeps records, with what these claim.
+// a threshold, and tail drop. From the taps it recomputes each flow's state in ETRAP and DPP, what every queue held,
+// the fair rate or mean queue, and with which probability each packet was to be dropped or marked. It compares that
+// with what became of the packet and, if the switch keeps records, with what these claim.
 package aqm
 
 import "candela.dev/candela/analyzers"
@@ -49,7 +49,7 @@ func Rules() []analyzers.Rule {
 		id, clause, statement string
 		severity              analyzers.Severity
 	}{
-		{ruleMouse, ofAFD + " (AFD-1)", "A packet of a flow that is a mouse by ETRAP is neither dropped early nor marked.", v},
+		{ruleMouse, ofAFD + " (AFD-1)", "Packets of flows that are mice by ETRAP are neither dropped early nor marked.", v},
 		{ruleBelowFair, ofAFD + " (AFD-2)",
 			"A packet is not dropped early if its flow's rate is at most the fair rate, or if its queue is empty.", v},
 		{ruleProbability, ofAFD + " (AFD-3)", "Packets are dropped early, or marked, independently with the probability " +

@@ -92,8 +92,8 @@ func (d *device) newEgress(now clock.Time, port int) *egress {
 	return e
 }
 
-// policy returns what a test sets for a queue of a port: a policy of the interface goes before one of the system, and of
-// two of a kind the later one.
+// policy returns what a test sets for a queue of a port: a policy of the interface goes before one of the system, and
+// of two of a kind the later one.
 func (d *device) policy(port, queue int) aqm.Policy {
 	p, named := d.set.System, !d.set.Interfaces
 	take := func(o *aqm.Policy) {

@@ -16,10 +16,10 @@ import (
 	"candela.dev/candela/orchestrator/switchtest"
 )
 
-// aqmOverload is a port at which flows of constant rates offer more than it carries, some of them with pauses: small byte
-// counts and windows make a short run show what elephants and mice do.
+// aqmOverload is a port at which flows of constant rates offer more than it carries, some of them with pauses: small
+// byte counts and windows make a short run show what elephants and mice do.
 const aqmOverload = `
-topology: {kind: single-switch, hosts: 7, link: {gbps: 100, delay-ns: 500, framing-bytes: 20}, links: [{host: 6, gbps: 10}]}
+topology: {kind: single-switch, hosts: 7, link: {gbps: 100, framing-bytes: 20}, links: [{host: 6, gbps: 10}]}
 switch-under-test: {%s}
 hosts: {transport: raw, packet-size: 1500, ecn: %s}
 duration-us: 3000
@@ -126,7 +126,7 @@ func TestSeededBugsOfActiveQueueManagementAreCaughtByTheirRule(t *testing.T) {
 	seen := map[string]bool{}
 	var clean sync.Map
 	for _, m := range switchtest.Options().Switches {
-		if m.Parameters.Find("port-buffer-bytes") < 0 || m.Name == "wred" || m.Name == "tail-deep" { // as red and tail-shallow
+		if m.Parameters.Find("port-buffer-bytes") < 0 || m.Name == "wred" || m.Name == "tail-deep" {
 			continue
 		}
 		for _, b := range m.Bugs {
@@ -204,8 +204,8 @@ func (d networkDraw) aqmNetwork() string {
 			d.of("ecmp", "spray"))
 	}
 	slow := d.of("1", "2.5", "10", "40")
-	text := fmt.Sprintf("topology: {%s, link: {gbps: %s, delay-ns: %s, framing-bytes: %s}, links: [{host: 0, gbps: %s}]}\n",
-		shape, d.of("10", "40", "100"), d.of("1", "500", "5000", "50000"), d.of("0", "20", "24"), slow)
+	text := fmt.Sprintf("topology: {%s, link: {gbps: %s, delay-ns: %s, framing-bytes: %s}, "+
+		"links: [{host: 0, gbps: %s}]}\n", shape, d.of("10", "40", "100"), d.of("1", "500", "5000", "50000"), d.of("0", "20", "24"), slow)
 	model, queues := d.aqmModel()
 	ecn := d.of("not-ect", "not-ect", "ect0")
 	transport := d.of("raw", "raw", "tcp")

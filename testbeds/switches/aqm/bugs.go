@@ -138,10 +138,10 @@ func bufferBugs() []fault {
 					s.Queues[i].MaxBytes += s.Queues[i].MaxBytes / 2
 				}
 			}},
-		{Bug: parameter.Bug{Name: "refuses-with-room", Rule: "aqm.room", Doc: "A port takes only three quarters of what it may."},
+		{Bug: parameter.Bug{Name: "refuses-with-room", Rule: "aqm.room", Doc: "A port takes three quarters of what it may."},
 			set: func(f *faults) { f.refuses = true }},
-		{Bug: parameter.Bug{Name: "miscounts", Rule: "aqm.counters", Doc: "Drops for want of room, and some marks, are not counted."},
-			set: func(f *faults) { f.miscounts = true }},
+		{Bug: parameter.Bug{Name: "miscounts", Rule: "aqm.counters",
+			Doc: "Drops for want of room, and some marks, are not counted."}, set: func(f *faults) { f.miscounts = true }},
 	}
 }
 

@@ -23,8 +23,8 @@ type counted struct {
 // NewDPP returns an empty table.
 func NewDPP(set aqm.DPP) *DPP { return &DPP{set: set, entries: make(map[Key]*counted)} }
 
-// Classify takes a packet of size bytes that arrives at now. It returns whether the packet is a mouse, and its number in
-// the flow since the flow was idle for longer than the age period.
+// Classify takes a packet of size bytes that arrives at now. It returns whether the packet is a mouse, and its number
+// in the flow since the flow was idle for longer than the age period.
 func (d *DPP) Classify(now clock.Time, key Key, size int) (mouse bool, index int) {
 	key = key.fold(d.set.HashBits)
 	age := d.set.AgePeriod

@@ -40,7 +40,7 @@ func traps() parameter.Table {
 		{Name: "etrap-bandwidth-threshold-bytes", Kind: parameter.Integer, Unit: "bytes", Default: "500", Max: maxBytes,
 			Doc: "A flow that sends fewer in a window starts again as a mouse."},
 		{Name: "etrap-limits", Kind: parameter.Word, Words: []string{"strict", "inclusive"}, Default: "strict",
-			Doc: "strict: \"more than\" and \"fewer than\" as the source words it; inclusive: the limits themselves count, too."},
+			Doc: "strict: \"more than\" and \"fewer than\" as the source words it; inclusive: the limits count, too."},
 		{Name: "etrap-weight", Kind: parameter.Number, Default: "0.5", Max: 1,
 			Doc: "Weight of the latest window in a flow's rate; 1: that window alone."},
 		{Name: "etrap-evict-hold-us", Kind: parameter.Duration, Unit: "us", Default: "0", Max: maxTime,
@@ -129,8 +129,8 @@ func thresholds() parameter.Table {
 	}
 }
 
-// policies are the parameters of attachment: what a port or queue has instead of what the system has. Of the settings of
-// a policy, a model has those that it has for the system.
+// policies are the parameters of attachment: what a port or queue has instead of what the system has. Of the settings
+// of a policy, a model has those that it has for the system.
 func policies(system parameter.Table) parameter.Table {
 	items := parameter.Table{
 		{Name: "port", Kind: parameter.Integer, Optional: true, Max: 1 << 16,
@@ -154,7 +154,7 @@ func policies(system parameter.Table) parameter.Table {
 			Doc: "system: every port has the policy of the switch, and policies override it; interfaces: only ports that " +
 				"policies name drop early or mark."},
 		{Name: "policies", Kind: parameter.List, Items: items,
-			Doc: "Policies of interfaces and queues. That of an interface goes before that of the system, and of two of a kind " +
-				"the later one."},
+			Doc: "Policies of interfaces and queues. That of an interface goes before that of the system, and of two of a " +
+				"kind the later one."},
 	}
 }

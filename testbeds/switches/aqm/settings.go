@@ -118,7 +118,8 @@ var fields = []struct {
 }{
 	{"off", aqm.FieldOff, func(v parameter.Values, n string, p *aqm.Policy) { p.Off = v.Bool(n) }},
 	{"ecn", aqm.FieldECN, func(v parameter.Values, n string, p *aqm.Policy) { p.ECN = v.Bool(n) }},
-	{"queue-desired-bytes", aqm.FieldDesired, func(v parameter.Values, n string, p *aqm.Policy) { p.DesiredBytes = v.Int(n) }},
+	{"queue-desired-bytes", aqm.FieldDesired,
+		func(v parameter.Values, n string, p *aqm.Policy) { p.DesiredBytes = v.Int(n) }},
 	{"kp", aqm.FieldKp, func(v parameter.Values, n string, p *aqm.Policy) { p.Kp = v.Number(n) }},
 	{"ki", aqm.FieldKi, func(v parameter.Values, n string, p *aqm.Policy) { p.Ki = v.Number(n) }},
 	{"d-max", aqm.FieldMaxDrop, func(v parameter.Values, n string, p *aqm.Policy) { p.MaxDrop = v.Number(n) }},
@@ -207,8 +208,8 @@ func (s scheme) check(v parameter.Values, ports int, _ []switches.Frames) (probl
 		for queue := range set.Queues {
 			p := policyOf(&set, port, queue, false)
 			if (p.MinBytes == 0) != (p.MaxBytes == 0) || p.MinBytes > 0 && p.MinBytes >= p.MaxBytes {
-				return []switches.Problem{{Key: "min-bytes", What: fmt.Sprintf("queue %d of port %d has min-bytes %d and max-bytes %d",
-					queue, port, p.MinBytes, p.MaxBytes), Why: "give both, max-bytes above min-bytes, or neither"}}
+				return []switches.Problem{{Key: "min-bytes", What: fmt.Sprintf(
+					"queue %d of port %d has min-bytes %d and max-bytes %d", queue, port, p.MinBytes, p.MaxBytes), Why: "give both, max-bytes above min-bytes, or neither"}}
 			}
 		}
 	}

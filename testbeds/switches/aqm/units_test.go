@@ -17,7 +17,8 @@ func defaults() aqm.Etrap {
 	return aqm.Etrap{ByteCount: 1_048_555, AgePeriod: 500 * us, Threshold: 500, Weight: 0.5}
 }
 
-// 699 packets of 1500 bytes are 1,048,500, the next is the first of an elephant. At 10 Gb/s it leaves after 0.84 ms.
+// 699 packets of 1500 bytes are 1,048,500, the next is the first of an elephant. At 10 Gb/s it leaves after 0.84
+// ms.
 func TestFlowsArePromotedOnPacket700(t *testing.T) {
 	trap := NewEtrap(defaults())
 	gap := 1200 * clock.Nanosecond
@@ -169,8 +170,8 @@ func TestTheFirst120PacketsAreMice(t *testing.T) {
 	}
 }
 
-// The law and its bounds, by hand: at 10 Gb/s and 25 us a byte beyond the desired depth costs 160 b/s, and one more than
-// before 6400 b/s.
+// The law and its bounds, by hand: at 10 Gb/s and 25 us a byte beyond the desired depth costs 160 b/s, and one more
+// than before 6400 b/s.
 func TestTheFairRateFollowsTheQueue(t *testing.T) {
 	set := aqm.Policy{Period: 25 * us, Kp: 0.02, Ki: 0.0005, LeastRate: 10_000_000, MaxDrop: 1}
 	a := NewAFD(0, set, 10*clock.Gbps)

@@ -205,7 +205,8 @@ func (d networkDraw) aqmNetwork() string {
 	}
 	slow := d.of("1", "2.5", "10", "40")
 	text := fmt.Sprintf("topology: {%s, link: {gbps: %s, delay-ns: %s, framing-bytes: %s}, "+
-		"links: [{host: 0, gbps: %s}]}\n", shape, d.of("10", "40", "100"), d.of("1", "500", "5000", "50000"), d.of("0", "20", "24"), slow)
+		"links: [{host: 0, gbps: %s}]}\n",
+		shape, d.of("10", "40", "100"), d.of("1", "500", "5000", "50000"), d.of("0", "20", "24"), slow)
 	model, queues := d.aqmModel()
 	ecn := d.of("not-ect", "not-ect", "ect0")
 	transport := d.of("raw", "raw", "tcp")

@@ -208,8 +208,9 @@ func (s scheme) check(v parameter.Values, ports int, _ []switches.Frames) (probl
 		for queue := range set.Queues {
 			p := policyOf(&set, port, queue, false)
 			if (p.MinBytes == 0) != (p.MaxBytes == 0) || p.MinBytes > 0 && p.MinBytes >= p.MaxBytes {
-				return []switches.Problem{{Key: "min-bytes", What: fmt.Sprintf(
-					"queue %d of port %d has min-bytes %d and max-bytes %d", queue, port, p.MinBytes, p.MaxBytes), Why: "give both, max-bytes above min-bytes, or neither"}}
+				what := fmt.Sprintf("queue %d of port %d has min-bytes %d and max-bytes %d", queue, port, p.MinBytes, p.MaxBytes)
+				return []switches.Problem{{Key: "min-bytes", What: what,
+					Why: "give both, max-bytes above min-bytes, or neither"}}
 			}
 		}
 	}

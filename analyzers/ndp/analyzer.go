@@ -65,7 +65,6 @@ type Analyzer struct {
 	connections map[connectionKey]*connection
 	recent      [256]*connection // of connections, by a hash of the key: found faster
 	hosts       map[uint32]*host
-	inFlight    map[flightKey]flight
 	transits    fifo[transit]
 	pending     fifo[pendingAnswer]
 	ripe        fifo[delivery] // deliveries that their receiver may not know of yet
@@ -77,27 +76,12 @@ type Analyzer struct {
 
 type connectionKey struct{ from, to, id uint32 }
 
-// flightKey names one transmission of a data packet: the place of its connection among all in the upper half, and
-// Header.Counter, which numbers transmissions.
-type flightKey uint64
-
-func (c *connection) transmission(counter uint32) flightKey {
-	return flightKey(c.place)<<32 | flightKey(counter)
-}
-
-type flight struct {
-	at     clock.Time
-	number uint64
-	header ndp.Header
-	outage bool // a switch that was out of service lost it
-}
-
 // New returns an analyzer that has seen nothing.
 func New(cfg Config) *Analyzer {
 	cfg.complete()
 	return &Analyzer{
 		cfg: cfg, report: analyzers.NewReporter(Name, Rules()),
-		connections: make(map[connectionKey]*connection), hosts: make(map[uint32]*host), inFlight: make(map[flightKey]flight),
+		connections: make(map[connectionKey]*connection), hosts: make(map[uint32]*host),
 		sender: fsm.NewCoverage(senderMachine), receiver: fsm.NewCoverage(receiverMachine),
 		header:       analyzers.NewDistribution("ndp.transit-header", analyzers.UnitNS, 0),
 		whole:        analyzers.NewDistribution("ndp.transit-whole", analyzers.UnitNS, 0),
@@ -158,10 +142,8 @@ func (a *Analyzer) Outage(t *trace.Tap) {
 	if c == nil {
 		return
 	}
-	key := c.transmission(t.NDP.Counter)
-	if f, ok := a.inFlight[key]; ok {
+	if f := c.flights.find(t.NDP.Counter); f != nil {
 		f.outage = true
-		a.inFlight[key] = f
 	}
 }
 
@@ -203,9 +185,7 @@ func (a *Analyzer) find(from, to, id uint32) *connection {
 	}
 	c := a.connections[key]
 	if c == nil {
-		place := len(a.connections)
-		c = &connection{connectionKey: key, place: uint32(place), number: place + 1,
-			host: a.hostOf(to), sender: a.hostOf(from)}
+		c = &connection{connectionKey: key, number: len(a.connections) + 1, host: a.hostOf(to), sender: a.hostOf(from)}
 		if a.cfg.Number != nil {
 			c.number = a.cfg.Number(from, to, id)
 		}

@@ -9,7 +9,6 @@ import (
 // connection is what has been seen of one.
 type connection struct {
 	connectionKey
-	place  uint32 // among all connections, from 0
 	number int
 	host   *host // the receiver
 	sender *host
@@ -19,6 +18,7 @@ type connection struct {
 	packets    []packet // ring of [base, next)
 	base, next uint32
 	last       uint32 // number of packets in all, once known; 0: unknown
+	flights    flights
 
 	// The sender's state as far as what passed towards it determines it. Links are FIFO, so it is exact at any point of
 	// that order.

@@ -27,15 +27,15 @@ type delivery struct {
 
 // lost reports a transmission that reached no host, if so.
 func (a *Analyzer) lost(t transit) {
-	f, ok := a.inFlight[t.key]
-	if !ok {
+	f := t.c.flights.find(t.counter)
+	if f == nil {
 		return
 	}
-	delete(a.inFlight, t.key)
+	t.c.flights.end(f)
 	if f.outage {
 		return
 	}
-	a.blame(causeSilentLoss(t.c, &f), t.c, int64(f.header.Seq), f.number,
+	a.blame(causeSilentLoss(t.c, f), t.c, int64(f.header.Seq), f.number,
 		"the packet at its receiver, or its header at either end",
 		fmt.Sprintf("data %d, sent at %v, reaches neither", f.header.Seq, f.at))
 }
@@ -76,9 +76,8 @@ func (a *Analyzer) arrived(t *trace.Tap) {
 
 // landed matches a data packet with its transmission. A packet that was not seen entering is not judged.
 func (a *Analyzer) landed(c *connection, t *trace.Tap) bool {
-	key := c.transmission(t.NDP.Counter)
-	f, ok := a.inFlight[key]
-	if !ok {
+	f := c.flights.find(t.NDP.Counter)
+	if f == nil {
 		if c.opened && t.NDP.Counter < c.transmissions && !c.late {
 			a.blame(causeDuplicated(c, t), c, int64(t.NDP.Seq), t.Number, "each transmission once",
 				fmt.Sprintf("data %d, transmission %d, arrives once more", t.NDP.Seq, t.NDP.Counter))
@@ -88,9 +87,9 @@ func (a *Analyzer) landed(c *connection, t *trace.Tap) bool {
 		}
 		return false
 	}
-	delete(a.inFlight, key)
+	c.flights.end(f)
 	if !t.NDP.SameAs(&f.header) {
-		a.blame(causeHeaderChanged(c, t, &f), c, int64(t.NDP.Seq), t.Number, f.header.String(), t.NDP.String())
+		a.blame(causeHeaderChanged(c, t, f), c, int64(t.NDP.Seq), t.Number, f.header.String(), t.NDP.String())
 	}
 	d := a.whole
 	if t.Trimmed() {

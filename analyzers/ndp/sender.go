@@ -12,9 +12,9 @@ import (
 func tolerance(d clock.Duration) clock.Duration { return d - d/50 }
 
 type transit struct {
-	at  clock.Time
-	c   *connection
-	key flightKey
+	at      clock.Time
+	c       *connection
+	counter uint32
 }
 
 // sent takes a data packet that its sender has sent.
@@ -33,9 +33,8 @@ func (a *Analyzer) sent(t *trace.Tap) {
 		c.last = t.NDP.Seq + 1
 	}
 	c.forget(t.Time, a.cfg.RoundTrip)
-	key := c.transmission(t.NDP.Counter)
-	a.inFlight[key] = flight{at: t.Time, number: t.Number, header: t.NDP}
-	a.transits.push(transit{t.Time, c, key})
+	c.flights.start(flight{at: t.Time, number: t.Number, header: t.NDP})
+	a.transits.push(transit{t.Time, c, t.NDP.Counter})
 	before := txUnsent
 	if c.holds(t.NDP.Seq) {
 		before = c.at(t.NDP.Seq).tx

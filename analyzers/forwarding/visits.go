@@ -74,40 +74,38 @@ type visits struct {
 }
 
 // find returns the visit with identity k, or nil. It is valid until the next enter or leave.
-func (t *visits) find(k identity) *visit {
+func (t *visits) find(k *identity) *visit {
 	if t.taken == 0 {
 		return nil
 	}
-	mask := uint64(len(t.places) - 1)
-	for i := k.hash() & mask; t.places[i].taken; i = (i + 1) & mask {
-		if v := &t.places[i]; v.identity == k {
-			return v
-		}
+	if v := t.place(k); v.taken {
+		return v
 	}
 	return nil
 }
 
-// enter adds a packet.
-func (t *visits) enter(k identity, size int32) {
-	if v := t.find(k); v != nil {
-		v.other = append(v.other, size)
-		return
+// place returns the visit with identity k, or the free place for one.
+func (t *visits) place(k *identity) *visit {
+	mask := uint64(len(t.places) - 1)
+	for i := k.hash() & mask; ; i = (i + 1) & mask {
+		if v := &t.places[i]; !v.taken || v.identity == *k {
+			return v
+		}
 	}
+}
+
+// enter adds a packet.
+func (t *visits) enter(k *identity, size int32) {
 	if 2*(t.taken+1) > len(t.places) {
 		t.grow()
 	}
-	*t.free(&k) = visit{identity: k, taken: true, size: size}
-	t.taken++
-}
-
-// free returns the first free place for an identity.
-func (t *visits) free(k *identity) *visit {
-	mask := uint64(len(t.places) - 1)
-	i := k.hash() & mask
-	for t.places[i].taken {
-		i = (i + 1) & mask
+	v := t.place(k)
+	if v.taken {
+		v.other = append(v.other, size)
+		return
 	}
-	return &t.places[i]
+	v.identity, v.taken, v.size, v.other = *k, true, size, nil
+	t.taken++
 }
 
 func (t *visits) grow() {
@@ -115,7 +113,7 @@ func (t *visits) grow() {
 	t.places = make([]visit, max(16, 2*len(old)))
 	for i := range old {
 		if v := &old[i]; v.taken {
-			*t.free(&v.identity) = *v
+			*t.place(&v.identity) = *v
 		}
 	}
 }

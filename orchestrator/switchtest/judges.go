@@ -70,21 +70,28 @@ func (r *run) seatJudges() error {
 	return nil
 }
 
-// tap shows a judge what it has to see.
+// tap shows a judge what it has to see, and no more, as every packet that is shown costs time.
+// Judges of hosts ask what stopped switches lose.
 func (r *run) tap(a *analyzer, j *judge) {
+	everywhere := r.watched == nil || r.plan.Test.Judge.Ports.All
 	switch {
-	case r.watched == nil || a.transport == nil && r.plan.Test.Judge.Ports.All,
-		a.transport != nil && r.plan.Test.Judge.Ports.All && r.plan.Test.Stops(): // it asks what stopped switches lose
+	case a.transport != nil && (r.watched == nil && r.queuesAtHosts() || everywhere && r.plan.Test.Stops()),
+		a.transport == nil && everywhere && r.net.NICs():
 		r.net.SetTap(j.observe)
 	case a.transport != nil:
 		r.net.TapHosts(j.observe)
 	default:
 		for i := range r.net.Switches() {
-			if r.watched.whole[i] {
+			if everywhere || r.watched.whole[i] {
 				r.net.Switch(i).Watch(j.observe)
 			}
 		}
 	}
+}
+
+// queuesAtHosts reports whether packets wait at hosts, in NICs or for a pause to end, which judges of hosts may look at.
+func (r *run) queuesAtHosts() bool {
+	return r.net.NICs() || len(r.plan.Test.Switch.Values.Integers("pfc-classes")) > 0
 }
 
 // collect adds the results of the judges to an analysis.

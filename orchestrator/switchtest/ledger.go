@@ -12,8 +12,9 @@ import (
 type ledger struct {
 	*connections
 	net    *fabric.Network
-	flows  []account    // by flow number less 1
-	taps   []switchTaps // by switch
+	flows  []account           // by flow number less 1
+	recent [1024]recentAccount // by a hash of the key of connections.owner: found faster
+	taps   []switchTaps        // by switch
 	census census
 	// headers in transit that had been cut before the switch that has them now, by packet ID
 	cutBefore map[uint64]struct{}
@@ -116,10 +117,32 @@ func (l *ledger) data(p *fabric.Packet) (*account, *transport.Transport) {
 	if p.Flags&fabric.Returned != 0 {
 		sender = p.Dst
 	}
-	if n := l.flowOfConnection(p.Protocol, sender, t.ConnectionOf(&p.Header)); n > 0 {
-		return &l.flows[n-1], t
+	key := ownerKey(p.Protocol, sender, t.ConnectionOf(&p.Header))
+	recent := l.recentOf(key)
+	if recent.key != key || recent.account == nil {
+		i, ok := l.owner[key]
+		if !ok {
+			return nil, t
+		}
+		*recent = recentAccount{key, &l.flows[i]}
 	}
-	return nil, t
+	return recent.account, t
+}
+
+// recentAccount is an account that was looked up by an owner's key.
+type recentAccount struct {
+	key     uint64
+	account *account
+}
+
+func (l *ledger) recentOf(key uint64) *recentAccount {
+	return &l.recent[(key^key>>32*31)%uint64(len(l.recent))]
+}
+
+// Own implements transport.Books.
+func (l *ledger) Own(protocol fabric.Protocol, sender fabric.HostID, connection uint32, flow int) {
+	l.connections.Own(protocol, sender, connection, flow)
+	*l.recentOf(ownerKey(protocol, sender, connection)) = recentAccount{}
 }
 
 // observe is the tap.

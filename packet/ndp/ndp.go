@@ -155,10 +155,9 @@ func (h *Header) Trimmed(arrived int) bool {
 
 // SameAs reports whether g equals h except for the marks, which a switch may change.
 func (h *Header) SameAs(g *Header) bool {
-	a, b := *h, *g
-	a.Flags &^= FlagTrimmed | FlagReturned
-	b.Flags &^= FlagTrimmed | FlagReturned
-	return a == b
+	const marks = FlagTrimmed | FlagReturned
+	return h.Kind == g.Kind && (h.Flags^g.Flags)&^marks == 0 && h.Connection == g.Connection && h.Seq == g.Seq &&
+		h.Counter == g.Counter && h.Path == g.Path && h.Length == g.Length
 }
 
 // String prints the header on one line.

@@ -18,10 +18,10 @@ func NDPTaps(sw int, headerSize int, observe func(*trace.Tap)) Tap {
 		if (at.Stage == Egress) != at.Host {
 			point = trace.TapAfter
 		}
-		t = trace.Tap{
-			Time: now, Number: p.ID, Point: point, IPv6: p.IPv6, DSCP: p.DSCP, ECN: uint8(p.ECN),
-			Src: uint32(p.Src), Dst: uint32(p.Dst), Size: p.Size, Payload: max(0, p.Size-int32(headerSize)), NDP: p.NDP,
-		}
+		// one by one: a literal is built elsewhere and copied
+		t.Time, t.Number, t.Point, t.IPv6, t.DSCP, t.ECN = now, p.ID, point, p.IPv6, p.DSCP, uint8(p.ECN)
+		t.Src, t.Dst, t.Size, t.Payload = uint32(p.Src), uint32(p.Dst), p.Size, max(0, p.Size-int32(headerSize))
+		t.NDP = p.NDP
 		if at.Host {
 			t.At = uint32(at.Node) + 1
 		}

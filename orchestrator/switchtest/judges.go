@@ -70,8 +70,8 @@ func (r *run) seatJudges() error {
 	return nil
 }
 
-// tap shows a judge what it has to see, and no more, as every packet that is shown costs time.
-// Judges of hosts ask what stopped switches lose.
+// tap shows a judge what it has to see, and no more: each packet shown costs time. Judges of hosts ask what stopped
+// switches lose.
 func (r *run) tap(a *analyzer, j *judge) {
 	everywhere := r.watched == nil || r.plan.Test.Judge.Ports.All
 	switch {
@@ -89,7 +89,7 @@ func (r *run) tap(a *analyzer, j *judge) {
 	}
 }
 
-// queuesAtHosts reports whether packets wait at hosts, in NICs or for a pause to end, which judges of hosts may look at.
+// queuesAtHosts reports whether packets wait at hosts, in NICs or for a pause to end: judges of hosts may look at them.
 func (r *run) queuesAtHosts() bool {
 	return r.net.NICs() || len(r.plan.Test.Switch.Values.Integers("pfc-classes")) > 0
 }

@@ -3,8 +3,8 @@
 // several timeouts in a row a sender probes with tiny packets. Switches do the rest: they serve and drop by rank.
 //
 // What the paper leaves open is decided here as follows. The window is in slow start below its threshold; above it each
-// acknowledgement adds 1/window, as in ns-2. The threshold begins at the initial window, as in the artefact of AIFO; the
-// simulator of pHost's authors begins in slow start and limits the window instead. A timeout counts all that is in
+// acknowledgement adds 1/window, as in ns-2. The threshold begins at the initial window, as in the artefact of AIFO;
+// the simulator of pHost's authors begins in slow start and limits the window instead. A timeout counts all that is in
 // flight as lost, sets the threshold to half the window, at least two packets, and the window to one. The timer runs
 // while packets or a probe are in flight; each new acknowledgement restarts it. In probe mode a probe is sent at each
 // timeout, and any acknowledgement ends the mode. A rank is what remains of the flow from the packet on, as in AIFO;

@@ -214,7 +214,8 @@ func TestTheLowestRankGoesFirst(t *testing.T) {
 	h.HandleTimer(at(1))
 	h.HandlePacket(at(1), &pfabric.Packet{From: 3, To: 1, Kind: pfabric.Data, Connection: 7, Total: 2, Payload: payload})
 	var answer pfabric.Packet
-	if !h.Poll(at(1), &answer) || answer.Kind != pfabric.Ack || answer.To != 3 || answer.Connection != 7 || answer.Rank != 0 {
+	if !h.Poll(at(1), &answer) || answer.Kind != pfabric.Ack || answer.To != 3 || answer.Connection != 7 ||
+		answer.Rank != 0 {
 		t.Errorf("%+v, want an acknowledgement to host 3", answer)
 	}
 	for _, want := range []packet{{short, 0, 1500, 1000}, {short, 1, 500, 500}, {0, 1, 2500, 1000}, {0, 2, 1500, 1000},
@@ -277,7 +278,7 @@ func TestAStoppedFlowEndsWithAPacketThatSaysSo(t *testing.T) {
 	}
 }
 
-// receive brings a packet of a flow of five, of which the last has 10 bytes, and returns number and count of its answer.
+// receive brings a packet of a flow of five, of which the last has 10 bytes. It returns number and count of its answer.
 func receive(t *testing.T, h *pfabric.Host, kind pfabric.Kind, number uint32) (of, count uint32) {
 	t.Helper()
 	p := pfabric.Packet{From: 9, To: 1, Kind: kind, Connection: 3, Number: number, Total: 5, Payload: payload}
@@ -355,8 +356,8 @@ func TestWhatHostsCannotDoIsRefused(t *testing.T) {
 	}
 }
 
-// The defaults fit 10 Gb/s with a round trip of 14.6 us: a bandwidth-delay product
-// of packets of 1500 bytes is sent at once, and the timeout is three round trips.
+// The defaults fit 10 Gb/s with a round trip of 14.6 us: a bandwidth-delay product of packets of 1500 bytes is sent at
+// once, and the timeout is three round trips.
 func TestDefaultsFitTenGigabits(t *testing.T) {
 	const trip = 14_600 * clock.Nanosecond
 	product := int64(trip / (10 * clock.Gbps).Serialise(1500))

@@ -11,7 +11,7 @@ import (
 	"candela.dev/candela/generator/wire"
 )
 
-// A wire carries packets between hosts 1 and 2, whose fates are drawn: lost, delayed, or copied.
+// A network carries packets between hosts 1 and 2, whose fates are drawn: lost, delayed, or copied.
 type network struct {
 	t      *rapid.T
 	hosts  map[pfabric.Endpoint]*pfabric.Host

@@ -58,7 +58,8 @@ func checkSilent(t *testing.T, out, file string, test *config.Test) {
 	if err != nil {
 		t.Fatalf("%s: %v", file, err)
 	}
-	o, err := orchestrator.Run(t.Context(), p, buildTestbed, orchestrator.Options{Out: out, ID: test.Name, Wall: time.Now})
+	o, err := orchestrator.Run(t.Context(), p, buildTestbed, orchestrator.Options{Out: out, ID: test.Name, Wall: time.Now,
+		NoReports: true})
 	if err != nil {
 		t.Fatalf("%s: %v", file, err)
 	}

@@ -25,17 +25,26 @@ workload: [permutation: {bytes: 3000000}]
 const fourSpines, toSpine = "kind: leaf-spine, leaves: 4, spines: 4, hosts-per-leaf: 4", "from: leaf-0, to: spine-0"
 
 // With a scoreboard, flows of 10 MB come near what the links allow: the three other trunks of leaf-0 and the slow one
-// take the packets of its four hosts in 1078 us. Without, the slowest flow takes twice as long.
+// take the packets of its four hosts in 1078 us, as do those of a pod of the fat tree. Without, the slowest flow takes
+// twice as long.
 func TestTheScoreboardTakesTrafficOffASlowTrunk(t *testing.T) {
-	for hosts, want := range map[string]orchestrator.Exit{"": orchestrator.ExitFail, ", path-penalty: true": orchestrator.ExitPass} {
-		text := slowTrunk(fourSpines, toSpine, hosts) + "judge: off\nexpect: {fct-us: {max: 1300}}\n"
+	for _, c := range []struct {
+		topology, trunk, hosts string
+		want                   orchestrator.Exit
+	}{
+		{fourSpines, toSpine, "", orchestrator.ExitFail},
+		{fourSpines, toSpine, ", path-penalty: true", orchestrator.ExitPass},
+		{"kind: fat-tree, k: 4", "from: aggregation-0, to: core-0", "", orchestrator.ExitFail},
+		{"kind: fat-tree, k: 4", "from: aggregation-0, to: core-0", ", path-penalty: true", orchestrator.ExitPass},
+	} {
+		text := slowTrunk(c.topology, c.trunk, c.hosts) + "judge: off\nexpect: {fct-us: {max: 1300}}\n"
 		p, err := switchtest.New(parse(t, strings.Replace(text, "3000000", "10000000", 1))[0])
 		if err != nil {
 			t.Fatal(err)
 		}
 		o, err := switchtest.Run(t.Context(), p, options(t.TempDir()))
-		if err != nil || o.Verdict.Exit != want {
-			t.Errorf("hosts%s: error %v, %v", hosts, err, o.Verdict.Reasons)
+		if err != nil || o.Verdict.Exit != c.want {
+			t.Errorf("%s, hosts%s: error %v, %v", c.topology, c.hosts, err, o.Verdict.Reasons)
 		}
 	}
 }

@@ -23,7 +23,7 @@ type wager struct {
 
 var (
 	factors = [...]float64{0.05, 0.25, 0.5, 0.8, 0.92, 1.08, 1.25, 2, 4, 20}
-	echoes  = [...]float64{0.2, 5}
+	echoes  = [...]float64{0.05, 0.5, 2, 10}
 )
 
 // budget gives each wager its share α of falseAlarm: the k-th 6/(π²k²), which sum to 1.
@@ -52,11 +52,8 @@ func (w *wager) see(p float64, selected bool) bool {
 	for i, f := range factors {
 		bet(i, f)
 	}
-	if w.seen > 1 {
+	if w.last {
 		for i, f := range echoes {
-			if !w.last {
-				f = 1 / f
-			}
 			bet(len(factors)+i, f)
 		}
 	}

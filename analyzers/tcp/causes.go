@@ -176,5 +176,5 @@ func Causes() []cause.Cause {
 		causeShrinks(rx(30*us), 7000, 6000),
 		causeIncomplete(tx(0), 0, 5000),
 		causeUnjudged(tx(0), 1),
-	}, slices.Concat(handshakeCauses(tx, rx), optionCauses(tx, rx), ecnCauses(tx, rx))...)
+	}, slices.Concat(handshakeCauses(tx, rx), optionCauses(tx, rx), ecnCauses(tx, rx), swiftCauses(tx, rx))...)
 }

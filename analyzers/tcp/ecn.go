@@ -294,14 +294,13 @@ func (a *Analyzer) withholds(s *stream) {
 	c, e := &a.cfg.ECN, &s.marked
 	heard := e.heard
 	e.heard = a.now
+	a.swiftWithholds(s, heard)
 	if !c.On || !c.Immediate || c.Written == nil || e.floor == 0 {
 		return
 	}
 	mss := int64(a.cfg.MSS)
-	n := a.nics[s.key.src]
 	switch {
-	case s.top > s.una || s.unsure > 0 || s.state == txRecovery || s.state >= txLoss: // the pipe is not certain
-	case n == nil || n.silenced >= n.at || n.at.Add(n.took) >= a.now || heard >= a.now: // it may not have had its turn
+	case !a.mustFill(s, heard):
 	case s.limit-s.next < mss || c.Written(s.key.src, s.key.dst, s.key.connection)-s.next < mss:
 	case float64(s.flight+lazySlack*mss) < e.floor:
 		a.blame(causeOverreaction(a.tx(s), s.flight, e.floor), s, 0,
@@ -310,6 +309,16 @@ func (a *Analyzer) withholds(s *stream) {
 				s.flight, e.floor))
 		e.floor = float64(s.flight)
 	}
+}
+
+// mustFill reports whether a sender that something reached last at an instant has had the time to fill its window, and
+// its pipe is certain.
+func (a *Analyzer) mustFill(s *stream, heard clock.Time) bool {
+	if s.top > s.una || s.unsure > 0 || s.state == txRecovery || s.state >= txLoss {
+		return false
+	}
+	n := a.nics[s.key.src]
+	return n != nil && n.silenced < n.at && n.at.Add(n.took) < a.now && heard < a.now
 }
 
 // proves takes what is in flight after a new segment was sent as proof of the congestion window, without what duplicate

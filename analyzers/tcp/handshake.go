@@ -132,6 +132,7 @@ func (a *Analyzer) hears(s *stream, o *Observation) bool {
 		}
 		if g.syns > 2 { // RFC 6928, 2
 			s.size, s.peak = float64(a.cfg.MSS), float64(a.cfg.MSS)
+			s.swift.restrict()
 			s.initial = int64(a.cfg.MSS)
 		}
 	}

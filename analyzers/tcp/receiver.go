@@ -26,6 +26,8 @@ type receiver struct {
 	full         int        // full segments that arrived in order since the latest acknowledgement
 	isDue        bool       // so many that they are to be acknowledged at once
 	due          clock.Time // since when
+	cameAt       clock.Time // when the latest segment arrived
+	came         bool       // one has
 }
 
 // known reports whether any data has arrived.

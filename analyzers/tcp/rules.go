@@ -133,7 +133,7 @@ func Rules() []analyzers.Rule {
 		{ID: ruleDelay, Clause: "RFC 5681, 4.2; hosts: delayed-ack-us",
 			Statement: "An acknowledgement is delayed no longer than the receiver's configuration says."},
 	}
-	list = append(list, ecnRules()...)
+	list = append(append(list, ecnRules()...), swiftRules()...)
 	for i := range list {
 		list[i].Needs = analyzers.NeedsFlow
 		if list[i].Severity == "" {

@@ -44,13 +44,14 @@ type sender struct {
 	pardon        uint64 // transmissions before that
 
 	window
-	over    int64      // where a recovery, or what follows a timeout, ends at the earliest
-	recover int64      // and at the latest
-	turned  clock.Time // when one began last
-	unsure  int        // segments of which it is unknown whether they were taken for lost
-	entered uint64     // transmissions before a recovery
-	rescued bool       // its one rescue is used up
-	force   bool       // one retransmission may go whatever is on its way
+	swift   *swiftSender // nil: another congestion control
+	over    int64        // where a recovery, or what follows a timeout, ends at the earliest
+	recover int64        // and at the latest
+	turned  clock.Time   // when one began last
+	unsure  int          // segments of which it is unknown whether they were taken for lost
+	entered uint64       // transmissions before a recovery
+	rescued bool         // its one rescue is used up
+	force   bool         // one retransmission may go whatever is on its way
 
 	timer     clock.Time // when the retransmission timer was started last, at the latest
 	armed     clock.Time // and at the earliest: the packet may have waited at its NIC
@@ -90,6 +91,7 @@ func (a *Analyzer) sends(s *stream, o *Observation) {
 	end := start + int64(o.Payload)
 	a.overdue(s)
 	s.waiting -= float64(o.Payload)
+	a.paces(s, start >= s.next, o.Number)
 	if s.limit > 0 && end > s.limit {
 		a.breaks(s, txBeyondReceiver, causeBeyondReceiver(a.tx(s), end, s.limit), o.Number,
 			fmt.Sprintf("no byte after %d, the end of the receiver's window", s.limit),
@@ -121,6 +123,10 @@ func (a *Analyzer) sends(s *stream, o *Observation) {
 		}
 	}
 	if most := a.room(s) + float64(a.cfg.MSS); float64(s.flight) > most {
+		if s.swift != nil {
+			a.swiftOverruns(s, most, o.Number)
+			return
+		}
 		a.overruns(s, most, o.Number)
 	}
 }
@@ -306,7 +312,9 @@ func (a *Analyzer) timeout(s *stream, number uint64) {
 	// However long the packet waited at its NIC, the timeout did not come earlier than allowed.
 	s.armed = min(a.now, max(a.decided(s.key.src), s.armed.Add(least)))
 	s.over, s.recover, s.entered, s.rescued = s.next, s.next, s.ordinal, false
-	a.collapse(s)
+	if a.swiftTimesOut(s, true); s.swift == nil {
+		a.collapse(s)
+	}
 	a.losesProof(s)
 	s.timeouts++
 	s.dups = duplicates{}
@@ -318,6 +326,7 @@ func (a *Analyzer) timeout(s *stream, number uint64) {
 func (a *Analyzer) doubt(s *stream) {
 	a.sender.Step(&s.state, txMayExpire)
 	a.losesProof(s)
+	a.swiftTimesOut(s, false)
 	s.turned = a.now
 	s.forgive(true)
 	s.recover = s.next
@@ -356,9 +365,11 @@ func (s *sender) settle(g *segment) {
 func (a *Analyzer) reduce(s *stream) {
 	a.sender.Step(&s.state, txLosses)
 	s.turned = a.now
-	if s.una >= s.recover {
+	certain := s.una >= s.recover
+	a.swiftLoses(s, certain)
+	if certain {
 		s.over = s.next
-		if !a.reducedByMark(s) {
+		if s.swift == nil && !a.reducedByMark(s) {
 			a.halve(s)
 		}
 	}
@@ -370,6 +381,7 @@ func (a *Analyzer) reduce(s *stream) {
 func (a *Analyzer) wavers(s *stream) {
 	a.sender.Step(&s.state, txMayLose)
 	a.losesProof(s)
+	a.swiftLoses(s, false)
 	s.turned = a.now
 	if s.una >= s.recover {
 		s.force, s.entered, s.rescued = true, s.ordinal, false
@@ -414,6 +426,7 @@ func (a *Analyzer) learns(s *stream, o *Observation) {
 		a.sender.Step(&s.state, txAckOld)
 	}
 	if a.cfg.Detection == NewReno {
+		a.steers(s, o)
 		if !advanced && ack == s.una && o.Payload == 0 && sameWindow {
 			a.takesDuplicate(s)
 		}
@@ -421,6 +434,7 @@ func (a *Analyzer) learns(s *stream, o *Observation) {
 		if o.SACKStart != o.SACKEnd {
 			s.sack(a.now, span{s.place(o.SACKStart, s.una, &a.cfg), s.place(o.SACKEnd, s.una, &a.cfg)})
 		}
+		a.steers(s, o)
 		a.detects(s)
 	}
 	a.learnsMarks(s, o, s.una-una) // after losses: one reduction suffices for both
@@ -460,6 +474,7 @@ func (a *Analyzer) advance(s *stream, ack int64) {
 		g := &s.segments[n]
 		certain = certain && g.times == 1 && !g.sacked && !g.lost
 		if !g.sacked {
+			s.swift.delivers(g)
 			s.sample(a.now.Sub(g.sent))
 		}
 		s.longest = max(s.longest, a.now.Sub(g.decided))
@@ -475,7 +490,7 @@ func (a *Analyzer) advance(s *stream, ack int64) {
 	}
 	s.segments = s.segments[n:]
 	s.sampled = s.sampled || certain && n > 0
-	if ack >= s.over || s.timeouts > 0 || s.amnesty > s.una {
+	if s.swift == nil && (ack >= s.over || s.timeouts > 0 || s.amnesty > s.una) {
 		a.grow(s, float64(n))
 	}
 	s.una = ack
@@ -518,6 +533,7 @@ func (s *sender) sack(now clock.Time, b span) {
 	for ; i < len(s.segments) && s.segments[i].end <= b.end; i++ {
 		if g := &s.segments[i]; !g.sacked {
 			g.sacked, g.lost, g.sackedAt = true, false, now
+			s.swift.delivers(g)
 			s.sample(now.Sub(g.sent))
 			s.settle(g)
 			s.top = max(s.top, g.end)

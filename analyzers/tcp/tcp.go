@@ -28,6 +28,9 @@ type Observation struct {
 	HasACK     bool // false only of the first SYN
 	ECE, CWR   bool
 	ECN        packet.ECN // of the IP header
+	TTL        uint8      // of the IP header, for Swift
+	Delay      uint32     // nanoseconds that the sender of this packet says it has held the latest segment, for Swift
+	HasDelay   bool
 }
 
 // Config is what the analyzer must know besides the packets.
@@ -58,6 +61,7 @@ type Config struct {
 	// network; nil: up to its end. What a host does not do later is not missing.
 	Until func(host uint32) clock.Time
 	ECN   ECN
+	Swift Swift
 	// Number gives findings the number of the connection; nil: that of the observations.
 	Number func(src, dst, connection uint32) int
 }
@@ -130,6 +134,9 @@ func (a *Analyzer) stream(k streamKey) *stream {
 		s.window, s.turned, s.initial = newWindow(&a.cfg), never, int64(a.cfg.InitialWindow*a.cfg.MSS)
 		s.greeting.armed, s.greeting.began = never, clock.Never
 		s.marked = ecnSender{turned: never, heard: never, alpha: a.cfg.ECN.Alpha}
+		if s.swift = newSwift(&a.cfg); s.swift != nil {
+			a.applies(s)
+		}
 		a.streams[k] = s
 		a.nic(k.src).connections++
 		a.order = append(a.order, s)
@@ -161,6 +168,7 @@ func (a *Analyzer) Observe(o *Observation) {
 			if a.cfg.ECN.On {
 				a.echoes(back, o)
 			}
+			a.holds(back, o)
 			a.acknowledges(back, o)
 		}
 		a.labels(data, o, o.Payload > 0 && data.place(o.Seq, data.next, &a.cfg) >= data.next)
@@ -178,6 +186,7 @@ func (a *Analyzer) Observe(o *Observation) {
 	a.learns(back, o)
 	if o.Payload > 0 {
 		before := data.have
+		data.cameAt, data.came = a.now, true
 		input := data.arrive(a.now, data.place(o.Seq, data.have, &a.cfg), o.Payload)
 		a.counts(data, input, o.Payload)
 		a.receiver.Step(&data.rx, input)
@@ -230,6 +239,7 @@ func (a *Analyzer) Finish(end clock.Time) analyzers.Result {
 		}
 	}
 	a.unjudgedMarks()
+	a.unjudgedSwift()
 	r := analyzers.Result{Findings: a.report.Findings(), Coverage: make(map[string]int64)}
 	a.sender.AddTo(r.Coverage)
 	a.receiver.AddTo(r.Coverage)

@@ -29,7 +29,7 @@ const leastThreshold = 2
 // room returns the window by which a packet that leaves now was sent: the earlier one if the packet may have waited at
 // its NIC since the window shrank. No more than the earlier window can have waited.
 func (a *Analyzer) room(s *stream) float64 {
-	if a.decided(s.key.src) < s.shrunk && s.waiting >= 0 {
+	if s.swift == nil && a.decided(s.key.src) < s.shrunk && s.waiting >= 0 {
 		return max(s.size+s.dups.extra, s.before)
 	}
 	return s.size + s.dups.extra

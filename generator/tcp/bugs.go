@@ -66,7 +66,7 @@ const (
 // BugInfo describes one fault of the catalogue.
 type BugInfo = fault.Info[Bug]
 
-var catalogue = fault.Catalogue[Bug](slices.Concat(baseCatalogue, ecnCatalogue))
+var catalogue = fault.Catalogue[Bug](slices.Concat(baseCatalogue, ecnCatalogue, swiftCatalogue))
 
 var baseCatalogue = []BugInfo{
 	BugOverrunsWindow: {Name: "overruns-window", Rule: "tcp.congestion-window",

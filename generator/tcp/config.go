@@ -39,6 +39,7 @@ type Packet struct {
 	Number uint64
 	// Trimmed: a switch cut the payload.
 	Trimmed bool
+	Hops    int        // of a packet that has arrived: switches on its path
 	ECN     packet.ECN // of the IP header
 	// Rank is the rank that the connection gives it; what a receiver sends has 0.
 	Rank uint64
@@ -70,9 +71,10 @@ type Control uint8
 
 // Congestion controls.
 const (
-	Cubic Control = iota // RFC 9438, Linux's default
-	Reno                 // RFC 5681
-	DCTCP                // RFC 8257; grows as Reno
+	Cubic        Control = iota // RFC 9438, Linux's default
+	Reno                        // RFC 5681
+	DCTCP                       // RFC 8257; grows as Reno
+	SwiftControl                // see Swift
 )
 
 // Config describes a host.
@@ -95,6 +97,7 @@ type Config struct {
 	QuickACKs     int            // ACKs without delay on a new connection; 0: 16, negative: none
 	ACKEvery      int            // segments that one ACK may acknowledge; 0: 2
 	Detection     Detection
+	Swift         Swift // of SwiftControl
 
 	NoFastRetransmit, NoLimitedTransmit bool
 }
@@ -170,8 +173,13 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("an ACK every %d segments: must be 1 to 64", c.ACKEvery)
 	case c.Detection > PerPacket:
 		return fmt.Errorf("loss detection %d is unknown", c.Detection)
-	case c.Control > DCTCP:
+	case c.Control > SwiftControl:
 		return fmt.Errorf("congestion control %d is unknown", c.Control)
+	}
+	if c.Control == SwiftControl {
+		if err := c.Swift.validate(c.ECN.Codepoint); err != nil {
+			return err
+		}
 	}
 	return c.ECN.validate(c.Control)
 }

@@ -31,8 +31,8 @@ func newWindow(c Control, initial int) window {
 	return window{control: c, size: float64(initial), threshold: math.Inf(1), epoch: clock.Never}
 }
 
-// segments returns the window in whole segments.
-func (w *window) segments() int { return int(w.size) }
+// segments returns the window in whole segments, at least one: below that, Swift paces.
+func (w *window) segments() int { return max(1, int(w.size)) }
 
 // grow takes an acknowledgement of n more segments.
 func (w *window) grow(now clock.Time, n float64, rtt clock.Duration) {
@@ -100,6 +100,15 @@ func (w *window) collapse(first bool) {
 		w.reduce()
 	}
 	w.size, w.epoch = 1, clock.Never
+}
+
+// collapse reduces the window after a timeout.
+func (s *sender) collapse(now clock.Time) {
+	if s.swift != nil {
+		s.swiftTimeout(now)
+		return
+	}
+	s.window.collapse(s.backoff == 0)
 }
 
 // measure takes an RTT sample (RFC 6298, 2).

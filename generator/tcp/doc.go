@@ -4,7 +4,7 @@
 // It has
 //
 //   - slow start, congestion avoidance and an initial window of ten (RFC 5681, RFC 6928),
-//   - CUBIC or Reno (RFC 9438, RFC 5681), with congestion windows in segments, as in Linux,
+//   - CUBIC or Reno (RFC 9438, RFC 5681), with congestion windows in segments, as in Linux, or Swift (SIGCOMM 2020),
 //   - loss detection and recovery by SACK (RFC 2018, RFC 6675),
 //   - NewReno with limited transmit (RFC 6582, RFC 3042), loss detection by packet, or none but the timeout instead,
 //   - a handshake and a limit of retries, if configured,

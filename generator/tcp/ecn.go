@@ -3,6 +3,7 @@ package tcp
 import (
 	"fmt"
 
+	"candela.dev/candela/clock"
 	"candela.dev/candela/packet"
 )
 
@@ -214,10 +215,14 @@ func (h *Host) number(c *connection, p *Packet) {
 
 // lossReduces reduces the window at the first sign of loss in it. RFC 3168 reduces it once if marks came before; DCTCP
 // reacts to loss as ever (RFC 8257, 3.5).
-func (s *sender) lossReduces() {
+func (s *sender) lossReduces(now clock.Time) {
 	if s.bugs.Has(BugIgnoresLoss) || s.phase == reduced && s.window.control != DCTCP {
 		return
 	}
+	if s.cwr = true; s.swift != nil {
+		s.swift.timeouts = 0
+		s.swiftLoss(now, false)
+		return
+	}
 	s.window.reduce()
-	s.cwr = true
 }

@@ -145,6 +145,7 @@ func (h *Host) establish(now clock.Time, c *connection) {
 		c.measure(now.Sub(c.synAt))
 	case c.syns > 2 && !h.bugs.Has(BugKeepsInitialWindow):
 		c.window.size = 1
+		c.swift.restrict()
 	}
 }
 

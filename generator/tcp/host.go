@@ -140,7 +140,7 @@ func (h *Host) HandlePacket(now clock.Time, p *Packet) {
 		return
 	}
 	if p.Header.Flags&FlagACK != 0 {
-		h.acknowledged(now, c, &p.Header, p.Payload)
+		h.acknowledged(now, c, p)
 	}
 	if p.Payload > 0 {
 		h.arrived(now, c, p)
@@ -196,6 +196,9 @@ func (h *Host) HandleTimer(now clock.Time) {
 		default:
 			h.timeout(now, c)
 		}
+		if c.paced <= now {
+			c.paced = clock.Never
+		}
 		if c.ackAt <= now && h.bugs.Has(BugForgetsAck) {
 			c.ackAt = clock.Never
 		}
@@ -233,6 +236,7 @@ func (h *Host) Poll(now clock.Time, p *Packet) bool {
 			continue
 		}
 		h.acknowledge(c, &p.Header)
+		h.delay(now, &c.receiver, &p.Header)
 		h.settle(c)
 		return true
 	}

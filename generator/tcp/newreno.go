@@ -85,7 +85,9 @@ func (h *Host) newReno(now clock.Time, c *connection, grown int, duplicate bool)
 		s.force = true
 	case grown > 0 && s.phase == recovery:
 		d.count, d.inflated = 0, 0
-		s.window.size = min(s.window.threshold, float64(max(len(s.segments), 1)+1))
+		if s.swift == nil {
+			s.window.size = min(s.window.threshold, float64(max(len(s.segments), 1)+1))
+		}
 		return true
 	case grown > 0:
 		d.count = 0
@@ -103,7 +105,7 @@ func (h *Host) newReno(now clock.Time, c *connection, grown int, duplicate bool)
 // recoverByDuplicates begins a fast recovery.
 func (h *Host) recoverByDuplicates(now clock.Time, c *connection) {
 	s := &c.sender
-	s.lossReduces()
+	s.lossReduces(now)
 	s.phase, s.recover, s.force = recovery, s.next, true
 	s.dups = duplicates{count: s.dups.count, inflated: s.dups.count, careful: s.next}
 	s.lose(s.base, &s.segments[0])

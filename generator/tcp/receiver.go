@@ -22,12 +22,16 @@ type receiver struct {
 
 	fresh, duplicates, reordered uint32
 	top                          uint64 // end of the latest part of the stream that has arrived
+
+	arrivedAt clock.Time // latest segment
+	began     bool       // there is one
 }
 
 // arrived takes a segment with payload.
 func (h *Host) arrived(now clock.Time, c *connection, p *Packet) {
 	h.counters.SegmentsReceived++
 	r := &c.receiver
+	r.arrivedAt, r.began = now, true
 	start, ok := h.cfg.offset(p.Header.Seq, r.have)
 	end := start + uint64(p.Payload)
 	switch {

@@ -65,6 +65,8 @@ type sender struct {
 	phase   phase
 	recover uint64 // end of the phase
 	window  window
+	swift   *swift     // nil: another congestion control
+	paced   clock.Time // until then only what a recovery forces may go; Never: there is no pacing now
 	usage   usage
 	ecnSender
 
@@ -105,9 +107,13 @@ func (s *sender) mayGrow() bool {
 func newSender(cfg *Config) sender {
 	s := sender{
 		mss: cfg.MSS, limit: uint64(cfg.tellable()), expires: clock.Never, timing: newTiming(cfg),
+		swift: newSwift(cfg), paced: clock.Never,
 		minRTT: clock.Duration(clock.Never),
 		window: newWindow(cfg.Control, cfg.InitialWindow), ecnSender: ecnSender{alpha: cfg.ECN.Alpha},
 		detection: cfg.Detection, fastRetransmit: !cfg.NoFastRetransmit, limitedTransmit: !cfg.NoLimitedTransmit,
+	}
+	if s.swift != nil {
+		s.window.size = s.swift.fabric.size
 	}
 	if cfg.Handshake {
 		s.limit = 0 // until the peer's SYN tells it
@@ -135,7 +141,7 @@ func (s *sender) maySend() bool {
 	if s.lost == 0 && !fresh {
 		return false
 	}
-	if s.flight() < s.room() || s.lost > 0 && s.force {
+	if s.paced == clock.Never && s.flight() < s.room() || s.lost > 0 && s.force {
 		return true
 	}
 	s.used(true)
@@ -165,6 +171,7 @@ func (h *Host) transmit(now clock.Time, c *connection, p *Packet) {
 	g.sent, g.ordinal, g.flying = now, s.ordinal, true
 	s.pipe++
 	s.used(false)
+	s.paces(now)
 	h.counters.SegmentsSent++
 	p.Number, p.Payload, p.Header.Seq = number, int(g.length), h.cfg.sequence(g.start)
 	h.label(c, p, retransmit)
@@ -214,7 +221,8 @@ func (s *sender) nextLost() uint64 {
 }
 
 // acknowledged takes the acknowledgement of a packet.
-func (h *Host) acknowledged(now clock.Time, c *connection, a *Header, payload int) {
+func (h *Host) acknowledged(now clock.Time, c *connection, p *Packet) {
+	a, payload, hops := &p.Header, p.Payload, p.Hops
 	s := &c.sender
 	upTo, ok := h.cfg.offset(a.Ack, s.una())
 	if !ok || upTo > s.next {
@@ -227,9 +235,10 @@ func (h *Host) acknowledged(now clock.Time, c *connection, a *Header, payload in
 	h.ignoresReceiver(s)
 	before := s.una()
 	grown := s.advance(now, upTo)
-	if a.SACK != (Block{}) {
-		h.sack(now, s, a.SACK)
+	if b := a.Block(); b != (Block{}) {
+		h.sack(now, s, b)
 	}
+	h.steer(now, s, a, hops)
 	ended := s.detection == NewReno && h.newReno(now, c, grown, duplicate)
 	if s.phase != open && s.una() >= s.recover {
 		s.phase = open
@@ -237,7 +246,7 @@ func (h *Host) acknowledged(now clock.Time, c *connection, a *Header, payload in
 	mayGrow := h.echoes(c, a, s.una()-before) && !ended
 	if grown > 0 {
 		s.backoff, s.retries = 0, 0
-		if mayGrow && s.phase != recovery && s.mayGrow() {
+		if mayGrow && s.swift == nil && s.phase != recovery && s.mayGrow() {
 			s.grow(now, grown)
 		}
 		if !s.keepsTimer() {
@@ -245,7 +254,7 @@ func (h *Host) acknowledged(now clock.Time, c *connection, a *Header, payload in
 		}
 	}
 	if s.detect() && (s.phase == open || s.phase == reduced) {
-		s.lossReduces()
+		s.lossReduces(now)
 		s.phase, s.recover, s.force = recovery, s.next, true
 		h.counters.Recoveries++
 		h.report(now, c, Recovering, s.una())
@@ -285,6 +294,7 @@ func (s *sender) advance(now clock.Time, upTo uint64) int {
 
 // delivered records the arrival of a segment.
 func (s *sender) delivered(now clock.Time, g *segment) {
+	s.swift.delivers(g)
 	if g.flying {
 		g.flying = false
 		s.pipe--
@@ -382,7 +392,7 @@ func (h *Host) timeout(now clock.Time, c *connection) {
 		return
 	}
 	if !s.bugs.Has(BugKeepsWindow) {
-		s.window.collapse(s.backoff == 0)
+		s.collapse(now)
 		s.cwr = true
 	}
 	s.phase, s.recover, s.force = loss, s.next, true

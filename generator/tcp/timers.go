@@ -12,8 +12,8 @@ type entry struct {
 	*connection
 }
 
-// expiry returns the earlier expiry of the connection's two timers.
-func (c *connection) expiry() clock.Time { return min(c.expires, c.ackAt) }
+// expiry returns the earliest expiry of the connection's timers.
+func (c *connection) expiry() clock.Time { return min(c.expires, c.ackAt, c.paced) }
 
 // set ensures that the connection is popped no later than its timer expires.
 func (t *timers) set(c *connection) {

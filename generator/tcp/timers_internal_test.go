@@ -13,7 +13,7 @@ func TestTimersAreServedInTime(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	all := make([]connection, 200)
 	for i := range all {
-		all[i].expires, all[i].ackAt = clock.Never, clock.Never
+		all[i].expires, all[i].ackAt, all[i].paced = clock.Never, clock.Never, clock.Never
 	}
 	var heap timers
 	looks, served := 0, 0
@@ -24,13 +24,15 @@ func TestTimersAreServedInTime(t *testing.T) {
 			c.expires = clock.Never
 		case 1:
 			c.ackAt = now + clock.Time(rng.IntN(50))
+		case 2:
+			c.paced = now + clock.Time(rng.IntN(50))
 		default:
 			c.expires = now + 500 + clock.Time(rng.IntN(100))
 		}
 		heap.set(c)
 		if rng.IntN(10) == 0 && c.place > 0 {
 			heap.remove(c)
-			c.expires, c.ackAt = clock.Never, clock.Never
+			c.expires, c.ackAt, c.paced = clock.Never, clock.Never, clock.Never
 		}
 		earliest := clock.Never
 		for i := range all {
@@ -43,7 +45,7 @@ func TestTimersAreServedInTime(t *testing.T) {
 			c := heap.pop()
 			looks++
 			if c.expiry() <= now {
-				c.expires, c.ackAt = clock.Never, clock.Never
+				c.expires, c.ackAt, c.paced = clock.Never, clock.Never, clock.Never
 				served++
 			}
 			heap.set(c)

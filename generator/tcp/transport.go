@@ -15,8 +15,10 @@ func Transport() wire.Transport {
 			Doc:  "TCP; a trimmed packet is a lost one to it. The MSS is packet-size less 66 bytes of headers, 86 over IPv6.",
 			Parameters: append(parameter.Table{
 				wire.PacketSize(),
-				{Name: "congestion-control", Kind: parameter.Word, Words: []string{"cubic", "reno", "dctcp"}, Default: "cubic",
-					Doc: "How the congestion window grows and shrinks; dctcp: RFC 8257, which grows as reno."},
+				{Name: "congestion-control", Kind: parameter.Word, Words: []string{"cubic", "reno", "dctcp", "swift"},
+					Default: "cubic",
+					Doc: "How the congestion window grows and shrinks; dctcp: RFC 8257, which grows as reno; " +
+						"swift: SIGCOMM 2020."},
 				{Name: "ecn", Kind: parameter.Word, Words: []string{"not-ect", "ect0", "ect1"}, Optional: true,
 					Doc: "ECN codepoint of new data; not-ect: no ECN (RFC 3168). By default ect0 with dctcp, else not-ect."},
 				{Name: "ecn-everything", Kind: parameter.Boolean, Default: "false",
@@ -38,7 +40,7 @@ func Transport() wire.Transport {
 						"without changing their order."},
 				{Name: "receive-window-bytes", Kind: parameter.Integer, Unit: "bytes", Default: "6291456", Min: 9216,
 					Max: 67_107_840, Doc: "What a receiver is ready to take beyond what it has acknowledged."},
-			}, options()...),
+			}, append(options(), swiftOptions()...)...),
 			Bugs: bugModels(),
 		},
 		Protocol: trace.ProtocolTCP, Reliable: true, OnePacketSize: true, Ranks: true, Codec: codec,
@@ -73,6 +75,36 @@ func options() parameter.Table {
 			Doc: "Packets in order after which an ACK is no longer delayed."},
 		{Name: "quick-acks", Kind: parameter.Integer, Default: "16", Max: 1 << 20,
 			Doc: "ACKs of a new connection that are not delayed."},
+	}
+}
+
+// swiftOptions returns the parameters of Swift. Those that its paper does not give are csg-htsim's.
+func swiftOptions() parameter.Table {
+	return parameter.Table{
+		{Name: "swift-base-target-us", Kind: parameter.Duration, Unit: "us", Default: "20", Min: 1, Max: 1_000_000,
+			Doc: "Target of Swift's fabric delay before scaling."},
+		{Name: "swift-hop-scale-us", Kind: parameter.Duration, Unit: "us", Default: "3", Max: 100_000,
+			Doc: "What each switch of the path adds to the target; its number is that of the ACK's path, by its TTL."},
+		{Name: "swift-fs-range-us", Kind: parameter.Duration, Unit: "us", Default: "100", Max: 1_000_000,
+			Doc: "Most that flow scaling adds to the target (fs_range); 0: none."},
+		{Name: "swift-fs-min-cwnd", Kind: parameter.Number, Unit: "packets", Default: "0.1", Max: 1 << 20,
+			Doc: "Window at which flow scaling adds fs_range; above 0."},
+		{Name: "swift-fs-max-cwnd", Kind: parameter.Number, Unit: "packets", Default: "100", Max: 1 << 20,
+			Doc: "Window from which flow scaling adds nothing; above swift-fs-min-cwnd."},
+		{Name: "swift-endpoint-target-us", Kind: parameter.Duration, Unit: "us", Default: "100", Min: 1, Max: 1_000_000,
+			Doc: "Target of Swift's endpoint delay, which is not scaled."},
+		{Name: "swift-ai", Kind: parameter.Number, Unit: "packets", Default: "1", Max: 1000,
+			Doc: "Additive increment of a round trip; above 0."},
+		{Name: "swift-beta", Kind: parameter.Number, Default: "0.8", Max: 1,
+			Doc: "Multiplicative decrease: its weight of (delay - target) / delay; above 0."},
+		{Name: "swift-max-mdf", Kind: parameter.Number, Default: "0.5", Max: 1,
+			Doc: "Greatest part of the window that a decrease takes; above 0, below 1."},
+		{Name: "swift-min-cwnd", Kind: parameter.Number, Unit: "packets", Default: "0.01", Max: 1,
+			Doc: "Least window; above 0. Below one packet, packets are paced."},
+		{Name: "swift-max-cwnd", Kind: parameter.Number, Unit: "packets", Default: "1000", Min: 1, Max: 1 << 20,
+			Doc: "Greatest window."},
+		{Name: "swift-retx-reset-threshold", Kind: parameter.Integer, Default: "5", Min: 1, Max: 100,
+			Doc: "Timeouts in a row that reset the window to the least one."},
 	}
 }
 

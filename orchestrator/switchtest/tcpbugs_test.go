@@ -20,6 +20,9 @@ func provokeTCP(bug tcp.Bug, name string) string {
 	if text, ok := provokeECN(bug, name); ok {
 		return text
 	}
+	if text, ok := provokeSwift(bug, name); ok {
+		return text
+	}
 	queue, senders, packets, window, receive, rto, first, jitter := 20, 2, 600, 10, 6291456, 1000, 0, 0
 	control, end, more := "cubic", "deadline-us: 2000000", ""
 	switch bug {

@@ -33,6 +33,7 @@ type Options uint8
 const (
 	OptionSACK  Options = 1 << iota // SACK permitted (RFC 2018)
 	OptionScale                     // windows are scaled by WindowScale (RFC 7323)
+	optionDelay                     // of a packet without SYN and SACK block: see Header.Delay
 )
 
 // Header is a TCP header without ports and checksum, which the caller adds.
@@ -51,6 +52,25 @@ func (h *Header) MSS() uint16 { return uint16(h.SACK.Start) }
 // SetMSS sets the MSS of a SYN.
 func (h *Header) SetMSS(n int) { h.SACK = Block{Start: uint32(min(n, 0xffff))} }
 
+// Delay returns for how many nanoseconds the sender of a packet has held the latest segment that it received, and
+// whether the packet says so. It takes the place of the SACK block, which such a packet does not have.
+func (h *Header) Delay() (nanoseconds uint32, ok bool) {
+	return h.SACK.Start, h.Options&optionDelay != 0 && h.Flags&FlagSYN == 0
+}
+
+// SetDelay sets the delay of a packet without SYN and SACK block.
+func (h *Header) SetDelay(nanoseconds uint32) {
+	h.SACK, h.Options = Block{Start: nanoseconds}, optionDelay
+}
+
+// Block returns the SACK block; empty: there is none.
+func (h *Header) Block() Block {
+	if _, other := h.Delay(); other {
+		return Block{}
+	}
+	return h.SACK
+}
+
 // HeaderLen is the length of every header here: 20 bytes and 12 of options, which hold a SACK block or nothing. Linux's
 // segments have the same length: their options hold time stamps.
 const HeaderLen = 32
@@ -61,7 +81,10 @@ const (
 	optionScale     = 3
 	optionPermitted = 4
 	optionSACK      = 5
-	blockLen        = 10 // SACK option with one block
+	blockLen        = 10  // SACK option with one block
+	optionShared    = 253 // experiments (RFC 4727), with an identifier (RFC 6994)
+	sharedLen       = 8
+	sharedID        = 0x5357 // not registered: Swift's own headers are not public
 )
 
 // ErrForeign says that bytes are not a header of this package.
@@ -78,6 +101,11 @@ func (h *Header) AppendTo(b []byte, src, dst uint16) []byte {
 	b = append(b, 0, 0, 0, 0)
 	if h.Flags&FlagSYN != 0 {
 		return h.appendOptions(b)
+	}
+	if delay, ok := h.Delay(); ok {
+		b = binary.BigEndian.AppendUint16(append(b, optionNOP, optionNOP, optionNOP, optionNOP, optionShared, sharedLen),
+			sharedID)
+		return binary.BigEndian.AppendUint32(b, delay)
 	}
 	b = append(b, optionNOP, optionNOP)
 	if h.SACK == (Block{}) {
@@ -147,6 +175,8 @@ func (h *Header) Parse(b []byte) error {
 		}
 	case b[22] == optionSACK && b[23] == blockLen:
 		g.SACK = Block{binary.BigEndian.Uint32(b[24:]), binary.BigEndian.Uint32(b[28:])}
+	case b[24] == optionShared && b[25] == sharedLen && binary.BigEndian.Uint16(b[26:]) == sharedID && b[22] == optionNOP:
+		g.SetDelay(binary.BigEndian.Uint32(b[28:]))
 	case b[22] != optionNOP:
 		return fmt.Errorf("%w: option %d", ErrForeign, b[22])
 	}

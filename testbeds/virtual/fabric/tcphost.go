@@ -75,6 +75,7 @@ func (s *TCPHost) Receive(now clock.Time, p *Packet) {
 	s.in = tcp.Packet{
 		From: tcp.Endpoint(p.Src), To: tcp.Endpoint(p.Dst), Connection: p.Flow, Header: p.TCP,
 		Payload: max(0, int(p.Size)-s.header), Trimmed: p.Flags&Trimmed != 0, ECN: p.ECN,
+		Hops: InitialTTL - int(p.TTL),
 	}
 	s.core.HandlePacket(now, &s.in)
 }

@@ -52,7 +52,7 @@ func record(t *transport.Trial) (transport.Recorder, string) {
 		hosts: make(map[netip.Addr]uint32), flows: make(map[tcpPair]int), numbers: make(map[uint32]uint64),
 	}
 	c.cfg.Hold += 2 * transport.Grain
-	c.cfg.ECN.Immediate = false
+	c.cfg.ECN.Immediate, c.cfg.Swift.Immediate = false, false
 	for h := range t.Test.Topology.HostCount() {
 		c.hosts[fabric.HostID(h).IPv4()], c.hosts[fabric.HostID(h).IPv6()] = uint32(h), uint32(h)
 	}
@@ -136,7 +136,7 @@ func (c *recorder) tell(s *sighting, t *tcpFrame) error {
 	s.tcp = true
 	s.seen = judge.Observation{
 		Time: s.seen.Time, Sent: s.takes > 0, Src: src, Dst: dst, Connection: uint32(flow), Seq: h.Seq, Ack: h.Ack,
-		SACKStart: h.SACK.Start, SACKEnd: h.SACK.End, Window: windowOf(h, c.shift), Payload: t.payload,
+		SACKStart: h.Block().Start, SACKEnd: h.Block().End, Window: windowOf(h, c.shift), Payload: t.payload,
 		SYN: h.Flags&tcp.FlagSYN != 0, HasACK: h.Flags&tcp.FlagACK != 0,
 		ECE: h.Flags&tcp.FlagECE != 0, CWR: h.Flags&tcp.FlagCWR != 0, ECN: t.ECN,
 	}

@@ -10,7 +10,8 @@ import (
 )
 
 // controls are the words of congestion-control.
-var controls = map[string]tcp.Control{"cubic": tcp.Cubic, "reno": tcp.Reno, "dctcp": tcp.DCTCP}
+var controls = map[string]tcp.Control{"cubic": tcp.Cubic, "reno": tcp.Reno, "dctcp": tcp.DCTCP,
+	"swift": tcp.SwiftControl}
 
 // ecnOf returns the hosts' ECN.
 func ecnOf(v parameter.Values) tcp.ECN {
@@ -29,15 +30,21 @@ func ecnOf(v parameter.Values) tcp.ECN {
 func judgedECN(t *transport.Trial) judge.ECN {
 	e := ecnOf(t.Values)
 	written := make(map[uint32]int64)
+	steered := e.Codepoint != packet.NotECT || t.Values.Word("congestion-control") == "swift"
 	for f := range t.Flows {
-		if f.Transport == t.Name && f.Kind == workload.Transfer && e.Codepoint != packet.NotECT {
+		if f.Transport == t.Name && f.Kind == workload.Transfer && steered {
 			written[uint32(f.Number)] = f.Payload
 		}
 	}
 	return judge.ECN{
 		On: e.Codepoint != packet.NotECT, DCTCP: t.Values.Word("congestion-control") == "dctcp", Gain: e.Gain,
 		Alpha: e.Alpha, Everything: e.Everything,
-		Immediate: t.Slack == 0 && t.Test.Hosts.NIC == nil && t.Values.Duration("send-jitter-us") == 0,
+		Immediate: immediate(t),
 		Written:   func(_, _, connection uint32) int64 { return written[connection] },
 	}
+}
+
+// immediate reports whether packets leave when they are decided: nothing is between host and link.
+func immediate(t *transport.Trial) bool {
+	return t.Slack == 0 && t.Test.Hosts.NIC == nil && t.Values.Duration("send-jitter-us") == 0
 }

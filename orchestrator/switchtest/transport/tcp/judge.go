@@ -62,6 +62,7 @@ func configure(t *transport.Trial) judge.Config {
 		MaxRTO: values.Duration("max-rto-us"), ThreeSRTT: values.Word("rto") == "3-srtt", ECN: judgedECN(t),
 		MaxRetries: values.Int("max-retries"), NoFastRetransmit: !values.Bool("fast-retransmit"),
 		NoLimitedTransmit: !values.Bool("limited-transmit"),
+		Swift:             judgedSwift(t, immediate(t)),
 		ACKEvery:          values.Int("ack-every"), ACKDelay: values.Duration("delayed-ack-us"),
 	}
 	if c.ACKDelay == 0 {
@@ -129,11 +130,12 @@ func (o *observer) Observe(at fabric.Point, now clock.Time, p *fabric.Packet) {
 	h := &p.TCP
 	o.seen = judge.Observation{
 		Time: now, Number: p.ID, Sent: at.Stage == fabric.Egress, Src: uint32(p.Src), Dst: uint32(p.Dst), Connection: p.Flow,
-		Seq: h.Seq, Ack: h.Ack, SACKStart: h.SACK.Start, SACKEnd: h.SACK.End, Window: windowOf(h, o.shift),
+		Seq: h.Seq, Ack: h.Ack, SACKStart: h.Block().Start, SACKEnd: h.Block().End, Window: windowOf(h, o.shift),
 		Payload: int(max(0, p.Size-o.header)), Damaged: p.Flags&fabric.Trimmed != 0,
 		SYN: h.Flags&tcp.FlagSYN != 0, HasACK: h.Flags&tcp.FlagACK != 0,
-		ECE: h.Flags&tcp.FlagECE != 0, CWR: h.Flags&tcp.FlagCWR != 0, ECN: p.ECN,
+		ECE: h.Flags&tcp.FlagECE != 0, CWR: h.Flags&tcp.FlagCWR != 0, ECN: p.ECN, TTL: p.TTL,
 	}
+	o.seen.Delay, o.seen.HasDelay = h.Delay()
 	o.judge.Observe(&o.seen)
 }
 

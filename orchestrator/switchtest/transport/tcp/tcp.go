@@ -75,6 +75,7 @@ func (r *endpoints) host(h fabric.HostID, f *transport.Flow) error {
 		InitialRTO: v.Duration("initial-rto-us"), MaxRTO: v.Duration("max-rto-us"), ThreeSRTT: v.Word("rto") == "3-srtt",
 		MaxRetries: v.Int("max-retries"), QuickACKs: v.Int("quick-acks"), ACKEvery: v.Int("ack-every"),
 		NoFastRetransmit: !v.Bool("fast-retransmit"), NoLimitedTransmit: !v.Bool("limited-transmit"),
+		Swift: swiftOf(v),
 	}
 	if cfg.Options.QuickACKs == 0 {
 		cfg.Options.QuickACKs = -1

@@ -23,6 +23,7 @@ const (
 	BugAcceptsUnasked
 	BugECTUnnegotiated
 	BugECTOnSYN
+	ecnBugs // where those of Swift begin
 )
 
 var ecnCatalogue = []BugInfo{

@@ -2,7 +2,7 @@ package tcp
 
 // Faults of Swift.
 const (
-	BugSwiftIgnoresDelay Bug = iota + BugMergesMarks + 1
+	BugSwiftIgnoresDelay Bug = iota + ecnBugs
 	BugSwiftEagerIncrease
 	BugSwiftDecreasesAlways
 	BugSwiftDeepDecrease

@@ -89,7 +89,8 @@ func Rules() []analyzers.Rule {
 			"Nothing is dropped early, or marked, while the mean queue is at most min-bytes, and all is above max-bytes.", v},
 		{ruleThreshold, "RFC 8257, 3.1",
 			"ECN-capable packets that find at least the threshold in their queue are marked, and no others.", v},
-		{ruleNotJudged, "", "What the taps do not show is not judged.", analyzers.Note},
+		{ruleNotJudged, "docs/internals/architecture.md, The observer sits at the switch",
+			"What the taps do not show is not judged.", analyzers.Note},
 	}
 	var rules []analyzers.Rule
 	for _, r := range table {

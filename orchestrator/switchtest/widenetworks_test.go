@@ -4,9 +4,16 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/generator/tcp"
+	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/orchestrator/switchtest"
 )
 
 // wideNetwork draws a small network of TCP hosts with marks: short queues, timers as short as the RTT, bursts of other
@@ -220,6 +227,83 @@ func TestNetworksThatOnceBlamedCorrectTCPHostsDoNotAnyMore(t *testing.T) {
 			if !blamesNobody(t, string(text), strings.Contains(string(text), "capture: true")) {
 				t.Error("the test is refused")
 			}
+		})
+	}
+}
+
+// sampling matches how much of a network is judged.
+var sampling = regexp.MustCompile(`judge: .*\n`)
+
+// In random networks, too, a sample says what the whole says of the same flows: of hosts with faults of ECN and others,
+// and of correct ones.
+func TestSampledFlowsOfWideNetworksAreJudgedAsAllFlows(t *testing.T) {
+	first, count := wideNetworks(t, 12)
+	bugs, found := tcp.Catalogue(), 0
+	for seed := first; seed < first+min(count, 200); seed++ {
+		d := newNetworkDraw(uint64(seed), 501)
+		text, _ := d.wideNetwork()
+		text = sampling.ReplaceAllString(text, "")
+		if bug := bugs[d.IntN(len(bugs))]; bug.Bug != tcp.BugNoBackoff && !d.one(4) {
+			text = strings.Replace(text, "{transport: tcp,", "{transport: tcp, bugs: ["+bug.Name+"],", 1)
+		}
+		tests, err := config.ParseSwitchTests("f.yml", []byte("name: x\n"+text), switchtest.Options())
+		if err != nil {
+			continue
+		}
+		if _, err := switchtest.New(tests[0]); err != nil {
+			continue
+		}
+		found += sampledAlike(t, text)
+	}
+	if found == 0 {
+		t.Error("no finding is compared")
+	}
+}
+
+// sampledAlike compares what a run says of the flows of a sample with what the sampled run says, and returns how many
+// findings these are. What is found at the end of a run is left out, as the two need not end at once.
+func sampledAlike(t *testing.T, text string) int {
+	t.Helper()
+	sampledText := text + "judge: {flows: 0.5, ports: 0}\n"
+	p, err := switchtest.New(parse(t, sampledText)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	full, part := outcome(t, text), outcome(t, sampledText)
+	if full.Analysis == nil || part.Analysis == nil {
+		return 0
+	}
+	end, of := min(flowsOf(t, full.Dir).EndNS, flowsOf(t, part.Dir).EndNS), needs()
+	said := func(list []analyzers.Finding) (said []string) {
+		for i := range list {
+			f := &list[i]
+			if f.Analyzer == "tcp" && of[f.Rule] == analyzers.NeedsFlow && p.Follows(f.Connection) && f.TimeNS < end {
+				said = append(said, fmt.Sprintf("%s t=%dns %s", f.Rule, f.TimeNS, f.Message))
+			}
+		}
+		return said
+	}
+	want, got := said(full.Analysis.Findings), said(part.Analysis.Findings)
+	if !slices.Equal(got, want) {
+		t.Errorf("%s\ngot  %s\nwant %s", text, strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	return len(want)
+}
+
+// Faults of ECN are caught in such networks, but those of the reaction to marks, which need longer flows.
+func TestSeededTCPBugsOfECNAreCaughtInWideNetworks(t *testing.T) {
+	for i, bug := range tcp.Catalogue() {
+		reaction := bug.Rule == "tcp.ecn-window" || bug.Rule == "tcp.ecn-overreaction"
+		if bug.Bug < tcp.BugIgnoresECE || reaction || !silence() && i%4 > 0 {
+			continue
+		}
+		t.Run(bug.Name, func(t *testing.T) {
+			t.Parallel()
+			caughtIn(t, bug.Rule, false, func(seed, stream uint64, _ string) string {
+				text, _ := newNetworkDraw(seed, 600+stream).wideNetwork()
+				text = sampling.ReplaceAllString(text, "")
+				return strings.Replace(text, "{transport: tcp,", "{transport: tcp, bugs: ["+bug.Name+"],", 1)
+			})
 		})
 	}
 }

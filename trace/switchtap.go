@@ -21,9 +21,10 @@ const (
 	ProtocolEcho // ICMP echo
 	ProtocolPFC
 	ProtocolPFabric
+	ProtocolBolt
 )
 
-var protocolNames = [...]string{"unset", "raw", "ndp", "tcp", "roce", "echo", "pfc", "pfabric"}
+var protocolNames = [...]string{"unset", "raw", "ndp", "tcp", "roce", "echo", "pfc", "pfabric", "bolt"}
 
 // Protocols is how many numbers of protocols there are, unset included.
 const Protocols = len(protocolNames)

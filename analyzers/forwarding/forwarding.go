@@ -110,7 +110,8 @@ func (a *Analyzer) judgeMade(t *trace.SwitchTap, caused bool) {
 	switch {
 	case !a.view.Makes(t.Switch):
 		a.find(causeMadeNone(a.what(t)), t, "no packets but those that come in: this family makes none", "the switch made it")
-	case a.recorded && !caused:
+	case a.recorded && !caused && t.Protocol != trace.ProtocolBolt: // Bolt is beside the family
+
 		a.find(causeMadeUnexplained(a.what(t)), t, "a decision that names the cause",
 			"the switch made it, and no decision says why")
 	}

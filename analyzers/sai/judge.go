@@ -184,7 +184,8 @@ func Observation(t *trace.SwitchTap, address func(host uint32, v6 bool) netip.Ad
 		o.Protocol = protocolTCP
 	case trace.ProtocolEcho:
 		o.Protocol = protocolICMP
-	case trace.ProtocolRaw, trace.ProtocolNDP, trace.ProtocolRoCE, trace.ProtocolPFC, trace.ProtocolPFabric:
+	case trace.ProtocolRaw, trace.ProtocolNDP, trace.ProtocolRoCE, trace.ProtocolPFC, trace.ProtocolPFabric,
+		trace.ProtocolBolt:
 	}
 	if t.Flags&trace.LengthStale != 0 {
 		o.IPLength = int(t.Original) - sai.EthernetHeader
@@ -201,8 +202,8 @@ func Observation(t *trace.SwitchTap, address func(host uint32, v6 bool) netip.Ad
 // they may overtake each other on different paths.
 func signature(t *trace.SwitchTap) uint64 {
 	number := t.Number
-	switch t.Protocol { // of pFabric as of TCP
-	case trace.ProtocolTCP, trace.ProtocolPFabric:
+	switch t.Protocol { // of pFabric and Bolt as of TCP
+	case trace.ProtocolTCP, trace.ProtocolPFabric, trace.ProtocolBolt:
 		origin := t.Src
 		if t.Flags&trace.Returned != 0 {
 			origin = t.Dst

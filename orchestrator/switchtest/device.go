@@ -54,7 +54,12 @@ func (d device) Ports(sw int) int                { return d.at(sw).Ports() }
 func (d device) Bounded() bool                   { return d.r.plan.Test.Duration > 0 }
 func (d device) InFlight() bool                  { return d.r.net.InFlight() > 0 }
 func (d device) Decisions() []trace.DecisionKind { return d.r.plan.family.Decisions }
-func (d device) Makes(sw int) bool               { return d.family(sw).Makes }
+
+// Makes implements analyzers.SwitchView. SRC packets of Bolt are made by switches, too.
+func (d device) Makes(sw int) bool {
+	return d.family(sw).Makes || d.list[sw] < d.r.net.Switches() && d.r.plan.declared.Bolt.SRC
+}
+
 func (d device) Reason(sw int, code uint8) analyzers.DropReason {
 	return d.family(sw).Reason(fabric.Reason(code))
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"candela.dev/candela/generator/bolt"
 	"candela.dev/candela/generator/pfabric"
 	"candela.dev/candela/orchestrator/report"
 	"candela.dev/candela/orchestrator/switchtest/stack"
@@ -63,6 +64,8 @@ func textOf(p *fabric.Header, name packetName, answers bool) string {
 		}
 	case fabric.PFabric:
 		text = pfabricName(p, text)
+	case fabric.Bolt:
+		text = boltName(p, text)
 	case fabric.PFC:
 		return "pause"
 	case fabric.Raw, fabric.RoCE:
@@ -222,6 +225,18 @@ func pfabricName(p *fabric.Header, data string) string {
 	case pfabric.Probe:
 		return fmt.Sprintf("probe for data %d", p.TCP.Seq)
 	case pfabric.Data:
+	}
+	return data
+}
+
+// boltName names a Bolt packet; data is named as of other transports.
+func boltName(p *fabric.Header, data string) string {
+	switch bolt.KindOf(p) {
+	case bolt.Ack:
+		return fmt.Sprintf("ACK of data %d, up to %d", p.TCP.Seq, p.TCP.Ack)
+	case bolt.SRC:
+		return fmt.Sprintf("SRC for data %d, %d B waiting", p.TCP.Seq, p.TCP.Ack)
+	case bolt.Data:
 	}
 	return data
 }

@@ -18,6 +18,7 @@ import (
 	"candela.dev/candela/generator/wire"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/switchtest/transport"
+	"candela.dev/candela/orchestrator/switchtest/transport/bolt"
 	"candela.dev/candela/orchestrator/switchtest/transport/echo"
 	"candela.dev/candela/orchestrator/switchtest/transport/kernel"
 	"candela.dev/candela/orchestrator/switchtest/transport/ndp"
@@ -52,8 +53,8 @@ var families = func() []family {
 
 // transports lists every transport, the default first. A new one is one line here.
 func transports() []transport.Transport {
-	return []transport.Transport{echo.Transport(), ndp.Transport(), pfabric.Transport(), raw.Transport(), tcp.Transport(),
-		kernel.Transport()}
+	return []transport.Transport{echo.Transport(), ndp.Transport(), bolt.Transport(), pfabric.Transport(), raw.Transport(),
+		tcp.Transport(), kernel.Transport()}
 }
 
 // codecs are those of all transports.
@@ -163,6 +164,18 @@ func common() parameter.Table {
 			Doc: "Bytes at which it may go on; 0: half of pfc-xoff-bytes."},
 		{Name: "pfc-headroom-bytes", Kind: parameter.Integer, Unit: "bytes", Default: "0", Max: most,
 			Doc: "Bytes that may come after the pause; 0: enough for the slowest reaction on the longest link."},
+		{Name: "bolt-src", Kind: parameter.Boolean, Default: "false",
+			Doc: "Bolt's sub-RTT control: data that meets congestion is answered with an SRC packet to its sender."},
+		{Name: "bolt-pru", Kind: parameter.Boolean, Default: "false",
+			Doc: "Bolt's proactive ramp-up: data of last windows lets others grow."},
+		{Name: "bolt-sm", Kind: parameter.Boolean, Default: "false",
+			Doc: "Bolt's supply matching: what a link did not use lets windows grow."},
+		{Name: "bolt-threshold-bytes", Kind: parameter.Integer, Unit: "bytes", Default: "3000", Min: 1, Max: most,
+			Doc: "CCTHRESH: bytes that wait at a port from which on there is congestion."},
+		{Name: "bolt-mtu-bytes", Kind: parameter.Integer, Unit: "bytes", Default: "1500", Min: 1, Max: 1 << 20,
+			Doc: "What a packet more takes of supply, and the most supply that a port keeps."},
+		{Name: "bolt-pru-tokens", Kind: parameter.Integer, Unit: "tokens", Default: "256", Min: 1, Max: 1 << 20,
+			Doc: "Most tokens of proactive ramp-up that a port keeps."},
 	}
 }
 
@@ -196,6 +209,8 @@ func applyCommon(v parameter.Values, s *fabric.SwitchSpec) error {
 	if s.PFC.Classes != 0 {
 		s.PFC.XOff, s.PFC.XOn, s.PFC.Headroom = v.Int("pfc-xoff-bytes"), v.Int("pfc-xon-bytes"), v.Int("pfc-headroom-bytes")
 	}
+	s.Bolt = fabric.BoltSpec{SRC: v.Bool("bolt-src"), PRU: v.Bool("bolt-pru"), SM: v.Bool("bolt-sm"),
+		Threshold: v.Int("bolt-threshold-bytes"), MTU: v.Int("bolt-mtu-bytes"), MaxTokens: v.Int("bolt-pru-tokens")}
 	if err := applyQueueing(v, s); err != nil {
 		return err
 	}

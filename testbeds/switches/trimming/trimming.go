@@ -58,7 +58,7 @@ func (c *cutter) cuttable(p *fabric.Packet) bool {
 	switch p.Protocol {
 	case fabric.NDP:
 		return p.NDP.Kind == ndp.Data
-	case fabric.Raw, fabric.RoCE, fabric.TCP, fabric.PFabric:
+	case fabric.Raw, fabric.RoCE, fabric.TCP, fabric.PFabric, fabric.Bolt:
 		return true
 	case fabric.Echo, fabric.PFC:
 	}

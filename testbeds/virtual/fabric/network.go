@@ -52,6 +52,7 @@ func New(spec *Spec, mechanism func(*Switch) Mechanism) (*Network, error) {
 		return nil, err
 	}
 	for _, sw := range n.switches {
+		sw.startBolt(0)
 		if mechanism != nil {
 			sw.mechanism = mechanism(sw)
 		}

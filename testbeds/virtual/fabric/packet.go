@@ -23,6 +23,7 @@ const (
 	Echo      = trace.ProtocolEcho
 	PFC       = trace.ProtocolPFC
 	PFabric   = trace.ProtocolPFabric
+	Bolt      = trace.ProtocolBolt
 	protocols = trace.Protocols
 )
 

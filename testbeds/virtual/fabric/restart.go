@@ -17,7 +17,7 @@ func (sw *Switch) Stop(now clock.Time) {
 	if s, ok := sw.mechanism.(Stopper); ok {
 		s.Stop(now, sw)
 	}
-	sw.stopped, sw.mechanism = true, outOfService{}
+	sw.stopped, sw.mechanism, sw.bolt = true, outOfService{}, nil
 	sw.life++
 	for i := range sw.ports {
 		pt := &sw.ports[i]
@@ -53,6 +53,7 @@ func (sw *Switch) Start(now clock.Time, m Mechanism) {
 		return
 	}
 	sw.stopped, sw.mechanism, sw.since = false, m, now
+	sw.startBolt(now)
 	if s, ok := m.(Starter); ok {
 		s.Start(now, sw)
 	}

@@ -143,6 +143,7 @@ type SwitchSpec struct {
 	PFC              PFCSpec
 	Recirculation    RecirculationSpec
 	ClassOfDSCP      *[64]uint8 // class of arriving packets; nil: as the host set it
+	Bolt             BoltSpec
 	// Gap is a fault: bytes by which each frame occupies a link longer; negative: shorter.
 	Gap int
 }
@@ -227,6 +228,8 @@ func (s *SwitchSpec) validate(field string) error {
 	c.that(s.Buffer.Bytes >= 0, field+".buffer.bytes", s.Buffer.Bytes, "must not be negative")
 	validateQueues(&c, field+".queues", s.Queues)
 	s.Scheduler.validate(&c, field+".scheduler", len(s.Queues))
+	b := &s.Bolt
+	c.that(!b.on() || b.Threshold >= 1 && b.MTU >= 1, field+".bolt", *b, "threshold and MTU must be at least 1 byte")
 	p := &s.PFC
 	c.that(p.XOff >= 0 && p.XOn >= 0 && p.Headroom >= 0, field+".pfc", *p, "thresholds must not be negative")
 	c.that(p.XOff == 0 || p.XOn <= p.XOff, field+".pfc.xon", p.XOn, fmt.Sprintf("must not be above xoff (%d)", p.XOff))

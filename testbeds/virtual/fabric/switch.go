@@ -46,7 +46,8 @@ type Switch struct {
 	host          *Host      // whose NIC it is; nil: a switch of the network
 	ids           identities // of copies and of what it makes
 	dropped       [Reasons]uint64
-	lost          uint64 // PFC frames that it was stopped with
+	lost          uint64      // PFC frames that it was stopped with
+	bolt          *boltSwitch // nil: off
 }
 
 // ID returns the switch's number in the network.
@@ -129,6 +130,14 @@ func (sw *Switch) Candidates(p *Packet) []uint16 { return sw.routes.all(sw, p) }
 
 // Place does with p what v says: a mechanism places its copies, and packets that it consumed, with it.
 func (sw *Switch) Place(now clock.Time, p *Packet, v Verdict) {
+	if sw.bolt != nil {
+		sw.bolt.place(now, sw, p, v)
+		return
+	}
+	sw.place(now, p, v)
+}
+
+func (sw *Switch) place(now clock.Time, p *Packet, v Verdict) {
 	for range placements {
 		switch v.Action {
 		case Forward:

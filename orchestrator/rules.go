@@ -9,6 +9,8 @@ import (
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/analyzers/aqm"
+	"candela.dev/candela/analyzers/bolt"
+	"candela.dev/candela/analyzers/boltswitch"
 	"candela.dev/candela/analyzers/cause"
 	"candela.dev/candela/analyzers/cnp"
 	"candela.dev/candela/analyzers/counters"
@@ -45,15 +47,15 @@ func sorted(lists ...[]analyzers.Rule) []analyzers.Rule {
 
 // SwitchRules lists every rule that an analyzer of switch tests checks, sorted like those of [Rules].
 func SwitchRules() []analyzers.Rule {
-	return sorted(aqm.Rules(), decision.Rules(), forwarding.Rules(), ndp.Rules(), pfabric.Rules(), queues.Rules(),
-		rank.Rules(), sai.Rules(), tcp.Rules())
+	return sorted(aqm.Rules(), bolt.Rules(), boltswitch.Rules(), decision.Rules(), forwarding.Rules(), ndp.Rules(),
+		pfabric.Rules(), queues.Rules(), rank.Rules(), sai.Rules(), tcp.Rules())
 }
 
 // Causes lists an example of each cause that an analyzer may report.
 func Causes() []cause.Cause {
 	return slices.Concat(gbn.Causes(), retrans.Causes(), cnp.Causes(), rp.Causes(), trim.Causes(), fields.Causes(),
-		counters.Causes(), aqm.Causes(), decision.Causes(), forwarding.Causes(), ndp.Causes(), pfabric.Causes(),
-		queues.Causes(), rank.Causes(), sai.Causes(), tcp.Causes())
+		counters.Causes(), aqm.Causes(), bolt.Causes(), boltswitch.Causes(), decision.Causes(), forwarding.Causes(),
+		ndp.Causes(), pfabric.Causes(), queues.Causes(), rank.Causes(), sai.Causes(), tcp.Causes())
 }
 
 func causesOf(rule string) []cause.Cause {

@@ -178,7 +178,7 @@ func (a *Analyzer) sends(f *flow, o *Observation) {
 	if f.sent == 1 {
 		f.lowered = o.Time
 	}
-	want, from := f.choose()
+	want, from := f.choose(may)
 	old := f.last
 	f.last = o.Time
 	switch {
@@ -293,7 +293,7 @@ func (a *Analyzer) idle(h *host, now clock.Time) {
 	}
 	for _, f := range h.flows {
 		f.expire(&a.cfg, now, false)
-		number, from := f.choose()
+		number, from := f.choose(must)
 		since := max(f.able, h.busy, from)
 		if f.able != clock.Never && from != clock.Never && now > since.Add(grain) {
 			a.tell(f, causeSendAbsent(f, number, since, now))

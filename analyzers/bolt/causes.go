@@ -98,17 +98,17 @@ func Causes() []cause.Cause {
 	f := flow(2, 2, false)
 	return []cause.Cause{
 		causeWindow(f, us(3), 2, us(2)),
-		causeWindow(flow(1, 1, true), us(5), 2, us(1)),
-		causeWindow(flow(0, 0.5, true), us(9), 2, us(5)),
-		causeFlags(f, us(1), 0, Inc, First),
-		causeTime(f, us(1), 0, clock.Microsecond),
-		causeEarly(f, us(20), 0, 25*clock.Microsecond),
-		causeAcknowledged(f, us(50), 0),
+		causeWindow(flow(2, 2, true), us(6), 3, us(5)),
+		causeWindow(flow(0, 0.125, true), us(30), 2, us(2)),
+		causeFlags(f, us(5), 2, First, Inc),
+		causeTime(f, us(3), 0, clock.Microsecond),
+		causeEarly(f, us(5), 0, 45*clock.Microsecond),
+		causeAcknowledged(f, us(5), 0),
 		causeSequence(f, us(2), 2, 1),
-		causeSendAbsent(flow(0, 2, false), 0, us(46), us(100)),
+		causeSendAbsent(flow(0, 0.125, false), 2, us(34), us(40)),
 		causeAckAbsent(f, 0, us(5)),
 		causeAckFalse(f, us(6), 1),
-		causeAckContent(f, us(6), 0, Inc, First),
+		causeAckContent(f, us(6), 0, Inc, Last),
 		causeIncomplete(f, 0),
 	}
 }

@@ -75,15 +75,34 @@ type arrival struct {
 
 func (f *flow) next() uint32 { return f.base + uint32(len(f.packets)) }
 
-// room returns the window in packets. Sums of fractions may differ from the sender's in the last digit.
-func (f *flow) room() int { return int(f.window + 1e-9) }
+// bound says whether a window that sums of fractions have brought next to a whole number counts as that number: they
+// may differ from the sender's in the last digits.
+type bound bool
+
+const (
+	may  bound = true  // for what a sender may do
+	must bound = false // for what it must do
+)
+
+// room returns the whole packets of the window.
+func (f *flow) room(b bound) int {
+	const grain = 1e-9
+	whole := math.Round(f.window)
+	switch {
+	case f.window == whole || math.Abs(f.window-whole) > grain:
+		return int(f.window)
+	case b == may:
+		return int(whole)
+	}
+	return int(whole) - 1
+}
 
 // opens returns when the window allows a packet; Never: not without news.
-func (f *flow) opens() clock.Time {
-	switch {
-	case f.window+1e-9 >= 1 && f.flight < f.room(), f.window < 1 && f.sent == 0:
+func (f *flow) opens(b bound) clock.Time {
+	switch room := f.room(b); {
+	case f.flight < room:
 		return 0
-	case f.window+1e-9 >= 1 || f.flight > 0:
+	case room >= 1 || f.flight > 0:
 		return clock.Never
 	}
 	trip := f.rtt
@@ -94,8 +113,8 @@ func (f *flow) opens() clock.Time {
 }
 
 // choose returns the packet that must be sent next, and from when on; Never: none may.
-func (f *flow) choose() (number uint32, from clock.Time) {
-	from = f.opens()
+func (f *flow) choose(b bound) (number uint32, from clock.Time) {
+	from = f.opens(b)
 	if f.missing > 0 {
 		for i := range f.packets {
 			if f.packets[i].state == lost {
@@ -111,7 +130,7 @@ func (f *flow) choose() (number uint32, from clock.Time) {
 
 // settle follows every change at now.
 func (f *flow) settle(now clock.Time) {
-	switch _, from := f.choose(); {
+	switch _, from := f.choose(must); {
 	case from == clock.Never:
 		f.able = clock.Never
 	case f.able == clock.Never || from > now:

@@ -72,7 +72,7 @@ func judgeTable() []analyzer {
 	var of []analyzer
 	for _, f := range families() {
 		if f.judge != nil {
-			a := ofSwitch(f.Name, f.rules, func(r *run) bool { return r.plan.judges(&f) }, f.judge)
+			a := ofSwitch(f.Name, f.rules, func(r *run) bool { return r.plan.judges(&f) && !r.plan.shut(&f) }, f.judge)
 			a.family = &f
 			of = append(of, a)
 		}
@@ -87,7 +87,7 @@ func judgeTable() []analyzer {
 	last := ofSwitch(decision.Name, decision.Rules(), func(r *run) bool { return r.plan.Test.Taps.Decisions() != "" },
 		decision.New)
 	last.decides = true
-	return slices.Concat([]analyzer{first, ofQueues()}, of, []analyzer{last})
+	return slices.Concat([]analyzer{first, ofQueues(), ofBolt()}, of, []analyzer{last})
 }
 
 // familyOf returns a model of the families, its parameters completed by those that every switch has.

@@ -11,15 +11,18 @@ import (
 
 // NotJudged lists the rules that are not judged because not everything is seen, and why.
 func (p *Plan) NotJudged() []string {
-	if !p.Streamed() {
-		return nil
-	}
 	var list []string
 	j := p.Test.Judge
 	all := func(rules []analyzers.Rule, why string) {
 		for i := range rules {
 			list = append(list, rules[i].ID+": "+why)
 		}
+	}
+	if p.shut(p.family) {
+		all(p.family.rules, "packets that the switch makes are unknown to it (bolt-src)")
+	}
+	if !p.Streamed() {
+		return list
 	}
 	for _, a := range judgeTable() {
 		switch t := a.transport; {
@@ -32,7 +35,7 @@ func (p *Plan) NotJudged() []string {
 					list = append(list, a.rules[i].ID+": "+why)
 				}
 			}
-		case a.family != nil && !p.judges(a.family):
+		case a.family != nil && (!p.judges(a.family) || p.shut(a.family)):
 		case a.decides && p.Test.Taps.Decisions() == "":
 		case !j.Ports.Some():
 			all(a.rules, "no ports are seen (judge.ports)")
@@ -42,6 +45,9 @@ func (p *Plan) NotJudged() []string {
 	}
 	return list
 }
+
+// shut reports whether a family is not judged because an option of every model has its switches make packets.
+func (p *Plan) shut(f *family) bool { return f.Closed && p.declared.Bolt.SRC }
 
 // unseen says why a rule about the hosts of a transport is not judged; empty: it is.
 func (p *Plan) unseen(t *transport.Transport, rule *analyzers.Rule) string {

@@ -66,6 +66,9 @@ type Family struct {
 	// Makes reports that its mechanisms send packets of their own (fabric.Switch.Make). If the family has decisions, each
 	// such packet has one.
 	Makes bool
+	// Closed reports that its judge takes no packets of an option of every switch model, such as Bolt's SRC: it does not
+	// judge tests with such an option.
+	Closed bool
 	// NICs reports that its judge also judges the hosts' NICs: switches with one port that leave the TTL unchanged.
 	NICs bool
 	// Decisions are the decisions that its mechanisms record; none: judges have only the taps.

@@ -15,7 +15,8 @@ import (
 // Family declares the family.
 func Family() switches.Family {
 	return switches.Family{
-		Name: "sai",
+		Closed: true,
+		Name:   "sai",
 		Models: []switches.Model{{
 			Model: Model(),
 			Check: check, OwnQueues: true,

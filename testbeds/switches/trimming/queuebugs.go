@@ -7,13 +7,41 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// queueFault is a seeded bug of queues, buffer or scheduler: the switch has something else than its test declares.
+// queueFault is a seeded bug of queues, buffer, scheduler or options of every model: the switch has something else than its test declares.
 type queueFault struct {
 	parameter.Bug
 	distort func(s *fabric.SwitchSpec)
 }
 
-func queueFaults() []queueFault {
+func queueFaults() []queueFault { return slices.Concat(ofQueues(), ofBolt()) }
+
+// ofBolt are faults of the options bolt-src, bolt-pru and bolt-sm.
+func ofBolt() []queueFault {
+	bug := func(fault fabric.BoltFault, name, rule, doc string) queueFault {
+		return queueFault{parameter.Bug{Name: "bolt-" + name, Doc: doc, Rule: "bolt-switch." + rule},
+			func(s *fabric.SwitchSpec) { s.Bolt.Fault = fault }}
+	}
+	return []queueFault{
+		bug(fabric.BoltEarlySRC, "early-src", "src-unfounded", "Half the threshold counts as congestion."),
+		bug(fabric.BoltForgetsSRC, "forgets-src", "src-missing", "Every 4th SRC packet is not sent."),
+		bug(fabric.BoltDoublesSRC, "doubles-src", "src-twice", "Every 4th SRC packet is sent twice."),
+		bug(fabric.BoltIgnoresDEC, "ignores-dec", "src-unfounded",
+			"Data is answered by an SRC packet although an earlier switch has done that."),
+		bug(fabric.BoltWrongQueue, "wrong-queue", "src-content", "SRC packets have half of the bytes that wait."),
+		bug(fabric.BoltWrongRate, "wrong-rate", "src-content", "SRC packets have twice the rate of the link."),
+		bug(fabric.BoltWrongTime, "wrong-time", "src-content", "SRC packets have the time of the switch."),
+		bug(fabric.BoltKeepsInc, "keeps-inc", "mark", "Congestion leaves INC as it is."),
+		bug(fabric.BoltForgetsDec, "forgets-dec", "mark", "Congestion does not set DEC."),
+		bug(fabric.BoltCountsFirst, "counts-first", "grant", "Packets with FIRST and LAST add PRU tokens."),
+		bug(fabric.BoltForgetsPRU, "forgets-pru", "refusal", "Packets with LAST add no PRU tokens."),
+		bug(fabric.BoltSpendsNoPRU, "spends-no-pru", "grant", "Grants take no PRU token."),
+		bug(fabric.BoltUncappedSM, "uncapped-sm", "grant", "SM tokens grow beyond an MTU."),
+		bug(fabric.BoltForgetsDemand, "forgets-demand", "grant", "Packets take nothing of the SM tokens."),
+		bug(fabric.BoltForgetsSM, "forgets-sm", "refusal", "SM tokens grant nothing."),
+	}
+}
+
+func ofQueues() []queueFault {
 	each := func(f func(q *fabric.QueueSpec)) func(*fabric.SwitchSpec) {
 		return func(s *fabric.SwitchSpec) {
 			for i := range s.Queues {

@@ -23,30 +23,30 @@ type BoltSpec struct {
 	Fault        BoltFault
 }
 
-func (b *BoltSpec) on() bool { return b.SRC || b.PRU || b.SM }
+// On reports whether a switch has any part of it.
+func (b *BoltSpec) On() bool { return b.SRC || b.PRU || b.SM }
 
 // BoltFault is a seeded bug of Bolt's part in switches.
 type BoltFault uint8
 
 // Faults.
 const (
-	BoltSound        BoltFault = iota
-	BoltEarlySRC               // SRC from half the threshold on
-	BoltForgetsSRC             // every 4th SRC is not sent
-	BoltSendsSRCOnce           // one SRC packet per port
-	BoltDoublesSRC             // every 4th SRC is sent twice
-	BoltIgnoresDEC             // an SRC packet although an earlier switch has sent one
-	BoltWrongQueue             // SRC packets tell half of the queue
-	BoltWrongRate              // SRC packets tell twice the rate
-	BoltWrongTime              // SRC packets have the time of the switch
-	BoltKeepsInc               // congestion leaves INC
-	BoltForgetsDec             // packets with an SRC get no DEC
-	BoltCountsFirst            // packets with FIRST and LAST add PRU tokens
-	BoltForgetsPRU             // packets with LAST add none
-	BoltSpendsNoPRU            // grants take no PRU token
-	BoltUncappedSM             // SM tokens grow beyond an MTU
-	BoltForgetsDemand          // packets take nothing of SM tokens
-	BoltForgetsSM              // SM tokens grant nothing
+	BoltSound         BoltFault = iota
+	BoltEarlySRC                // SRC from half the threshold on
+	BoltForgetsSRC              // every 4th SRC is not sent
+	BoltDoublesSRC              // every 4th SRC is sent twice
+	BoltIgnoresDEC              // an SRC packet although an earlier switch has sent one
+	BoltWrongQueue              // SRC packets tell half of the queue
+	BoltWrongRate               // SRC packets tell twice the rate
+	BoltWrongTime               // SRC packets have the time of the switch
+	BoltKeepsInc                // congestion leaves INC
+	BoltForgetsDec              // packets with an SRC get no DEC
+	BoltCountsFirst             // packets with FIRST and LAST add PRU tokens
+	BoltForgetsPRU              // packets with LAST add none
+	BoltSpendsNoPRU             // grants take no PRU token
+	BoltUncappedSM              // SM tokens grow beyond an MTU
+	BoltForgetsDemand           // packets take nothing of SM tokens
+	BoltForgetsSM               // SM tokens grant nothing
 )
 
 // boltSwitch is Bolt's part of a switch.
@@ -75,28 +75,26 @@ func (b *boltSwitch) place(now clock.Time, sw *Switch, p *Packet, v Verdict) {
 	if v.Action == Forward && int(v.Port) < sw.front {
 		notice = b.see(now, sw, &sw.ports[v.Port], p)
 	}
-	in := &sw.ports[p.Ingress]
+	in := p.Ingress
 	sw.place(now, p, v)
 	if notice == nil {
 		return
 	}
+	notice.Ingress = in
 	if b.spec.Fault == BoltDoublesSRC && b.count%boltEvery == 0 {
-		b.send(now, sw, sw.Make(now, notice.Header), in)
+		b.send(now, sw, sw.Make(now, notice.Header))
 	}
-	b.send(now, sw, notice, in)
+	b.send(now, sw, notice)
 }
 
-// send sends what the switch has made through the ingress pipeline, as if it had come by the port of the data packet.
-func (b *boltSwitch) send(now clock.Time, sw *Switch, p *Packet, in *Port) {
+// send queues what the switch has made, at once: the ingress pipeline that makes it decides no more about it.
+func (b *boltSwitch) send(now clock.Time, sw *Switch, p *Packet) {
 	out, ok := sw.Route(p)
 	v := Verdict{Action: Forward, Port: uint16(out), Queue: p.Class}
 	if !ok {
 		v = v.Drop(ReasonNoRoute)
 	}
-	p.Ingress, p.Egress = in.index, uint16(out)
-	if sw.mechanism != nil {
-		v = sw.mechanism.Ingress(now, sw, p, in, v)
-	}
+	p.Egress = uint16(out)
 	sw.place(now, p, v)
 }
 
@@ -149,7 +147,7 @@ func (b *boltSwitch) congested(now clock.Time, sw *Switch, port *Port, p *Packet
 		return nil
 	}
 	b.count++
-	if s.Fault == BoltForgetsSRC && b.count%boltEvery == 0 || s.Fault == BoltSendsSRCOnce && b.count > 1 {
+	if s.Fault == BoltForgetsSRC && b.count%boltEvery == 0 {
 		return nil
 	}
 	data := bolt.FromHeader(&p.Header, 0)
@@ -168,7 +166,8 @@ func (b *boltSwitch) congested(now clock.Time, sw *Switch, port *Port, p *Packet
 	h := Header{Src: p.Dst, Dst: p.Src, Protocol: Bolt, IPv6: p.IPv6, Flow: p.Flow, Entropy: p.Entropy, DSCP: p.DSCP,
 		Class: BoltControlClass, Size: int32(bolt.Codec().HeaderSize(p.IPv6))}
 	src.Fill(&h)
-	h.Number = otherNumber | srcNumber | data.Number&(srcNumber-1)
+	// A number that no other SRC packet of the flow has: data may be answered again when it is retransmitted.
+	h.Number = otherNumber | srcNumber | uint32(b.count*len(sw.net.switches)+int(sw.id))&(srcNumber-1)
 	if p.Flags&Ranked != 0 {
 		h.SetRank(0)
 	}
@@ -190,7 +189,7 @@ func (r *boltPort) supply(now clock.Time, s *BoltSpec, port *Port, p *Packet) {
 // startBolt gives a switch that starts at now fresh registers.
 func (sw *Switch) startBolt(now clock.Time) {
 	sw.bolt = nil
-	if s := &sw.config.Bolt; s.on() {
+	if s := &sw.config.Bolt; s.On() {
 		sw.bolt = &boltSwitch{spec: *s, ports: make([]boltPort, sw.front)}
 		for i := range sw.bolt.ports {
 			sw.bolt.ports[i].updated = now

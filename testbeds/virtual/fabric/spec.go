@@ -229,7 +229,7 @@ func (s *SwitchSpec) validate(field string) error {
 	validateQueues(&c, field+".queues", s.Queues)
 	s.Scheduler.validate(&c, field+".scheduler", len(s.Queues))
 	b := &s.Bolt
-	c.that(!b.on() || b.Threshold >= 1 && b.MTU >= 1, field+".bolt", *b, "threshold and MTU must be at least 1 byte")
+	c.that(!b.On() || b.Threshold >= 1 && b.MTU >= 1, field+".bolt", *b, "threshold and MTU must be at least 1 byte")
 	p := &s.PFC
 	c.that(p.XOff >= 0 && p.XOn >= 0 && p.Headroom >= 0, field+".pfc", *p, "thresholds must not be negative")
 	c.that(p.XOff == 0 || p.XOn <= p.XOff, field+".pfc.xon", p.XOn, fmt.Sprintf("must not be above xoff (%d)", p.XOff))

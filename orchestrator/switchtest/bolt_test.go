@@ -82,7 +82,7 @@ deadline-us: 50000
 				text = text[:strings.Index(text, "hosts: {")] + `hosts: {transport: bolt, initial-window: 2}
 workload:
   - flow: {src: 1, dst: 4, bytes: 300000}
-  - flow: {src: 5, dst: 4, count: 8, bytes: 1400, start-us: 30}
+  - flow: {src: 2, dst: 4, count: 8, bytes: 1400, start-us: 30}
 deadline-us: 50000
 `
 			}

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"candela.dev/candela/generator/bolt"
@@ -35,7 +36,19 @@ deadline-us: 50000
 `, queue, more, name, start)
 }
 
+// silentOnce checks that a network of correct hosts and switches breaks no rule, once for each text.
+func silentOnce(t *testing.T, seen *sync.Map, text string) {
+	t.Helper()
+	if _, again := seen.LoadOrStore(text, true); again {
+		return
+	}
+	if found := rulesOf(t, text); len(found) > 0 {
+		t.Errorf("without the bug %v are broken", found)
+	}
+}
+
 func TestEverySeededBugOfBoltHostsIsCaught(t *testing.T) {
+	var correct sync.Map
 	for _, bug := range bolt.Catalogue() {
 		t.Run(bug.Name, func(t *testing.T) {
 			t.Parallel()
@@ -44,15 +57,13 @@ func TestEverySeededBugOfBoltHostsIsCaught(t *testing.T) {
 			if !slices.Contains(found, bug.Rule) {
 				t.Errorf("want %s, got %v", bug.Rule, found)
 			}
-			t.Log(found)
-			if correct := rulesOf(t, strings.Replace(text, ", bugs: ["+bug.Name+"]", "", 1)); len(correct) > 0 {
-				t.Errorf("hosts without the bug break %v", correct)
-			}
+			silentOnce(t, &correct, strings.Replace(text, ", bugs: ["+bug.Name+"]", "", 1))
 		})
 	}
 }
 
 func TestEverySeededBugOfBoltInSwitchesIsCaught(t *testing.T) {
+	var correct sync.Map
 	for bug, rule := range map[string]string{
 		"early-src": "src-unfounded", "forgets-src": "src-missing", "doubles-src": "src-twice",
 		"ignores-dec": "src-unfounded", "wrong-queue": "src-content", "wrong-rate": "src-content",
@@ -89,9 +100,7 @@ deadline-us: 50000
 			if found := rulesOf(t, text); !slices.Contains(found, "bolt-switch."+rule) {
 				t.Errorf("want bolt-switch.%s, got %v", rule, found)
 			}
-			if found := rulesOf(t, strings.Replace(text, ", bugs: [bolt-"+bug+"]", "", 1)); len(found) > 0 {
-				t.Errorf("correct switches break %v", found)
-			}
+			silentOnce(t, &correct, strings.Replace(text, ", bugs: [bolt-"+bug+"]", "", 1))
 		})
 	}
 }
@@ -127,7 +136,7 @@ workload:
 
 // Correct hosts and switches break no rule in random networks.
 func TestJudgesAreSilentOnRandomBoltNetworks(t *testing.T) {
-	for seed := range uint64(seedsOfModel(t, 12)) {
+	for seed := range uint64(seedsOfModel(t, 6)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			text := drawBolt(seed)

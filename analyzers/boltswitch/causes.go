@@ -30,13 +30,15 @@ func size(bytes float64) cause.Argument { return cause.Bytes(int(bytes)) }
 func (j *Judge) who() cause.Switch { return cause.Switch(j.cfg.Name) }
 
 func (j *Judge) causeMissing(l *look) cause.Cause {
-	return cause.Of(ruleMissing, "never", "%v sent no SRC packet for packet %v of host %v at %v, which found %v at port %v.",
+	return cause.Of(ruleMissing, "never",
+		"%v sent no SRC packet for packet %v of host %v at %v, which found %v at port %v.",
 		j.who(), cause.Count(l.Number), cause.Count(l.Sender), cause.Clock(j.now), cause.Bytes(l.waiting),
 		cause.Count(l.port))
 }
 
 func (j *Judge) causeNothing(e *Event) cause.Cause {
-	return cause.Of(ruleUnfounded, "nothing", "%v sent an SRC packet for packet %v of host %v at %v, which it did not queue "+
+	return cause.Of(ruleUnfounded, "nothing",
+		"%v sent an SRC packet for packet %v of host %v at %v, which it did not queue "+
 		"then.", j.who(), cause.Count(e.Number), cause.Count(e.Sender), cause.Clock(j.now))
 }
 
@@ -65,7 +67,8 @@ func (j *Judge) causeContent(l *look, what word, got, want int64) cause.Cause {
 }
 
 func (j *Judge) causeMark(l *look, got, want Flags, congestion word) cause.Cause {
-	return cause.Of(ruleMark, "wrong", "%v gave packet %v of host %v flags %v at %v; they must be %v (waiting at port %v: "+
+	return cause.Of(ruleMark, "wrong",
+		"%v gave packet %v of host %v flags %v at %v; they must be %v (waiting at port %v: "+
 		"%v; congestion: %v).", j.who(), cause.Count(l.Number), cause.Count(l.Sender), got, cause.Clock(j.now), want,
 		cause.Count(l.port), cause.Bytes(l.waiting), congestion)
 }

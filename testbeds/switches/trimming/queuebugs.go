@@ -7,7 +7,8 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// queueFault is a seeded bug of queues, buffer, scheduler or options of every model: the switch has something else than its test declares.
+// queueFault is a seeded bug of queues, buffer, scheduler or options of every model: the switch has something else than
+// its test declares.
 type queueFault struct {
 	parameter.Bug
 	distort func(s *fabric.SwitchSpec)

@@ -97,7 +97,7 @@ func TestSRCTakesHalfOfTheRoundTrip(t *testing.T) {
 	}
 }
 
-// usedAfter returns which share of the link to host 0 is used in so many round trips after a flow that has shared it has
+// usedAfter returns which share of the link to host 0 is used in so many round trips after a flow that shared it has
 // ended, and the window that the other one had.
 func usedAfter(t *testing.T, spec fabric.BoltSpec, trips int) (share, window float64) {
 	t.Helper()
@@ -129,8 +129,8 @@ func usedAfter(t *testing.T, spec fabric.BoltSpec, trips int) (share, window flo
 }
 
 // When a flow ends, the tokens of its last window let the other one grow at once (section 3.2). Without them that has
-// its window w and one packet more each round trip: (w + 1 + … + w + k) / k of 18.8 packets. Packets with LAST that meet
-// congestion leave no token, so part of the link stays unused even so.
+// its window w and one packet more each round trip: (w + 1 + … + w + k) / k of 18.8 packets. Packets with LAST that
+// meet congestion leave no token, so part of the link stays unused even so.
 func TestWithPRUAFlowTakesOverWhatAnotherLeaves(t *testing.T) {
 	const trips, pipe = 5, float64(boltTrip) / float64(boltSlot)
 	without, window := usedAfter(t, fabric.BoltSpec{SRC: true}, trips)
@@ -143,8 +143,8 @@ func TestWithPRUAFlowTakesOverWhatAnotherLeaves(t *testing.T) {
 	}
 }
 
-// A flow with 2 packets on an empty link: each round trip adds one (section 3.1). Supply matching (3.3) adds another for
-// the gap before each burst from the second round trip on, as the packets of the first have no INC.
+// A flow with 2 packets on an empty link: each round trip adds one (section 3.1). Supply matching (3.3) adds another
+// for the gap before each burst from the second round trip on, as the packets of the first have no INC.
 func TestSMAddsAPacketForEachGap(t *testing.T) {
 	for _, test := range []struct {
 		sm   bool

@@ -39,7 +39,7 @@ func (j *Judge) causeMissing(l *look) cause.Cause {
 func (j *Judge) causeNothing(e *Event) cause.Cause {
 	return cause.Of(ruleUnfounded, "nothing",
 		"%v sent an SRC packet for packet %v of host %v at %v, which it did not queue "+
-		"then.", j.who(), cause.Count(e.Number), cause.Count(e.Sender), cause.Clock(j.now))
+			"then.", j.who(), cause.Count(e.Number), cause.Count(e.Sender), cause.Clock(j.now))
 }
 
 func (j *Judge) causeUnfounded(l *look) cause.Cause {
@@ -69,7 +69,7 @@ func (j *Judge) causeContent(l *look, what word, got, want int64) cause.Cause {
 func (j *Judge) causeMark(l *look, got, want Flags, congestion word) cause.Cause {
 	return cause.Of(ruleMark, "wrong",
 		"%v gave packet %v of host %v flags %v at %v; they must be %v (waiting at port %v: "+
-		"%v; congestion: %v).", j.who(), cause.Count(l.Number), cause.Count(l.Sender), got, cause.Clock(j.now), want,
+			"%v; congestion: %v).", j.who(), cause.Count(l.Number), cause.Count(l.Sender), got, cause.Clock(j.now), want,
 		cause.Count(l.port), cause.Bytes(l.waiting), congestion)
 }
 

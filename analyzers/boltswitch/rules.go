@@ -6,16 +6,16 @@ package boltswitch
 import "candela.dev/candela/analyzers"
 
 // Name is the analyzer's, and the first part of its rules'.
-const Name = "bolt-switch"
+const Name = "boltswitch"
 
 const (
-	ruleMissing   = "bolt-switch.src-missing"
-	ruleUnfounded = "bolt-switch.src-unfounded"
-	ruleTwice     = "bolt-switch.src-twice"
-	ruleContent   = "bolt-switch.src-content"
-	ruleMark      = "bolt-switch.mark"
-	ruleGrant     = "bolt-switch.grant"
-	ruleRefusal   = "bolt-switch.refusal"
+	ruleMissing   = "boltswitch.src-missing"
+	ruleUnfounded = "boltswitch.src-unfounded"
+	ruleTwice     = "boltswitch.src-twice"
+	ruleContent   = "boltswitch.src-content"
+	ruleMark      = "boltswitch.mark"
+	ruleGrant     = "boltswitch.grant"
+	ruleRefusal   = "boltswitch.refusal"
 )
 
 // Rules lists what the analyzer checks.

@@ -97,8 +97,8 @@ workload:
 deadline-us: 50000
 `
 			}
-			if found := rulesOf(t, text); !slices.Contains(found, "bolt-switch."+rule) {
-				t.Errorf("want bolt-switch.%s, got %v", rule, found)
+			if found := rulesOf(t, text); !slices.Contains(found, "boltswitch."+rule) {
+				t.Errorf("want boltswitch.%s, got %v", rule, found)
 			}
 			silentOnce(t, &correct, strings.Replace(text, ", bugs: [bolt-"+bug+"]", "", 1))
 		})

@@ -19,7 +19,7 @@ func queueFaults() []queueFault { return slices.Concat(ofQueues(), ofBolt()) }
 // ofBolt are faults of the options bolt-src, bolt-pru and bolt-sm.
 func ofBolt() []queueFault {
 	bug := func(fault fabric.BoltFault, name, rule, doc string) queueFault {
-		return queueFault{parameter.Bug{Name: "bolt-" + name, Doc: doc, Rule: "bolt-switch." + rule},
+		return queueFault{parameter.Bug{Name: "bolt-" + name, Doc: doc, Rule: "boltswitch." + rule},
 			func(s *fabric.SwitchSpec) { s.Bolt.Fault = fault }}
 	}
 	return []queueFault{

@@ -8,6 +8,7 @@ import (
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/analyzers/queues"
+	"candela.dev/candela/generator/parameter"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/switchtest"
 )
@@ -53,10 +54,13 @@ func TestSeededBugsOfQueuesAreCaughtByTheirRule(t *testing.T) {
 		"ignores-priority": "scheduler: strict", "reversed-weights": weighted, "weights-in-packets": weighted,
 	}
 	models := switchtest.Options().Switches
-	if models[0].Name != "droptail" || len(models[0].Bugs) != len(of) {
-		t.Fatalf("%s has %d bugs, tested are %d", models[0].Name, len(models[0].Bugs), len(of))
+	bugs := slices.DeleteFunc(slices.Clone(models[0].Bugs), func(b parameter.Bug) bool {
+		return !strings.HasPrefix(b.Rule, queues.Name+".")
+	})
+	if models[0].Name != "droptail" || len(bugs) != len(of) {
+		t.Fatalf("%s has %d bugs of queues, tested are %d", models[0].Name, len(bugs), len(of))
 	}
-	for _, b := range models[0].Bugs {
+	for _, b := range bugs {
 		t.Run(b.Name, func(t *testing.T) {
 			t.Parallel()
 			if rules, events := queueRules(t, contended(of[b.Name])); len(rules) > 0 || events < 1000 {

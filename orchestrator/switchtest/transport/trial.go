@@ -90,8 +90,13 @@ func (t *Trial) queueing() clock.Duration {
 	const frame = 1500
 	frames := int64(0)
 	v := t.Test.Switch.Values
-	for _, name := range []string{"data-queue-bytes", "header-queue-bytes", "recirculation-queue-bytes"} {
-		if v.Table().Find(name) >= 0 {
+	if v.Table().Find("port-buffer-bytes") >= 0 && len(t.Queues) > 1 {
+		return t.Test.Deadline // mice are served first for as long as they come
+	}
+	for _, name := range []string{
+		"data-queue-bytes", "header-queue-bytes", "recirculation-queue-bytes", "port-buffer-bytes",
+	} {
+		if i := v.Table().Find(name); i >= 0 && (v.Int(name) > 0 || !v.Table()[i].Optional) {
 			frames += int64(v.Int(name))/frame + 1
 		}
 	}

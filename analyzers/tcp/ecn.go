@@ -45,6 +45,7 @@ type ecnSender struct {
 	turned  clock.Time // when it began
 	mayCWR  int        // how often the window may have been reduced since CWR was sent last
 	mayBy   clock.Time // when it may have been last
+	spare   int64      // below it, one more reduction may come
 	owesCWR bool       // it was reduced for a mark for certain
 	owesBy  clock.Time // when
 	byMark  bool       // the latest reduction was for a mark
@@ -199,6 +200,8 @@ func (a *Analyzer) labels(s *stream, o *Observation, fresh bool) {
 		return
 	}
 	switch {
+	case o.CWR && fresh && e.mayCWR == 0 && s.una < e.spare:
+		e.spare = 0
 	case o.CWR && (!fresh || e.mayCWR == 0):
 		a.blame(causeCWRUnfounded(a.tx(s)), s, o.Number, "CWR on the first new segment after a reduction only",
 			"the sender said that it had reduced its window; no mark or loss came since it said so last")

@@ -418,7 +418,7 @@ func (a *Analyzer) learns(s *stream, o *Observation) {
 	sameWindow := s.limit == 0 || edge == s.limit // a duplicate ACK has it (RFC 5681, 2)
 	s.limit = max(s.limit, edge)
 	s.answered = s.answered || ack > 0 || o.Payload == 0 && s.next > 0
-	una := s.una
+	una, over := s.una, s.over
 	advanced := ack > s.una
 	if advanced {
 		a.advance(s, ack)
@@ -436,6 +436,11 @@ func (a *Analyzer) learns(s *stream, o *Observation) {
 		}
 		a.steers(s, o)
 		a.detects(s)
+	}
+	if una < over && over < s.over {
+		// A loss was indicated as a recovery ended. A sender that found it before need not reduce its window now, but may
+		// later, with the rest of what was lost.
+		s.marked.spare = s.next
 	}
 	a.learnsMarks(s, o, s.una-una) // after losses: one reduction suffices for both
 }

@@ -142,5 +142,8 @@ func (r *result) verdict() string {
 	case !r.met():
 		return "MISSED"
 	}
+	if _, compared := r.ratioToPeer(); !compared && r.ratio.sign != "" {
+		return "not compared"
+	}
 	return "ok"
 }

@@ -113,6 +113,7 @@ vm-image: ## make the kernel and initramfs of guests from Debian's packages (VMA
 	@GO='$(GO)' tools/vm-image $(VMARGS)
 
 test-bare-root: ## make vm-image in a root of a fresh Debian's smallest set of packages (needs root and debootstrap, or says SKIP)
+	@tools/setup --bare-root
 	@tools/vm-bare-root '$(GO)'
 
 test-vm: ## soft-RoCE in virtual machines: boot, lose packets, judge, kill, interoperate (skips what is missing)

@@ -117,7 +117,7 @@ func TestWindowsFollowNoticesAndAcknowledgements(t *testing.T) {
 		{"its turn", []step{data(1, 0, first), data(2, 2, first)}, []string{"bolt.sequence"}},
 		{"too early once more", with(step{us: 5, kind: ack, arrives: true, flags: first, number: 1,
 			sent: 2}, data(5, 0, 0)), []string{"bolt.retransmit-early"}},
-		{"sent again for nothing", with(acked(5, 0, 1, first), data(5, 0, 0)), []string{"bolt.retransmit-acknowledged"}},
+		{"an acknowledged packet is retransmitted", with(acked(5, 0, 1, first), data(5, 0, 0)), []string{"bolt.retransmit-acknowledged"}},
 		{"lost for the timer", with(data(46, 0, 0)), nil},
 		{"below one packet they are paced", with(notice, // the window is 1, then 1/2
 			step{us: 4, kind: src, arrives: true, number: 1, sent: 1, queue: 9000}, data(9, 2, first)),

@@ -9,7 +9,7 @@ import (
 // Key identifies a flow: what a simulated packet has of a 5-tuple. Either direction is a flow of its own.
 type Key struct {
 	Src, Dst uint32 // hosts
-	Flow     uint32 // stands for both ports
+	Flow     uint32 // in place of both ports
 	Protocol trace.Protocol
 	IPv6     bool
 }

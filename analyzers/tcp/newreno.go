@@ -157,8 +157,9 @@ func (a *Analyzer) overruns(s *stream, most float64, number uint64) {
 	s.size = max(s.size, float64(s.flight)-s.dups.extra) // once for each excess
 }
 
-// presumePackets marks the packets that are to be taken for lost because one that was sent three later has arrived. It
-// reports whether there is anything new.
+// presumePackets marks the packets that may be taken for lost because one that was sent three later has arrived. It
+// reports whether one is new that no sender may ignore: a sender may take the ACK of a retransmission for that of the
+// original (RFC 8985, 6.2, step 2).
 func (s *sender) presumePackets() (news bool) {
 	for i := range s.segments {
 		g := &s.segments[i]
@@ -167,7 +168,11 @@ func (s *sender) presumePackets() (news bool) {
 		}
 		if g.times == 1 && !g.sacked && !g.lost {
 			s.presumeLost(g)
-			news = true
+			if g.ordinal+dupThresh > s.certain {
+				s.doubt(g)
+			} else {
+				news = true
+			}
 		}
 	}
 	return news

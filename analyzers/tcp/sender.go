@@ -36,7 +36,8 @@ type sender struct {
 	lately    history   // what Config.Hold ago may not have been known
 
 	ordinal       uint64 // transmissions
-	delivered     uint64 // ordinal of the latest one that is known to have arrived
+	delivered     uint64 // ordinal of the latest one that may be known to have arrived
+	certain       uint64 // and of the latest one that is, whichever copy of a retransmitted segment arrived
 	retransmitted []transmission
 	top           int64  // end of the highest segment that was SACKed
 	judged        int64  // everything below that is not SACKed may be taken for lost
@@ -529,7 +530,9 @@ func (s *sender) deliver(g *segment) {
 		g.flying = false
 		s.flight -= g.end - g.start
 	}
-	s.delivered = max(s.delivered, g.ordinal)
+	if s.delivered = max(s.delivered, g.ordinal); g.times == 1 && !g.lost {
+		s.certain = max(s.certain, g.ordinal)
+	}
 }
 
 // sack marks the segments of a block.
@@ -537,12 +540,12 @@ func (s *sender) sack(now clock.Time, b span) {
 	i := sort.Search(len(s.segments), func(i int) bool { return s.segments[i].start >= b.start })
 	for ; i < len(s.segments) && s.segments[i].end <= b.end; i++ {
 		if g := &s.segments[i]; !g.sacked {
+			s.deliver(g)
 			g.sacked, g.lost, g.sackedAt = true, false, now
 			s.swift.delivers(g)
 			s.sample(now.Sub(g.sent))
 			s.settle(g)
 			s.top = max(s.top, g.end)
-			s.deliver(g)
 		}
 	}
 }

@@ -34,8 +34,6 @@ type analyzer struct {
 	transport *transport.Transport // whose hosts it judges; nil: it judges switches
 	family    *family              // whose switches alone it judges; nil: all
 	decides   bool                 // from decision records
-	// ofHosts reports whether a rule is about hosts, rather than about switches; nil: none is.
-	ofHosts func(rule string) bool
 }
 
 // judge is an analyzer of a run. It is shown what its functions take; nil: it does not look at that.
@@ -132,7 +130,6 @@ func ofTransport(t *transport.Transport) analyzer {
 	return analyzer{
 		name: t.Name, rules: t.Judge.Rules, transport: t,
 		applies: func(r *run) bool { return r.plan.speaks(t) && (r.stream == nil || r.plan.Test.Judge.Flows > 0) },
-		ofHosts: func(rule string) bool { return t.Judge.OfNetwork == nil || !t.Judge.OfNetwork(rule) },
 		seat: func(r *run) (*judge, error) {
 			if r.plan.live {
 				return deferred(t), nil
@@ -231,9 +228,9 @@ func judgeOf(r *run, name string, list []int, s analyzers.SwitchJudge) *judge {
 // deviceOf returns the model of those whom a rule is about: that of the switch, or a transport.
 func deviceOf(rule, model string) string {
 	name, _, _ := strings.Cut(rule, ".")
-	for _, a := range judgeTable() {
-		if a.name == name && a.ofHosts != nil && a.ofHosts(rule) {
-			return name // as the transport is called
+	for _, t := range transports() {
+		if t.Name == name && t.Judge != nil && (t.Judge.OfNetwork == nil || !t.Judge.OfNetwork(rule)) {
+			return name
 		}
 	}
 	return model

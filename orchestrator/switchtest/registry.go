@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"candela.dev/candela/analyzers"
 	judgeaqm "candela.dev/candela/analyzers/aqm"
@@ -41,21 +42,21 @@ type family struct {
 }
 
 // families lists every family of switches under test. A new one is one line here. Tests of the package register
-// families of their own.
-var families = func() []family {
+// families of their own. The list is made once, as a small run would spend much of its time on it; nobody changes it.
+var families = sync.OnceValue(func() []family {
 	return []family{
 		{Family: trimming.Family()},
 		{sai.Family(), judgesai.NewJudge, judgesai.Rules()},
 		{rank.Family(), judgerank.NewJudge, judgerank.Rules()},
 		{aqm.Family(), judgeaqm.NewJudge, judgeaqm.Rules()},
 	}
-}
+})
 
-// transports lists every transport, the default first. A new one is one line here.
-func transports() []transport.Transport {
+// transports lists every transport, the default first. A new one is one line here. Like families it is made once.
+var transports = sync.OnceValue(func() []transport.Transport {
 	return []transport.Transport{echo.Transport(), ndp.Transport(), bolt.Transport(), pfabric.Transport(), raw.Transport(),
 		tcp.Transport(), kernel.Transport()}
-}
+})
 
 // codecs are those of all transports.
 func codecs() *wire.Codecs {

@@ -137,7 +137,7 @@ Exit status:
 	}
 	root.AddCommand(newRun(), newReport(), newAnalyze(), newTrace(), newConfig(), newTestbed(), newSwitchd(), newAgent(),
 		newDetect(), newConform(), newReproduce(), newDiff(), newBundle(), newReplay(), newMinimize(), newFuzz(), newSonic(),
-		newVersion(), newMan())
+		newQueuing(), newVersion(), newMan())
 	explainUsage(root)
 	completeValues(root)
 	completeWithoutPackage(root)

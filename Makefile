@@ -126,8 +126,9 @@ test-package: ## install the Debian package in a guest with systemd, start, kill
 	@GO='$(GO)' tools/deb
 	CANDELA_TEST_PACKAGE=1 $(GO) test -count=1 -v -timeout 20m ./packaging
 
-test-reproduce: ## measure every result of both papers, and compare headlines and misses with the documents
-	CANDELA_TEST_REPRODUCE=1 $(GO) test -count=1 -timeout 20m -run TestExactly ./reproduce ./reproduce/trimming
+test-reproduce: ## measure every result of the papers, and compare headlines and misses with the documents
+	CANDELA_TEST_REPRODUCE=1 $(GO) test -count=1 -timeout 40m -run TestExactly ./reproduce ./reproduce/trimming \
+		./reproduce/afd
 
 lint: $(LINT) ## golangci-lint, gofmt, vet, tidy modules, builds for other systems
 	@GO='$(GO)' LINT='$(LINT)' tools/lint

@@ -36,6 +36,7 @@ func TestValuesCompleteInShells(t *testing.T) {
 		{[]string{"testbed", "check", "net"}, []string{"netns", "netns-afpacket"}, "vm"},
 		{[]string{"reproduce", "trimming", "T1"}, []string{"T1", "T10", "T16"}, "T2"},
 		{[]string{"reproduce", "trimming", "--set", "tofino."}, []string{"tofino.pessimistic-us="}, "sai"},
+		{[]string{"reproduce", "afd", "A-"}, []string{"A-8", "A-9", "A-1"}, "T1"},
 		{[]string{"reproduce", "lumina", "--set", "cx6"}, []string{"cx6-dx."}, "tofino"},
 		{[]string{"analyze", "--tap", ""}, []string{"requester=", "after="}, ""},
 		{[]string{"analyze", "--format", ""}, []string{"json", "text"}, ""},

@@ -17,6 +17,7 @@ import (
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/report/site"
 	"candela.dev/candela/reproduce"
+	"candela.dev/candela/reproduce/afd"
 	"candela.dev/candela/reproduce/comparison"
 	"candela.dev/candela/reproduce/trimming"
 	"candela.dev/candela/testbeds"
@@ -42,7 +43,7 @@ func newReproduce() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newReproduceLumina(), newReproduceTrimming())
+	cmd.AddCommand(newReproduceLumina(), newReproduceTrimming(), newReproduceAFD())
 	return cmd
 }
 
@@ -197,18 +198,76 @@ measured.`,
   candela reproduce trimming T7 --set tofino.pessimistic-us=30`,
 		RunE: func(cmd *cobra.Command, args []string) error { return reproduceTrimming(cmd.Context(), cmd, f, args) },
 	}
+	f.ofSwitches(cmd, "run every fourth point of each sweep")
+	renamed(cmd.Flags(), "jobs", "workers")
+	return cmd
+}
+
+// ofSwitches adds the flags of reproductions on models of switches.
+func (f *reproduceFlags) ofSwitches(cmd *cobra.Command, quick string) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.out, "out", "", "directory for results.json, report.html and plots")
 	reportFlag(cmd, &f.report)
 	fl.StringVar(&f.junit, "junit", "", "file for the result as JUnit XML")
 	fl.BoolVar(&f.keep, "keep-runs", false, "keep the run directories in --out")
-	fl.BoolVar(&f.quick, "quick", false, "run every fourth point of each sweep")
+	fl.BoolVar(&f.quick, "quick", false, quick)
 	fl.IntVar(&f.jobs, "workers", runtime.GOMAXPROCS(0), "runs at a time")
-	renamed(fl, "jobs", "workers")
 	fl.StringArrayVar(&f.set, "set", nil,
 		"change a switch model: MODEL.PARAMETER=VALUE (may be repeated)")
 	fl.StringVar(&f.format, "format", "text", "format of stdout: text or json")
+}
+
+func newReproduceAFD() *cobra.Command {
+	var f reproduceFlags
+	cmd := &cobra.Command{
+		Use:   "afd [RESULT]…",
+		Short: "Reproduce AFD, ETRAP and DPP (Cisco Nexus 9000): A-1 to A-10, B-1",
+		Long: `Run the tests of configs/aqm on the virtual testbed and compare what taps and
+counters measure on the models of active queue management. The paper (Cisco,
+Intelligent Buffer Management on Cisco Nexus 9000 Series Switches) has neither
+formulas nor data of its figures. Each value is marked as a statement of the
+paper, as a calibration of the specification, which a simulator of the same
+algorithms gave, or as one of hardware, which is not reproducible here:
+
+  A-8   the elephant trap, packet by packet           section "Elephant Trap"
+  A-9   prioritization, packet by packet              section "DPP"
+  A-1   max-min fairness of unresponsive flows        section "AFD Algorithm"
+
+With --out, results.json, report.html and one SVG for each figure are written.
+The exit status is 1 if a value is out of tolerance. Without RESULT all are
+measured, in the order in which they build on each other.`,
+		Example: `  candela reproduce afd
+  candela reproduce afd A-8 A-9
+  candela reproduce afd A-1 --set afd.kp=0.1
+  candela reproduce afd --quick --out /tmp/afd`,
+		RunE: func(cmd *cobra.Command, args []string) error { return reproduceAFD(cmd.Context(), cmd, f, args) },
+	}
+	f.ofSwitches(cmd, "run one seed, and fewer points of sweeps")
 	return cmd
+}
+
+func reproduceAFD(ctx context.Context, cmd *cobra.Command, f reproduceFlags, ids []string) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	cfg := afd.Config{Out: f.out, Keep: f.keep, Quick: f.quick, Workers: f.jobs, Version: toolVersion(),
+		Wall: time.Now, Set: f.set}
+	if err := cfg.Check(ids); err != nil {
+		return err
+	}
+	experiments := len(ids)
+	if experiments == 0 {
+		experiments = len(afd.IDs())
+	}
+	m := newExperiments(cmd.ErrOrStderr(), "reproduce afd", experiments)
+	defer m.end()
+	cfg.Progress = m.next
+	results, err := afd.Run(ctx, cfg, ids...)
+	if err != nil {
+		return infrastructure(err)
+	}
+	m.end()
+	return presentReproduction(cmd, f, results)
 }
 
 func reproduceTrimming(ctx context.Context, cmd *cobra.Command, f reproduceFlags, ids []string) error {

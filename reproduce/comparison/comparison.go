@@ -27,6 +27,7 @@ type Row struct {
 	Note        string `json:"note,omitempty"`
 	Basis       Basis  `json:"basis"`         // why the model yields the value
 	Why         string `json:"why,omitempty"` // reason for the basis, where it is not obvious
+	Source      Source `json:"source,omitempty"`
 
 	Took time.Duration `json:"-"` // of the runs, in the first row of an experiment
 }
@@ -149,7 +150,7 @@ func (r *Results) Add(from Origin, row Row) {
 	if from.basis == "" {
 		panic("comparison: row without a basis: " + row.ID + " " + row.What)
 	}
-	row.Basis, row.Why, row.Informative = from.basis, from.why, from.basis == NotJudged
+	row.Basis, row.Why, row.Informative, row.Source = from.basis, from.why, from.basis == NotJudged, from.source
 	r.Rows = append(r.Rows, row)
 }
 

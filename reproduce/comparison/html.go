@@ -38,7 +38,8 @@ func (r *Results) WriteHTML(w io.Writer) error {
 	for i := range r.Rows {
 		b.WriteString("<tr>")
 		c := r.Rows[i].cells()
-		fmt.Fprintf(&b, "<td>%s<td class=\"what\">%s", html.EscapeString(c.id), html.EscapeString(c.what))
+		fmt.Fprintf(&b, "<td>%s<td class=\"what\">%s", html.EscapeString(c.id),
+			html.EscapeString(r.Rows[i].described()))
 		for _, figure := range []string{c.paper, c.measured, c.deviation, c.tolerance} {
 			fmt.Fprintf(&b, "<td class=\"n\">%s", html.EscapeString(figure))
 		}
@@ -48,7 +49,7 @@ func (r *Results) WriteHTML(w io.Writer) error {
 		}
 		b.WriteString("</tr>\n")
 	}
-	fmt.Fprintf(&b, "</table></div>\n<p class=\"info\">%s</p>\n", html.EscapeString(legend))
+	fmt.Fprintf(&b, "</table></div>\n<p class=\"info\">%s</p>\n", html.EscapeString(r.legend()))
 	for i := range r.Plots {
 		b.WriteString("<figure>\n")
 		if err := r.Plots[i].WriteSVG(&b); err != nil {

@@ -20,6 +20,9 @@ func (r *Results) Checks() report.CheckSuite {
 			Kind: "out of tolerance"}
 		said := "measured " + c.measured + ", the paper has " + c.paper + " (deviation " + c.deviation + ", tolerance " +
 			c.tolerance + "); basis: " + string(row.Basis)
+		if row.Source != "" {
+			said += "; source: " + string(row.Source)
+		}
 		if row.Why != "" {
 			said += " (" + row.Why + ")"
 		}

@@ -39,23 +39,40 @@ func (b Basis) letter() string {
 	return ""
 }
 
+// Source is who gives the value that a row compares with, of reproductions that compare with several.
+type Source string
+
+// Sources. The zero Source is the paper of the reproduction.
+const (
+	PaperStatement  Source = "paper statement"
+	SpecCalibration Source = "spec calibration" // by a simulator of whoever wrote the specification
+	Hardware        Source = "hardware (not reproducible here)"
+)
+
 // Origin is the basis of a row and its reason.
 type Origin struct {
-	basis Basis
-	why   string
+	basis  Basis
+	why    string
+	source Source
+}
+
+// Of returns the origin of a row whose expected value is from s.
+func (o Origin) Of(s Source) Origin {
+	o.source = s
+	return o
 }
 
 // FromMechanism is the origin of a value that follows from a mechanism; why may be empty.
-func FromMechanism(why string) Origin { return Origin{Mechanism, why} }
+func FromMechanism(why string) Origin { return Origin{basis: Mechanism, why: why} }
 
 // FromConstant is the origin of a value that is a parameter, which why names.
-func FromConstant(why string) Origin { return Origin{Constant, why} }
+func FromConstant(why string) Origin { return Origin{basis: Constant, why: why} }
 
 // FromChoice is the origin of a value or bound that was chosen; why says which and how.
-func FromChoice(why string) Origin { return Origin{Chosen, why} }
+func FromChoice(why string) Origin { return Origin{basis: Chosen, why: why} }
 
 // Unjudged is the origin of a value that is shown and not judged; why says why not.
-func Unjudged(why string) Origin { return Origin{NotJudged, why} }
+func Unjudged(why string) Origin { return Origin{basis: NotJudged, why: why} }
 
 // Summary counts the rows of a reproduction. Each row is counted once: Mechanism, Constant and Chosen are within their
 // tolerance.
@@ -68,6 +85,10 @@ type Summary struct {
 	NotJudged int `json:"not_judged"`
 	// NotJudgedMisses are those of NotJudged whose value differs from the paper's.
 	NotJudgedMisses int `json:"not_judged_that_differ"`
+	// Rows by source, of reproductions that compare with several.
+	PaperStatements int `json:"paper_statements,omitempty"`
+	Calibrations    int `json:"spec_calibrations,omitempty"`
+	Hardware        int `json:"hardware,omitempty"`
 }
 
 // Summary counts the rows.
@@ -75,6 +96,14 @@ func (r *Results) Summary() Summary {
 	s := Summary{Rows: len(r.Rows)}
 	for i := range r.Rows {
 		row := &r.Rows[i]
+		switch row.Source {
+		case PaperStatement:
+			s.PaperStatements++
+		case SpecCalibration:
+			s.Calibrations++
+		case Hardware:
+			s.Hardware++
+		}
 		switch {
 		case row.Informative:
 			s.NotJudged++
@@ -97,9 +126,14 @@ func (r *Results) Summary() Summary {
 // Headline is the summary in words.
 func (r *Results) Headline() string {
 	s := r.Summary()
-	return fmt.Sprintf("%d values of the paper, %d runs: %d follow from a mechanism, %d measure a profile constant back "+
+	values := fmt.Sprintf("%d values of the paper", s.Rows)
+	if s.PaperStatements+s.Calibrations+s.Hardware > 0 {
+		values = fmt.Sprintf("%d values (%d paper statements, %d spec calibrations, %d of hardware, not reproducible here)",
+			s.Rows, s.PaperStatements, s.Calibrations, s.Hardware)
+	}
+	return fmt.Sprintf("%s, %d runs: %d follow from a mechanism, %d measure a profile constant back "+
 		"through the chain, %d were chosen, %d missed, %d not judged (%d of them differ from the paper)",
-		s.Rows, r.Runs, s.Mechanism, s.Constant, s.Chosen, s.Missed, s.NotJudged, s.NotJudgedMisses)
+		values, r.Runs, s.Mechanism, s.Constant, s.Chosen, s.Missed, s.NotJudged, s.NotJudgedMisses)
 }
 
 // WriteJSON writes results.json.

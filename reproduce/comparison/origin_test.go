@@ -83,6 +83,26 @@ func TestResultsSayWhatTheirAgreementIsWorth(t *testing.T) {
 	}
 }
 
+// A reproduction may compare with other things than its paper: rows and headline say with what.
+func TestRowsSayWhoGivesTheValue(t *testing.T) {
+	r := new(Results)
+	for i, s := range []Source{PaperStatement, SpecCalibration, SpecCalibration, Hardware} {
+		r.Add(FromMechanism("").Of(s), NewRow("A1", string('a'+rune(i)), "", 1, 1, 0, 1))
+	}
+	if want := "4 values (1 paper statements, 2 spec calibrations, 1 of hardware, not reproducible here), 0 runs: "; !strings.
+		HasPrefix(r.Headline(), want) {
+		t.Errorf("headline %q", r.Headline())
+	}
+	var b strings.Builder
+	if err := r.WriteText(&b); err != nil || !strings.Contains(b.String(), "b (spec)") ||
+		!strings.Contains(b.String(), "(hw): of hardware") {
+		t.Errorf("%v\n%s", err, b.String())
+	}
+	if got := r.Tables()[0].Rows[3].Cells[3]; got != "d, "+string(Hardware) {
+		t.Errorf("the report's table says %q", got)
+	}
+}
+
 func TestARowWithoutABasisIsABug(t *testing.T) {
 	defer func() {
 		if recover() == nil {

@@ -11,7 +11,7 @@ func (r *Results) Tables() []report.Table {
 		{Head: "reason for the basis"}}}
 	for i := range r.Rows {
 		c := r.Rows[i].cells()
-		t.Rows = append(t.Rows, report.Row{Cells: []string{c.verdict, string(c.basis), c.id, c.what, c.paper,
+		t.Rows = append(t.Rows, report.Row{Cells: []string{c.verdict, string(c.basis), c.id, r.Rows[i].described(), c.paper,
 			c.measured, c.deviation, c.tolerance, c.note, c.why}, Loud: c.verdict == "FAIL"})
 	}
 	return report.Filled(t)

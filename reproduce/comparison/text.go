@@ -19,7 +19,7 @@ func (r *Results) WriteText(w io.Writer) error {
 	lines, notes := [][]string{head}, []string(nil)
 	for i := range r.Rows {
 		c := r.Rows[i].cells()
-		what := c.what
+		what := c.what + r.Rows[i].Source.mark()
 		for _, note := range []string{c.note, c.why} {
 			if note == "" {
 				continue
@@ -48,7 +48,7 @@ func (r *Results) WriteText(w io.Writer) error {
 	if len(notes) > 0 {
 		b.WriteByte('\n')
 	}
-	for _, text := range []string{r.Paper, r.Headline(), legend} {
+	for _, text := range []string{r.Paper, r.Headline(), r.legend()} {
 		b.WriteString(strings.Join(wrapped(text, textWidth), "\n") + "\n")
 	}
 	_, err := io.WriteString(w, b.String())
@@ -105,6 +105,28 @@ const legend = "m: follows from a mechanism; p: a profile constant, measured bac
 	"the paper, given by how the test is built, or held against a bound of ours; info: shown, not judged; deviation: " +
 	"from the nearer end of what the paper gives, as a share of it, also where the value is a percentage"
 
+// legend explains the columns and marks.
+func (r *Results) legend() string {
+	if slices.ContainsFunc(r.Rows, func(r Row) bool { return r.Source != "" }) {
+		return legend + "; (paper): the value is a statement of the paper; (spec): a calibration of the specification; " +
+			"(hw): of hardware, not reproducible here"
+	}
+	return legend
+}
+
+// mark is the source in the table for people.
+func (s Source) mark() string {
+	switch s {
+	case PaperStatement:
+		return " (paper)"
+	case SpecCalibration:
+		return " (spec)"
+	case Hardware:
+		return " (hw)"
+	}
+	return ""
+}
+
 // cells are the texts of a row.
 type cells struct {
 	id, what, paper, measured, deviation, tolerance, verdict, note, why string
@@ -130,6 +152,14 @@ func (r *Row) cells() cells {
 		c.verdict = "FAIL"
 	}
 	return c
+}
+
+// described is the description with the source, if rows have several.
+func (r *Row) described() string {
+	if r.Source == "" {
+		return r.What
+	}
+	return r.What + ", " + string(r.Source)
 }
 
 func (r *Row) paper() string {

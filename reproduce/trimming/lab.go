@@ -65,22 +65,6 @@ func (l *lab) row(from comparison.Origin, r comparison.Row) { l.results.Add(from
 
 func (l *lab) plot(p comparison.Plot) { l.results.Plots = append(l.results.Plots, p) }
 
-// change applies the settings of Config.Set to a test.
-func (l *lab) change(t *config.SwitchTest) error {
-	for _, s := range l.cfg.Set {
-		model, setting, _ := strings.Cut(s, ".")
-		parameter, value, _ := strings.Cut(setting, "=")
-		if model != t.Switch.Model {
-			continue
-		}
-		t.Switch.Values = t.Switch.Values.Clone()
-		if err := t.Switch.Values.Set(parameter, value); err != nil {
-			return fmt.Errorf("%s: %w", s, err)
-		}
-	}
-	return nil
-}
-
 // quickEvery is the step between the sweep points of a quick reproduction.
 const quickEvery = 4
 
@@ -111,7 +95,7 @@ func (l *lab) allTests(file string) ([]*config.SwitchTest, error) {
 		return nil, err
 	}
 	for _, t := range all {
-		if err := l.change(t); err != nil {
+		if err := switchtest.Change(t, l.cfg.Set); err != nil {
 			return nil, err
 		}
 	}

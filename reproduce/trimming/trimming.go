@@ -6,7 +6,6 @@ package trimming
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -63,27 +62,11 @@ func (c *Config) Check(ids []string) error {
 		}
 	}
 	for _, s := range c.Set {
-		if err := checkSetting(s); err != nil {
+		if err := switchtest.CheckSetting(s); err != nil {
 			return fmt.Errorf("--set %s: %w", s, err)
 		}
 	}
 	return nil
-}
-
-func checkSetting(s string) error {
-	model, setting, named := strings.Cut(s, ".")
-	name, value, given := strings.Cut(setting, "=")
-	if !named || !given {
-		return errors.New("want MODEL.PARAMETER=VALUE")
-	}
-	var models []string
-	for _, m := range switchtest.Options().Switches {
-		if m.Name == model {
-			return m.Parameters.Defaults().Set(name, value)
-		}
-		models = append(models, m.Name)
-	}
-	return fmt.Errorf("there is no switch model %q (there are: %s)", model, strings.Join(models, ", "))
 }
 
 // Run measures all results, or those that ids name.

@@ -1,0 +1,141 @@
+package afd
+
+import (
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	configs "candela.dev/candela/configs/aqm"
+	"candela.dev/candela/reproduce/comparison"
+)
+
+func testConfig(set ...string) Config {
+	fixed := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
+	return Config{Workers: 2, Version: "test", Set: set, Wall: func() time.Time { return fixed }}
+}
+
+func measured(t *testing.T, cfg Config, ids ...string) *comparison.Results {
+	t.Helper()
+	results, err := Run(t.Context(), cfg, ids...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return results
+}
+
+type rowName struct{ id, what string }
+
+// outOfTolerance lists the rows that deviate (docs/internals/reproducing-afd.md).
+var outOfTolerance = []rowName{}
+
+// misses lists the rows out of tolerance.
+func misses(r *comparison.Results) (list []rowName) {
+	for i := range r.Rows {
+		if row := &r.Rows[i]; !row.Informative && !row.Pass {
+			list = append(list, rowName{row.ID, row.What})
+		}
+	}
+	return list
+}
+
+// TestExactlyTheDocumentedRowsAreOutOfTolerance measures everything in full. A row that improves fails too, as the
+// documents must then change.
+func TestExactlyTheDocumentedRowsAreOutOfTolerance(t *testing.T) {
+	if os.Getenv("CANDELA_TEST_REPRODUCE") == "" {
+		t.Skip("SKIP-slow: minutes of simulation; make test-reproduce runs it")
+	}
+	results := measured(t, testConfig())
+	missed := misses(results)
+	for _, m := range missed {
+		if !slices.Contains(outOfTolerance, m) {
+			t.Errorf("worse than documented: %v", m)
+		}
+	}
+	for _, m := range outOfTolerance {
+		if !slices.Contains(missed, m) {
+			t.Errorf("better than documented, or lost: %v", m)
+		}
+	}
+	page, err := os.ReadFile("../../docs/internals/reproducing-afd.md")
+	if said := strings.Join(strings.Fields(string(page)), " "); err != nil || !strings.Contains(said, results.Headline()) {
+		t.Errorf("docs/internals/reproducing-afd.md does not say %q (%v)", results.Headline(), err)
+	}
+}
+
+// The units are exact, and other limits give other packets.
+func TestUnitsComeFromTheModels(t *testing.T) {
+	if missed := misses(measured(t, testConfig(), "A-8", "A-9")); len(missed) > 0 {
+		t.Errorf("out of tolerance: %v", missed)
+	}
+	results := measured(t, testConfig("afd.etrap-byte-count=1499999", "dpp.dpp-max-packets=100"), "A-8", "A-9")
+	for _, want := range []struct {
+		what  string
+		value float64
+	}{{"packets of 1500 bytes: the first of an elephant", 0}, {"packets of 499 bytes: the first of an elephant", 0},
+		{"packets without gaps: the first of group 0", 101}} {
+		i := slices.IndexFunc(results.Rows, func(r comparison.Row) bool { return r.What == want.what })
+		if i < 0 || results.Rows[i].Measured != want.value || results.Rows[i].Pass {
+			t.Errorf("%s: %+v, want %g and a miss", want.what, results.Rows, want.value)
+		}
+	}
+}
+
+func TestWhatDoesNotExistIsRefused(t *testing.T) {
+	for _, c := range []struct {
+		ids, set []string
+		want     string
+	}{
+		{[]string{"A-99"}, nil, "there are A-8, A-9"},
+		{nil, []string{"afd.k=1"}, "there are: "},
+	} {
+		cfg := testConfig(c.set...)
+		if err := cfg.Check(c.ids); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v %v: error is %v, want something about %q", c.ids, c.set, err, c.want)
+		}
+	}
+}
+
+func TestEveryTestFileIsSound(t *testing.T) {
+	l, err := newLab(testConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.close()
+	files, err := configs.FS.ReadDir(".")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	for _, f := range files {
+		tests, err := l.tests(f.Name())
+		if err != nil || len(tests) == 0 {
+			t.Errorf("%s: %d tests, %v", f.Name(), len(tests), err)
+			continue
+		}
+		if want := strings.TrimSuffix(f.Name(), ".yml"); tests[0].Name != want {
+			t.Errorf("%s is named %s", f.Name(), tests[0].Name)
+		}
+	}
+}
+
+// Demands below the level are met; the others get the level. The sums are by hand.
+func TestMaxMinSharesAreThoseOfWaterFilling(t *testing.T) {
+	for _, c := range []struct {
+		demands  []float64
+		capacity float64
+		want     []float64
+	}{
+		{[]float64{2, 4, 6, 8}, 9.868, []float64{2, 2.622667, 2.622667, 2.622667}},
+		{[]float64{8, 1, 3}, 9, []float64{5, 1, 3}},
+		{[]float64{1, 2}, 9, []float64{1, 2}},
+		{[]float64{5, 5}, 4, []float64{2, 2}},
+	} {
+		for i, got := range maxMin(c.demands, c.capacity) {
+			if math.Abs(got-c.want[i]) > 1e-5 {
+				t.Errorf("%v of %g: flow %d gets %g, want %g", c.demands, c.capacity, i, got, c.want[i])
+			}
+		}
+	}
+}

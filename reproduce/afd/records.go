@@ -1,0 +1,174 @@
+package afd
+
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"candela.dev/candela/clock"
+)
+
+// decision is what a switch recorded of a packet.
+type decision struct {
+	flow, queue, size int
+	kind              string
+	etrap             int64 // bytes of the flow
+	elephant          bool
+}
+
+// readTable reads some columns of a CSV file.
+func readTable(path string, columns []string, row func(fields []string) error) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	r := csv.NewReader(f)
+	r.ReuseRecord = true
+	head, err := r.Read()
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	var at []int
+	for _, c := range columns {
+		i := slices.Index(head, c)
+		if i < 0 {
+			return fmt.Errorf("%s has no column %s", path, c)
+		}
+		at = append(at, i)
+	}
+	fields := make([]string, len(at))
+	for {
+		record, err := r.Read()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		for i, n := range at {
+			fields[i] = record[n]
+		}
+		if err := row(fields); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
+}
+
+func readDecisions(path string) (list []decision, err error) {
+	columns := []string{"flow", "queue", "size", "etrap_bytes", "elephant", "kind"}
+	return list, readTable(path, columns, func(fields []string) error {
+		var n [5]int64
+		for i := range n {
+			if fields[i] == "" {
+				continue
+			}
+			v, err := strconv.ParseInt(fields[i], 10, 64)
+			if err != nil {
+				return err
+			}
+			n[i] = v
+		}
+		list = append(list, decision{flow: int(n[0]), queue: int(n[1]), size: int(n[2]), etrap: n[3], elephant: n[4] == 1,
+			kind: strings.Clone(fields[5])})
+		return nil
+	})
+}
+
+// of returns the decisions about a flow, in order.
+func (p *point) of(flow int) (list []decision) {
+	for _, d := range p.decisions {
+		if d.flow == flow {
+			list = append(list, d)
+		}
+	}
+	return list
+}
+
+// series are time series by name.
+type series map[string]*samples
+
+// samples are values at instants.
+type samples struct {
+	at     []clock.Time
+	values []float64
+}
+
+func readSeries(path string) (series, error) {
+	all := make(series)
+	return all, readTable(path, []string{"t_ns", "name", "value"}, func(fields []string) error {
+		ns, err := strconv.ParseInt(fields[0], 10, 64)
+		if err != nil {
+			return err
+		}
+		value, err := strconv.ParseFloat(fields[2], 64)
+		if err != nil {
+			return err
+		}
+		s := all[fields[1]]
+		if s == nil {
+			s = new(samples)
+			all[strings.Clone(fields[1])] = s
+		}
+		s.at, s.values = append(s.at, clock.Time(0).Add(clock.Duration(ns)*clock.Nanosecond)), append(s.values, value)
+		return nil
+	})
+}
+
+// mean returns the mean of a series after from, until to; NaN if there is none.
+func (all series) mean(name string, from, to clock.Duration) float64 {
+	return mean(all.between(name, from, to))
+}
+
+func (all series) between(name string, from, to clock.Duration) (list []float64) {
+	if s := all[name]; s != nil {
+		for i, at := range s.at {
+			if at.Sub(0) > from && at.Sub(0) <= to {
+				list = append(list, s.values[i])
+			}
+		}
+	}
+	return list
+}
+
+// mean returns NaN if there are no values.
+func mean(values []float64) float64 {
+	sum := 0.0
+	for _, v := range values {
+		sum += v
+	}
+	return sum / float64(len(values))
+}
+
+// jain returns Jain's index of fairness: 1 if all values are equal.
+func jain(values []float64) float64 {
+	sum, squares := 0.0, 0.0
+	for _, v := range values {
+		sum += v
+		squares += v * v
+	}
+	return sum * sum / (float64(len(values)) * squares)
+}
+
+// each returns a value of every run.
+func each(points []*point, value func(*point) float64) (list []float64) {
+	for _, p := range points {
+		list = append(list, value(p))
+	}
+	return list
+}
+
+// counter returns a counter of the switch.
+func (p *point) counter(name string) float64 {
+	n, ok := p.counts["switch."+name]
+	if !ok {
+		return math.NaN()
+	}
+	return float64(n)
+}

@@ -38,6 +38,7 @@ type Host struct {
 	credits  int           // sum over all receivers
 	nextPull clock.Time    // earliest time of the next PULL
 	armed    uint8         // which of timeouts may have timers, one bit each
+	expiry   clock.Time    // no timer in timeouts expires earlier unless it is answered
 	answers  fifo[Packet]  // ACKs, NACKs and PULLs to be sent
 	ready    fifo[uint32]  // indices of senders that may send, each once
 	senders  []*sender     // by number; of one that has finished the entry of through
@@ -67,7 +68,7 @@ func New(cfg Config, sink Sink) (*Host, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("NDP host %d: %w", cfg.Address, err)
 	}
-	h := &Host{cfg: cfg, sink: sink, known: make(map[receiverKey]*receiver),
+	h := &Host{cfg: cfg, sink: sink, expiry: clock.Never, known: make(map[receiverKey]*receiver),
 		complete: make(map[receiverKey]uint32), through: make(map[Endpoint]*sender)}
 	h.feedback = newSpray(cfg.Paths, h.rng(math.MaxUint32))
 	return h, nil
@@ -140,20 +141,18 @@ func (h *Host) HandlePacket(now clock.Time, p *Packet) {
 	h.pace(now)
 }
 
-// NextTimer returns when HandleTimer must be called; false: never.
+// NextTimer returns when HandleTimer must be called; false: never. There may be nothing to do by then: a retransmission
+// timer that is answered is looked at no earlier than when it would expire.
 func (h *Host) NextTimer() (at clock.Time, ok bool) {
-	at = clock.Never
+	at = h.expiry
 	if n := len(h.starts); n > 0 {
-		at = h.starts[n-1].at
+		at = min(at, h.starts[n-1].at)
 	}
 	if n := len(h.stops); n > 0 {
 		at = min(at, h.stops[n-1].at)
 	}
 	if h.credits > 0 {
 		at = min(at, h.nextPull)
-	}
-	if h.cfg.RTO > 0 {
-		at = min(at, h.nextTimeout())
 	}
 	return at, at != clock.Never // Never if not ok
 }

@@ -31,14 +31,27 @@ func (h *Host) rto(level int) clock.Duration {
 // arm starts the timer of a packet that was just sent.
 func (h *Host) arm(now clock.Time, s *sender, seq uint32, slot *slot) {
 	level := min(int(slot.tries), timeoutLevels-1)
-	h.armed |= 1 << level
-	h.timeouts[level].push(timeout{at: now.Add(h.rto(level)), sender: s.index, seq: seq, sent: slot.sent})
+	h.start(now, level, timeout{sender: s.index, seq: seq, sent: slot.sent})
 }
 
 // armStall starts the timer of a connection with no packets in flight and no credit: its PULL may be lost.
 func (h *Host) armStall(now clock.Time, s *sender) {
-	h.armed |= 1
-	h.timeouts[0].push(timeout{at: now.Add(h.rto(0)), sender: s.index, seq: stalled, sent: s.ordinal + s.heard + s.pulled})
+	h.start(now, 0, timeout{sender: s.index, seq: stalled, sent: s.ordinal + s.heard + s.pulled})
+}
+
+// start starts a timer. It drops up to two answered ones, so that no more are kept than about twice what is in flight.
+func (h *Host) start(now clock.Time, level int, t timeout) {
+	q := &h.timeouts[level]
+	for range 2 {
+		if q.len() == 0 || h.stands(q.front()) {
+			break
+		}
+		q.head++
+	}
+	t.at = now.Add(h.rto(level))
+	q.push(t)
+	h.armed |= 1 << level
+	h.expiry = min(h.expiry, t.at)
 }
 
 // stands reports whether t is still unanswered.
@@ -84,6 +97,7 @@ func (h *Host) serveTimeouts(now clock.Time) {
 			}
 		}
 	}
+	h.expiry = h.nextTimeout()
 }
 
 // expire sends one packet without a PULL: the lost one, or the next one of a stalled connection.

@@ -99,6 +99,13 @@ type Header struct {
 	Length uint16
 }
 
+// Set copies from into h field by field. An assignment copies 16 bytes at once, for which a processor that has just
+// written the fields waits until they have left its store buffer.
+func (h *Header) Set(from *Header) {
+	h.Kind, h.Flags, h.Connection, h.Seq = from.Kind, from.Flags, from.Connection, from.Seq
+	h.Counter, h.Path, h.Length = from.Counter, from.Path, from.Length
+}
+
 // Errors that Parse wraps.
 var (
 	ErrForeign  = errors.New("not an NDP header of this version")

@@ -101,9 +101,10 @@ func (s *NDPHost) Receive(now clock.Time, p *Packet) {
 		return
 	}
 	in := ndp.Packet{
-		From: ndp.Endpoint(p.Src), To: ndp.Endpoint(p.Dst), Header: p.NDP, Entropy: p.Entropy,
+		From: ndp.Endpoint(p.Src), To: ndp.Endpoint(p.Dst), Entropy: p.Entropy,
 		Payload: uint16(max(0, int(p.Size)-s.cfg.HeaderSize)),
 	}
+	in.Header.Set(&p.NDP)
 	s.core.HandlePacket(now, &in)
 }
 
@@ -124,7 +125,8 @@ func (s *NDPHost) Poll(now clock.Time, p *Packet) bool {
 	if !s.core.Poll(now, &o) {
 		return false
 	}
-	p.Protocol, p.Dst, p.NDP, p.Entropy, p.IPv6 = NDP, HostID(o.To), o.Header, o.Entropy, s.cfg.IPv6
+	p.Protocol, p.Dst, p.Entropy, p.IPv6 = NDP, HostID(o.To), o.Entropy, s.cfg.IPv6
+	p.NDP.Set(&o.Header)
 	p.Size, p.Flow = int32(s.cfg.HeaderSize)+int32(o.Payload), ndp.FlowOf(HostID(o.From), p.Dst, &o.Header)
 	if s.cfg.Ranked {
 		p.SetRank(o.Rank)

@@ -59,8 +59,7 @@ func (a *Analyzer) Observe(t *trace.SwitchTap) {
 	}
 	switch t.Stage {
 	case trace.Entered:
-		k := identify(t)
-		a.inside[t.Switch].enter(&k, t.Size)
+		a.inside[t.Switch].enter(identify(t), t.Size)
 	case trace.Left:
 		a.leave(t)
 	case trace.Dropped:
@@ -68,8 +67,8 @@ func (a *Analyzer) Observe(t *trace.SwitchTap) {
 		// If a switch drops a packet as trimmed, a copy is still to leave, even of a copy that another switch made. If it
 		// drops its own copy, nothing is left.
 		if !a.view.Reason(t.Switch, t.Reason).Copied {
-			inside, k := &a.inside[t.Switch], identify(t)
-			if v := inside.find(&k); v != nil {
+			inside := &a.inside[t.Switch]
+			if v := inside.find(identify(t)); v != nil {
 				inside.leave(v, t.Size)
 			}
 		}
@@ -78,10 +77,9 @@ func (a *Analyzer) Observe(t *trace.SwitchTap) {
 
 func (a *Analyzer) leave(t *trace.SwitchTap) {
 	inside, k := &a.inside[t.Switch], identify(t)
-	v := inside.find(&k)
+	v := inside.find(k)
 	if v == nil && t.Flags&trace.Returned != 0 { // turned round in this switch
-		k.src, k.dst = k.dst, k.src
-		v = inside.find(&k)
+		v = inside.find(k.reversed())
 	}
 	caused := false
 	if of := a.caused[t.Switch]; len(of) > 0 {

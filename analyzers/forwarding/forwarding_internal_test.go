@@ -5,8 +5,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
-
-	"candela.dev/candela/trace"
 )
 
 // A retransmission meets the header of a segment that another switch cut: they differ only in size, and either may
@@ -25,15 +23,15 @@ func TestPacketsThatLookAlikeAreDistinguishedByTheirSizes(t *testing.T) {
 	} {
 		var inside visits
 		for _, size := range c.in {
-			inside.enter(&identity{}, size)
+			inside.enter(identity{}, size)
 		}
 		unexpected := 0
 		for _, size := range c.out {
-			if !inside.leave(inside.find(&identity{}), size) {
+			if !inside.leave(inside.find(identity{}), size) {
 				unexpected++
 			}
 		}
-		if unexpected != c.unexpected || inside.find(&identity{}) != nil {
+		if unexpected != c.unexpected || inside.find(identity{}) != nil {
 			t.Errorf("%s: %d of another size, want %d; %d identities are left", c.name, unexpected, c.unexpected, inside.taken)
 		}
 	}
@@ -45,9 +43,9 @@ func TestVisitsAreThoseOfAMap(t *testing.T) {
 	var table visits
 	want := make(map[identity][]int32)
 	for range 20_000 {
-		k := identity{number: rng.Uint64N(40), src: rng.Uint32N(3), protocol: trace.Protocol(rng.UintN(2))}
+		k := identity{number: rng.Uint64N(40), hosts: rng.Uint64N(3), kind: rng.Uint64N(2)}
 		size := int32(rng.IntN(4))
-		if v := table.find(&k); (v != nil) != (len(want[k]) > 0) {
+		if v := table.find(k); (v != nil) != (len(want[k]) > 0) {
 			t.Fatalf("%+v: found %v, want sizes %v", k, v, want[k])
 		}
 		if sizes := want[k]; len(sizes) > 0 && rng.IntN(100) < 55 {
@@ -59,19 +57,19 @@ func TestVisitsAreThoseOfAMap(t *testing.T) {
 			if want[k] = slices.Delete(sizes, i, i+1); len(want[k]) == 0 {
 				delete(want, k)
 			}
-			if got := table.leave(table.find(&k), size); got != same {
+			if got := table.leave(table.find(k), size); got != same {
 				t.Fatalf("%+v: %d bytes came in: %v, want %v", k, size, got, same)
 			}
 			continue
 		}
-		table.enter(&k, size)
+		table.enter(k, size)
 		want[k] = append(want[k], size)
 	}
 	if table.taken != len(want) {
 		t.Errorf("%d identities, want %d", table.taken, len(want))
 	}
 	for k, sizes := range maps.All(want) {
-		if v := table.find(&k); v == nil || v.largest() != slices.Max(sizes) || len(v.other) != len(sizes)-1 {
+		if v := table.find(k); v == nil || v.largest() != slices.Max(sizes) || len(v.other) != len(sizes)-1 {
 			t.Errorf("%+v: %+v, want sizes %v", k, v, sizes)
 		}
 	}

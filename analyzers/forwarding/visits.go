@@ -4,38 +4,42 @@ import (
 	"math/bits"
 	"slices"
 
-	"candela.dev/candela/packet/ndp"
 	"candela.dev/candela/trace"
 )
 
-// identity is what a switch must not change. Retransmissions have the same identity: visits count them.
+// identity is what a switch must not change. Retransmissions have the same identity: visits count them. Four words fit
+// into registers.
 type identity struct {
-	number     uint64
-	src, dst   uint32
-	flow       uint32
-	connection uint32
-	protocol   trace.Protocol
-	kind       ndp.Kind
+	number uint64
+	hosts  uint64 // source, then destination
+	flow   uint64 // then connection
+	kind   uint64 // protocol, then kind
 }
 
 func identify(t *trace.SwitchTap) identity {
-	return identity{t.Number, t.Src, t.Dst, t.Flow, t.Connection, t.Protocol, t.Kind}
+	return identity{t.Number, uint64(t.Src)<<32 | uint64(t.Dst), uint64(t.Flow)<<32 | uint64(t.Connection),
+		uint64(t.Protocol)<<8 | uint64(t.Kind)}
 }
 
-// hash mixes all fields. Collisions cost time only.
-func (k *identity) hash() uint64 {
+// reversed returns the identity of what goes from the destination to the source.
+func (k identity) reversed() identity {
+	k.hosts = bits.RotateLeft64(k.hosts, 32)
+	return k
+}
+
+// hash mixes all words; it is not 0. Collisions cost time only.
+func (k identity) hash() uint32 {
 	const odd1, odd2, odd3 = 0x9e3779b97f4a7c15, 0xbf58476d1ce4e5b9, 0x94d049bb133111eb
-	high, low := bits.Mul64(k.number^odd1, odd2^uint64(k.src)<<32^uint64(k.dst))
-	high, low = bits.Mul64(high^low^uint64(k.flow)<<32^uint64(k.connection),
-		odd3^uint64(k.protocol)<<8^uint64(k.kind))
-	return high ^ low
+	high, low := bits.Mul64(k.number^odd1, odd2^k.hosts)
+	high, low = bits.Mul64(high^low^k.flow, odd3^k.kind)
+	return uint32(high^low) | 1<<31
 }
 
 // visit is a packet inside a switch, or several with one identity: a retransmission can meet the header of a segment
 // that another switch cut.
 type visit struct {
 	identity
-	taken bool    // otherwise the place is free
+	home  uint32  // hash of the identity; 0: the place is free
 	size  int32   // with which it came in
 	other []int32 // sizes of the others
 }
@@ -56,7 +60,7 @@ func (v *visit) take(size int32) bool {
 	}
 	switch last := len(v.other) - 1; {
 	case last < 0:
-		v.taken = false
+		v.home = 0
 	case v.size == size:
 		v.size, v.other = v.other[last], v.other[:last]
 	default:
@@ -74,37 +78,38 @@ type visits struct {
 }
 
 // find returns the visit with identity k, or nil. It is valid until the next enter or leave.
-func (t *visits) find(k *identity) *visit {
+func (t *visits) find(k identity) *visit {
 	if t.taken == 0 {
 		return nil
 	}
-	if v := t.place(k); v.taken {
+	if v := t.place(k, k.hash()); v.home != 0 {
 		return v
 	}
 	return nil
 }
 
-// place returns the visit with identity k, or the free place for one.
-func (t *visits) place(k *identity) *visit {
-	mask := uint64(len(t.places) - 1)
-	for i := k.hash() & mask; ; i = (i + 1) & mask {
-		if v := &t.places[i]; !v.taken || v.identity == *k {
+// place returns the visit with identity k, which has that hash, or the free place for one.
+func (t *visits) place(k identity, hash uint32) *visit {
+	mask := uint32(len(t.places) - 1)
+	for i := hash & mask; ; i = (i + 1) & mask {
+		if v := &t.places[i]; v.home == 0 || v.home == hash && v.identity == k {
 			return v
 		}
 	}
 }
 
 // enter adds a packet.
-func (t *visits) enter(k *identity, size int32) {
+func (t *visits) enter(k identity, size int32) {
 	if 2*(t.taken+1) > len(t.places) {
 		t.grow()
 	}
-	v := t.place(k)
-	if v.taken {
+	hash := k.hash()
+	v := t.place(k, hash)
+	if v.home != 0 {
 		v.other = append(v.other, size)
 		return
 	}
-	v.identity, v.taken, v.size, v.other = *k, true, size, nil
+	v.identity, v.home, v.size, v.other = k, hash, size, nil
 	t.taken++
 }
 
@@ -112,31 +117,32 @@ func (t *visits) grow() {
 	old := t.places
 	t.places = make([]visit, max(16, 2*len(old)))
 	for i := range old {
-		if v := &old[i]; v.taken {
-			*t.place(&v.identity) = *v
+		if v := &old[i]; v.home != 0 {
+			*t.place(v.identity, v.home) = *v
 		}
 	}
 }
 
 // leave removes a packet of v, and reports whether one arrived with its size.
 func (t *visits) leave(v *visit, size int32) bool {
+	home := v.home
 	same := v.take(size)
-	if !v.taken {
-		t.remove(v)
+	if v.home == 0 {
+		t.remove(v, home)
 	}
 	return same
 }
 
-// remove frees the place of v, and moves others up so that none is behind a free place.
-func (t *visits) remove(v *visit) {
+// remove frees the place of v, whose identity has that hash, and moves others up so that none is behind a free place.
+func (t *visits) remove(v *visit, hash uint32) {
 	t.taken--
-	mask := uint64(len(t.places) - 1)
-	hole := v.hash() & mask
+	mask := uint32(len(t.places) - 1)
+	hole := hash & mask
 	for &t.places[hole] != v {
 		hole = (hole + 1) & mask
 	}
-	for i := (hole + 1) & mask; t.places[i].taken; i = (i + 1) & mask {
-		if home := t.places[i].hash() & mask; (i-home)&mask >= (i-hole)&mask {
+	for i := (hole + 1) & mask; t.places[i].home != 0; i = (i + 1) & mask {
+		if home := t.places[i].home & mask; (i-home)&mask >= (i-hole)&mask {
 			t.places[hole], t.places[i] = t.places[i], visit{}
 			hole = i
 		}

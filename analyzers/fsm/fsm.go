@@ -106,6 +106,11 @@ func (c *Coverage[R]) Step(state *uint8, input uint8) R {
 	return e.rule
 }
 
+// Repeat counts n more steps by input from a state in which input leads to nothing new.
+func (c *Coverage[R]) Repeat(state, input uint8, n int64) {
+	c.counts[int(state)*len(c.m.inputs)+int(input)] += n
+}
+
 // Join adds what another coverage of the same machine has counted.
 func (c *Coverage[R]) Join(other *Coverage[R]) {
 	for i, n := range other.counts {

@@ -30,6 +30,7 @@ type connection struct {
 	atOnce        uint32     // returned headers that may be answered without a PULL
 	timeouts      uint32     // RTOs that may have run out
 	active        clock.Time // latest change: what a sender waits for begins there
+	below         uint32     // ACKs have acknowledged all packets below
 	missing       fifo[missing]
 	board         *board // nil: paths are not judged
 

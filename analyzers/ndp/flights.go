@@ -25,9 +25,14 @@ type flights struct {
 func (f *flights) place(counter uint32) *flight { return &f.ring[counter&uint32(len(f.ring)-1)] }
 
 // start enters a transmission. It replaces the one with the same counter.
-func (f *flights) start(v flight) {
-	counter := v.header.Counter
-	v.flying = true
+func (f *flights) start(at clock.Time, number uint64, header *ndp.Header) {
+	v := f.enter(header.Counter)
+	v.at, v.number, v.flying, v.outage = at, number, true, false
+	v.header.Set(header)
+}
+
+// enter returns the place of a transmission.
+func (f *flights) enter(counter uint32) *flight {
 	if f.low == f.high {
 		f.low, f.high = counter, counter
 	}
@@ -41,13 +46,14 @@ func (f *flights) start(v flight) {
 		if f.others == nil {
 			f.others = make(map[uint32]*flight)
 		}
-		f.others[counter] = &v
-		return
+		v := &flight{}
+		f.others[counter] = v
+		return v
 	}
 	if f.others != nil {
 		delete(f.others, counter)
 	}
-	*f.place(counter) = v
+	return f.place(counter)
 }
 
 func (f *flights) grow() {

@@ -29,7 +29,7 @@ func TestFlightsAreAMap(t *testing.T) {
 			default:
 				next++
 			}
-			f.start(flight{number: number, header: ndp.Header{Counter: counter}})
+			f.start(0, number, &ndp.Header{Counter: counter})
 			want[counter] = number
 			for near := counter - 70; near != counter+30; near++ {
 				v := f.find(near)

@@ -33,7 +33,7 @@ func (a *Analyzer) sent(t *trace.Tap) {
 		c.last = t.NDP.Seq + 1
 	}
 	c.forget(t.Time, a.cfg.RoundTrip)
-	c.flights.start(flight{at: t.Time, number: t.Number, header: t.NDP})
+	c.flights.start(t.Time, t.Number, &t.NDP)
 	a.transits.push(transit{t.Time, c, t.NDP.Counter})
 	before := txUnsent
 	if c.holds(t.NDP.Seq) {
@@ -230,9 +230,7 @@ func (a *Analyzer) heard(t *trace.Tap) {
 			a.scored(c, t, false)
 		}
 		a.tell(c, t, t.NDP.Seq, inAck)
-		for seq := c.base; seq < min(t.NDP.Counter, c.next); seq++ {
-			a.tell(c, t, seq, inAck)
-		}
+		a.tellBelow(c, t, min(t.NDP.Counter, c.next))
 	case ndp.Nack:
 		a.count(c, t.Time)
 		if t.NDP.Seq < c.next {
@@ -246,6 +244,20 @@ func (a *Analyzer) heard(t *trace.Tap) {
 	default: // data came elsewhere
 	}
 	c.forget(t.Time, a.cfg.RoundTrip)
+}
+
+// tellBelow tells that all packets below end were acknowledged. Those of earlier ACKs stay acknowledged, and are only
+// counted.
+func (a *Analyzer) tellBelow(c *connection, t *trace.Tap, end uint32) {
+	seq := c.base
+	if known := min(c.below, end); known > seq {
+		a.sender.Repeat(txAcked, inAck, int64(known-seq))
+		seq = known
+	}
+	for ; seq < end; seq++ {
+		a.tell(c, t, seq, inAck)
+	}
+	c.below = max(c.below, end)
 }
 
 func (a *Analyzer) count(c *connection, now clock.Time) {

@@ -19,47 +19,51 @@ func judgement() *transport.Judge {
 		Rules:     judge.Rules(),
 		OfNetwork: func(rule string) bool { return judge.OfNetwork(judge.Rule(rule)) },
 		New: func(t *transport.Trial) transport.Observer {
-			j := judge.New(configure(t))
-			observe := j.Observe
-			if t.Follows != nil {
-				observe = followed(t, j)
-			}
-			return &observer{judge: j, tap: fabric.NDPTaps(-1, ndp.Codec().HeaderSize(t.IPv6()), observe)}
+			return &observer{trial: t, judge: judge.New(configure(t)), header: ndp.Codec().HeaderSize(t.IPv6())}
 		},
 		Recorded: record,
 	}
 }
 
-// followed returns what shows the judge the packets of the flows that are judged, and of others that time passes. Only
-// the connections of the former have been announced.
-func followed(t *transport.Trial, j *judge.Analyzer) func(*trace.Tap) {
-	return func(tap *trace.Tap) {
-		sender := tap.Src
-		if (tap.NDP.Kind == wire.Data) == tap.Returned() { // feedback goes to the sender of data
-			sender = tap.Dst
-		}
-		if _, known := t.FlowOf(fabric.HostID(sender), tap.NDP.Connection); known {
-			j.Observe(tap)
-		} else {
-			j.Pass(tap.Time)
-		}
-	}
-}
-
 // observer judges a run.
 type observer struct {
-	judge *judge.Analyzer
-	tap   fabric.Tap
-	lost  trace.Tap
+	trial  *transport.Trial
+	judge  *judge.Analyzer
+	header int // bytes of the headers of a frame
+	seen   trace.Tap
+	lost   trace.Tap
 }
 
 // Observe implements transport.Observer.
 func (o *observer) Observe(at fabric.Point, now clock.Time, p *fabric.Packet) {
-	if at.Reason == fabric.ReasonStopped && p.Protocol == fabric.NDP {
+	if p.Protocol != fabric.NDP {
+		return
+	}
+	if at.Reason == fabric.ReasonStopped {
 		o.lost = trace.Tap{Src: uint32(p.Src), Dst: uint32(p.Dst), NDP: p.NDP}
 		o.judge.Outage(&o.lost)
 	}
-	o.tap(at, now, p)
+	if !at.Host || at.Stage > fabric.Egress {
+		return
+	}
+	fabric.FillNDPTap(at, now, p, o.header, &o.seen)
+	if o.trial.Follows == nil || o.follows() {
+		o.judge.Observe(&o.seen)
+	} else {
+		o.judge.Pass(now)
+	}
+}
+
+// follows reports whether the packet that was seen is of a flow that is judged. Only their connections have been
+// announced.
+func (o *observer) follows() bool {
+	tap := &o.seen
+	sender := tap.Src
+	if (tap.NDP.Kind == wire.Data) == tap.Returned() { // feedback goes to the sender of data
+		sender = tap.Dst
+	}
+	_, known := o.trial.FlowOf(fabric.HostID(sender), tap.NDP.Connection)
+	return known
 }
 
 // Finish implements transport.Observer.

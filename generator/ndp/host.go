@@ -24,6 +24,12 @@ type Packet struct {
 	Rank uint64
 }
 
+// set copies from into p, as ndp.Header.Set does.
+func (p *Packet) set(from *Packet) {
+	p.From, p.To, p.Entropy, p.Payload, p.Rank = from.From, from.To, from.Entropy, from.Payload, from.Rank
+	p.Header.Set(&from.Header)
+}
+
 // Host is the transport of one NIC. It does no I/O, starts no goroutine and is not safe for concurrent use. The caller
 // brings packets and time, which must not go backwards:
 //
@@ -179,7 +185,8 @@ func (h *Host) HandleTimer(now clock.Time) {
 // connections in turn.
 func (h *Host) Poll(now clock.Time, p *Packet) bool {
 	if h.answers.len() > 0 {
-		*p = h.answers.pop()
+		p.set(h.answers.front())
+		h.answers.head++
 		return true
 	}
 	for h.ready.len() > 0 {

@@ -8,12 +8,15 @@ type fifo[T any] struct {
 
 func (f *fifo[T]) len() int { return int(f.tail - f.head) }
 
-func (f *fifo[T]) push(v T) {
+func (f *fifo[T]) push(v T) { *f.add() = v }
+
+// add makes room for an entry, which the caller writes.
+func (f *fifo[T]) add() *T {
 	if f.len() == len(f.ring) {
 		f.grow()
 	}
-	f.ring[f.tail&uint32(len(f.ring)-1)] = v
 	f.tail++
+	return &f.ring[(f.tail-1)&uint32(len(f.ring)-1)]
 }
 
 // front returns the oldest entry. There must be one.

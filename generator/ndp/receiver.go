@@ -126,11 +126,15 @@ func (h *Host) answer(r *receiver, kind ndp.Kind, d *ndp.Header) {
 	} else {
 		h.counters.NacksSent++
 	}
-	h.reply(r, ndp.Header{Kind: kind, Connection: r.connection, Seq: d.Seq, Counter: r.window.base, Path: d.Path})
+	h.reply(r, kind, d.Seq, r.window.base, d.Path)
 }
 
-func (h *Host) reply(r *receiver, header ndp.Header) {
-	h.answers.push(Packet{From: h.cfg.Address, To: r.from, Header: header, Entropy: h.feedback.tag()})
+// reply queues an ACK, a NACK or a PULL.
+func (h *Host) reply(r *receiver, kind ndp.Kind, seq, counter uint32, path uint16) {
+	p := h.answers.add()
+	p.From, p.To, p.Entropy, p.Payload, p.Rank = h.cfg.Address, r.from, h.feedback.tag(), 0, 0
+	d := &p.Header
+	d.Kind, d.Flags, d.Connection, d.Seq, d.Counter, d.Path, d.Length = kind, 0, r.connection, seq, counter, path, 0
 }
 
 // finish drops the credits that are left, because there is nothing more to pull, and all that late copies don't need.
@@ -227,5 +231,5 @@ func (h *Host) pull() {
 		counter -= min(counter, 3)
 	}
 	h.counters.PullsSent++
-	h.reply(r, ndp.Header{Kind: ndp.Pull, Connection: r.connection, Counter: counter})
+	h.reply(r, ndp.Pull, 0, counter, 0)
 }

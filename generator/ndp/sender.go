@@ -105,17 +105,20 @@ func (s *sender) choose() (seq uint32, retransmission bool) {
 
 func (s *sender) transmit(now clock.Time, seq uint32, retransmission bool, p *Packet) {
 	h := s.host
-	*p = Packet{From: h.cfg.Address, To: s.to, Entropy: s.tag(), Payload: s.length(seq)}
-	p.Header = ndp.Header{
-		Kind: ndp.Data, Connection: s.connection, Seq: seq, Counter: s.ordinal, Path: p.Entropy, Length: p.Payload,
-	}
-	p.Rank = s.ranking.Rank(s.bytes, uint64(seq)*uint64(h.cfg.Payload))
+	var flags ndp.Flags
 	if seq < s.first {
-		p.Header.Flags |= ndp.FlagSYN
+		flags |= ndp.FlagSYN
 	}
 	if seq == s.packets-1 {
-		p.Header.Flags |= ndp.FlagLast
+		flags |= ndp.FlagLast
 	}
+	// one by one: a literal is built elsewhere and copied
+	path, length := s.tag(), s.length(seq)
+	p.From, p.To, p.Entropy, p.Payload = h.cfg.Address, s.to, path, length
+	p.Rank = s.ranking.Rank(s.bytes, uint64(seq)*uint64(h.cfg.Payload))
+	d := &p.Header
+	d.Kind, d.Flags, d.Connection, d.Seq, d.Counter = ndp.Data, flags, s.connection, seq, s.ordinal
+	d.Path, d.Length = path, length
 	s.ordinal++
 	h.counters.DataSent++
 	if seq < s.window.base { // a fault: nobody waits for an answer

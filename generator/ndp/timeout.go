@@ -39,14 +39,16 @@ func (h *Host) armStall(now clock.Time, s *sender) {
 	h.start(now, 0, timeout{sender: s.index, seq: stalled, sent: s.ordinal + s.heard + s.pulled})
 }
 
-// start starts a timer. It drops up to two answered ones, so that no more are kept than about twice what is in flight.
+// start starts a timer. When there is no room for it, answered ones leave; room is made if these were few.
 func (h *Host) start(now clock.Time, level int, t timeout) {
 	q := &h.timeouts[level]
-	for range 2 {
-		if q.len() == 0 || h.stands(q.front()) {
-			break
+	if q.len() == len(q.ring) {
+		for q.len() > 0 && !h.stands(q.front()) {
+			q.head++
 		}
-		q.head++
+		if q.len() > len(q.ring)/4*3 {
+			q.grow()
+		}
 	}
 	t.at = now.Add(h.rto(level))
 	q.push(t)

@@ -2,6 +2,7 @@ package fabric
 
 import (
 	"sync"
+	"unsafe"
 
 	"candela.dev/candela/generator/wire"
 	"candela.dev/candela/packet/ndp"
@@ -134,7 +135,7 @@ type pool struct {
 // read.
 type slabs struct {
 	mutex sync.Mutex
-	all   []*[slab]Packet
+	all   []*Packet // the first of each slab
 	count int
 }
 
@@ -151,7 +152,7 @@ func (s *slabs) take() (packets *[slab]Packet, ok bool) {
 	if s.count == len(s.all) {
 		s.all = append(s.all, nil)
 	}
-	s.all[s.count] = packets
+	s.all[s.count] = &packets[0]
 	for i := range packets {
 		packets[i].number = uint32(s.count*slab + i)
 	}
@@ -161,7 +162,11 @@ func (s *slabs) take() (packets *[slab]Packet, ok bool) {
 
 const slab = 256 // packets made at a time
 
-func (l *pool) at(i uint) *Packet { return &l.slabs.all[i/slab][i%slab] }
+// at returns packet number i. An index into an array would first read the array's beginning, to see that it exists; the
+// beginnings of all slabs compete for a few places of the caches.
+func (l *pool) at(i uint) *Packet {
+	return (*Packet)(unsafe.Add(unsafe.Pointer(l.slabs.all[i/slab]), uintptr(i%slab)*unsafe.Sizeof(Packet{})))
+}
 
 // get returns a packet whose headers are zero.
 func (l *pool) get() *Packet {

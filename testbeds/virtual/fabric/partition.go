@@ -51,7 +51,7 @@ func (n *Network) partition(p *plan) {
 		flaps: n.spec.flaps, span: 1}
 	all := new(slabs)
 	if d.parts > 1 {
-		all.all = make([]*[slab]Packet, maxSlabs)
+		all.all = make([]*Packet, maxSlabs)
 	}
 	// A link has two ports with queues, and packets in flight. A second cache of 1 MB has room for 256 links, one of 2 MB
 	// for a fat tree of 128 hosts, which looking ahead would slow down by an eighth; one of 432 hosts it speeds up.

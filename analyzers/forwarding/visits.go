@@ -75,7 +75,11 @@ func (v *visit) take(size int32) bool {
 type visits struct {
 	places []visit // a power of two of them, at most half of them taken
 	taken  int
+	// The table is made smaller when few places were taken for as many packets as it has places.
+	most, entered int
 }
+
+const fewestPlaces = 16
 
 // find returns the visit with identity k, or nil. It is valid until the next enter or leave.
 func (t *visits) find(k identity) *visit {
@@ -100,8 +104,15 @@ func (t *visits) place(k identity, hash uint32) *visit {
 
 // enter adds a packet.
 func (t *visits) enter(k identity, size int32) {
-	if 2*(t.taken+1) > len(t.places) {
-		t.grow()
+	t.entered++
+	t.most = max(t.most, t.taken+1)
+	if n := len(t.places); 2*(t.taken+1) > n {
+		t.resize(max(fewestPlaces, 2*n))
+	} else if t.entered >= n {
+		if n > fewestPlaces && 8*t.most < n {
+			t.resize(n / 2)
+		}
+		t.most, t.entered = 0, 0
 	}
 	hash := k.hash()
 	v := t.place(k, hash)
@@ -113,9 +124,9 @@ func (t *visits) enter(k identity, size int32) {
 	t.taken++
 }
 
-func (t *visits) grow() {
+func (t *visits) resize(places int) {
 	old := t.places
-	t.places = make([]visit, max(16, 2*len(old)))
+	t.places = make([]visit, places)
 	for i := range old {
 		if v := &old[i]; v.home != 0 {
 			*t.place(v.identity, v.home) = *v

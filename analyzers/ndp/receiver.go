@@ -106,7 +106,7 @@ func (a *Analyzer) deliver(c *connection, t *trace.Tap) {
 		p.headerSeen++
 		p.delivered = t.Time
 		a.receiver.Step(&p.rx, inHeader)
-		a.pending.push(pendingAnswer{t.Time, c, t.Number, seq, p.headerSeen, true})
+		a.pending.pushAfter(pendingAnswer{t.Time, c, t.Number, seq, p.headerSeen, true}, (*pendingAnswer).over)
 		return
 	}
 	if p.wholeSeen == 0 {
@@ -114,13 +114,22 @@ func (a *Analyzer) deliver(c *connection, t *trace.Tap) {
 	}
 	p.wholeSeen++
 	a.receiver.Step(&p.rx, inWhole)
-	a.pending.push(pendingAnswer{t.Time, c, t.Number, seq, p.wholeSeen, false})
+	a.pending.pushAfter(pendingAnswer{t.Time, c, t.Number, seq, p.wholeSeen, false}, (*pendingAnswer).over)
 	for c.inOrder < c.next && c.inOrder >= c.base && c.at(c.inOrder).wholeSeen > 0 {
 		c.inOrder++
 	}
 	if c.last > 0 && c.whole == c.last && !c.complete {
 		a.finish(c)
 	}
+}
+
+// over reports whether the answer has come, or is not awaited any more.
+func (d *pendingAnswer) over() bool {
+	if !d.c.holds(d.seq) {
+		return true
+	}
+	p := d.c.at(d.seq)
+	return d.header && p.headerAnswered >= d.nth || !d.header && p.wholeAnswered >= d.nth
 }
 
 // unanswered reports a delivery that was not answered in time, if so.

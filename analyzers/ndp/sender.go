@@ -17,6 +17,9 @@ type transit struct {
 	counter uint32
 }
 
+// over reports whether the transmission has reached a host.
+func (t *transit) over() bool { return t.c.flights.find(t.counter) == nil }
+
 // sent takes a data packet that its sender has sent.
 func (a *Analyzer) sent(t *trace.Tap) {
 	c := a.find(t.Src, t.Dst, t.NDP.Connection)
@@ -34,7 +37,7 @@ func (a *Analyzer) sent(t *trace.Tap) {
 	}
 	c.forget(t.Time, a.cfg.RoundTrip)
 	c.flights.start(t.Time, t.Number, &t.NDP)
-	a.transits.push(transit{t.Time, c, t.NDP.Counter})
+	a.transits.pushAfter(transit{t.Time, c, t.NDP.Counter}, (*transit).over)
 	before := txUnsent
 	if c.holds(t.NDP.Seq) {
 		before = c.at(t.NDP.Seq).tx

@@ -172,10 +172,36 @@ func (s *sender) presumePackets() (news bool) {
 				s.doubt(g)
 			} else {
 				news = true
+				s.period.lost = max(s.period.lost, g.decided)
 			}
 		}
 	}
 	return news
+}
+
+// period is the latest certain reduction by loss detection by packet, and what the packet at hand says of it.
+type period struct {
+	since     uint64     // ordinal of the latest transmission before it
+	delivered int        // transmissions that may be after it
+	lost      clock.Time // when the latest transmission that is certainly lost was decided, at the earliest
+}
+
+// reducesAgain handles losses in a recovery: that of a packet that was certainly sent after the latest reduction
+// reduces the window once more (RFC 5681, 4.3; RFC 9002, 7.3.2).
+func (a *Analyzer) reducesAgain(s *stream, maybe bool) {
+	switch {
+	case s.period.lost > s.turned && (!a.cfg.ECN.On || s.period.lost > s.marked.turned):
+		a.sender.Step(&s.state, txLosses)
+		s.turned, s.over, s.recover, s.entered, s.force = a.now, s.next, s.next, s.ordinal, true
+		if a.swiftLoses(s, false); s.swift == nil {
+			a.halve(s)
+			s.period.since = s.ordinal
+		}
+		a.losesProof(s)
+	case maybe:
+		a.wavers(s)
+		s.force = true
+	}
 }
 
 // signs reports whether losses could have been detected before a timeout.

@@ -52,7 +52,8 @@ type sender struct {
 	unsure  int          // segments of which it is unknown whether they were taken for lost
 	entered uint64       // transmissions before a recovery
 	rescued bool         // its one rescue is used up
-	force   bool         // one retransmission may go whatever is on its way
+	period  period
+	force   bool // one retransmission may go whatever is on its way
 
 	timer     clock.Time // when the retransmission timer was started last, at the latest
 	armed     clock.Time // and at the earliest: the packet may have waited at its NIC
@@ -313,6 +314,9 @@ func (a *Analyzer) timeout(s *stream, number uint64) {
 	// However long the packet waited at its NIC, the timeout did not come earlier than allowed.
 	s.armed = min(a.now, max(a.decided(s.key.src), s.armed.Add(least)))
 	s.over, s.recover, s.entered, s.rescued = s.next, s.next, s.ordinal, false
+	if a.cfg.Detection == PerPacket {
+		s.turned = a.now
+	}
 	if a.swiftTimesOut(s, true); s.swift == nil {
 		a.collapse(s)
 	}
@@ -372,6 +376,7 @@ func (a *Analyzer) reduce(s *stream) {
 		s.over = s.next
 		if s.swift == nil && !a.reducedByMark(s) {
 			a.halve(s)
+			s.period.since = s.ordinal
 		}
 	}
 	a.losesProof(s)
@@ -421,6 +426,7 @@ func (a *Analyzer) learns(s *stream, o *Observation) {
 	s.answered = s.answered || ack > 0 || o.Payload == 0 && s.next > 0
 	una, over := s.una, s.over
 	advanced := ack > s.una
+	s.period.delivered = 0
 	if advanced {
 		a.advance(s, ack)
 	} else if s.next > 0 {
@@ -436,6 +442,10 @@ func (a *Analyzer) learns(s *stream, o *Observation) {
 			s.sack(a.now, span{s.place(o.SACKStart, s.una, &a.cfg), s.place(o.SACKEnd, s.una, &a.cfg)})
 		}
 		a.steers(s, o)
+		if n := s.period.delivered; a.cfg.Detection == PerPacket && s.swift == nil && n > 0 {
+			a.grow(s, float64(n))
+			s.peak = s.size
+		}
 		a.detects(s)
 	}
 	if una < over && over < s.over {
@@ -452,13 +462,16 @@ func (a *Analyzer) detects(s *stream) {
 		return
 	}
 	lost := false
+	s.period.lost = never
 	if a.cfg.Detection == PerPacket {
 		lost = s.presumePackets()
 	} else {
 		lost = s.presume()
 	}
-	s.retransmissions()
+	maybe := s.retransmissions()
 	switch {
+	case a.cfg.Detection == PerPacket && s.una < s.over:
+		a.reducesAgain(s, lost || maybe || s.unsure > 0)
 	case s.una < s.over:
 	case lost:
 		a.reduce(s)
@@ -496,7 +509,7 @@ func (a *Analyzer) advance(s *stream, ack int64) {
 	}
 	s.segments = s.segments[n:]
 	s.sampled = s.sampled || certain && n > 0
-	if s.swift == nil && (ack >= s.over || s.timeouts > 0 || s.amnesty > s.una) {
+	if s.swift == nil && a.cfg.Detection != PerPacket && (ack >= s.over || s.timeouts > 0 || s.amnesty > s.una) {
 		a.grow(s, float64(n))
 	}
 	s.una = ack
@@ -529,6 +542,9 @@ func (s *sender) deliver(g *segment) {
 	if g.flying {
 		g.flying = false
 		s.flight -= g.end - g.start
+	}
+	if !g.sacked && (g.ordinal > s.period.since || g.lost || s.timeouts > 0 || s.amnesty > s.una) {
+		s.period.delivered++
 	}
 	if s.delivered = max(s.delivered, g.ordinal); g.times == 1 && !g.lost {
 		s.certain = max(s.certain, g.ordinal)
@@ -573,18 +589,25 @@ func (s *sender) presume() (news bool) {
 	return news
 }
 
-// retransmissions marks those that may be taken for lost: three later segments, or the originals of those, arrived.
-func (s *sender) retransmissions() {
+// retransmissions marks those that may be taken for lost: three later segments, or the originals of those, arrived. It
+// reports whether there are any.
+func (s *sender) retransmissions() (maybe bool) {
 	for len(s.retransmitted) > 0 && s.retransmitted[0].ordinal+dupThresh <= s.delivered {
 		t := s.retransmitted[0]
 		s.retransmitted = s.retransmitted[1:]
 		i := sort.Search(len(s.segments), func(i int) bool { return s.segments[i].start >= t.start })
 		if i < len(s.segments) && s.segments[i].start == t.start && s.segments[i].ordinal == t.ordinal &&
 			!s.segments[i].sacked {
-			s.presumeLost(&s.segments[i])
-			s.doubt(&s.segments[i])
+			g := &s.segments[i]
+			s.presumeLost(g)
+			s.doubt(g)
+			maybe = true
+			if t.ordinal+dupThresh <= s.certain {
+				s.period.lost = max(s.period.lost, g.decided)
+			}
 		}
 	}
+	return maybe
 }
 
 func (s *sender) presumeLost(g *segment) {

@@ -60,6 +60,7 @@ const (
 	BugRetriesForever
 	BugSlowAck
 	BugAcksThird
+	BugReducesOnce
 	baseBugs // how many there are; those of ECN follow
 )
 
@@ -143,6 +144,8 @@ var baseCatalogue = []BugInfo{
 		What: "a delayed acknowledgement is sent after three times its delay"},
 	BugAcksThird: {Name: "acks-third", Rule: "tcp.ack-every",
 		What: "one segment more than ack-every is acknowledged at once"},
+	BugReducesOnce: {Name: "reduces-once", Rule: "tcp.congestion-window",
+		What: "the window stays as it is when retransmissions are lost"},
 }
 
 // Catalogue returns every fault, in numerical order.

@@ -103,6 +103,7 @@ func (h *Host) echoes(c *connection, a *Header, bytes uint64) (grow bool) {
 	if s.phase == open || s.phase == reduced && h.bugs.Has(BugReducesTwice) {
 		s.cut(h)
 		s.phase, s.recover = reduced, s.next
+		s.period.since = s.ordinal
 	}
 	return false // RFC 3168, 6.1.2
 }
@@ -216,7 +217,7 @@ func (h *Host) number(c *connection, p *Packet) {
 // lossReduces reduces the window at the first sign of loss in it. RFC 3168 reduces it once if marks came before; DCTCP
 // reacts to loss as ever (RFC 8257, 3.5).
 func (s *sender) lossReduces(now clock.Time) {
-	if s.bugs.Has(BugIgnoresLoss) || s.phase == reduced && s.window.control != DCTCP {
+	if s.bugs.Has(BugIgnoresLoss) || s.phase == reduced && s.detection != PerPacket && s.window.control != DCTCP {
 		return
 	}
 	if s.cwr = true; s.swift != nil {

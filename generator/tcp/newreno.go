@@ -10,9 +10,26 @@ const (
 	SACK    Detection = iota // RFC 6675
 	NewReno                  // RFC 6582: by duplicate ACKs, without SACK
 	// PerPacket: a packet is lost when a packet that was sent three later is acknowledged. ACKs tell what has arrived by
-	// SACK; without delayed ACKs each tells of one packet.
+	// SACK; without delayed ACKs each tells of one packet. The window reacts as in RFC 9002, 7.3: see period.
 	PerPacket
 )
+
+// period is the latest reduction of the window by PerPacket. What was sent before it indicates the same congestion;
+// the loss of what was sent after it, as of a retransmission, indicates another one (RFC 5681, 4.3; RFC 9002, 7.3.2).
+type period struct {
+	since     uint64 // ordinal of the latest transmission before it
+	lost      uint64 // greatest ordinal of a lost transmission
+	delivered int    // transmissions after since that the acknowledgement at hand delivers
+}
+
+// mustReduce reports whether losses that were found just now reduce the window.
+func (s *sender) mustReduce() bool {
+	again := s.phase == open || s.phase == reduced
+	if s.detection == PerPacket {
+		return s.period.lost > s.period.since && (again || !s.bugs.Has(BugReducesOnce))
+	}
+	return again
+}
 
 // duplicates is the state of RFC 6582 besides the phase.
 type duplicates struct {

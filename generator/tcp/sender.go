@@ -64,6 +64,7 @@ type sender struct {
 
 	phase   phase
 	recover uint64 // end of the phase
+	period  period
 	window  window
 	swift   *swift     // nil: another congestion control
 	paced   clock.Time // until then only what a recovery forces may go; Never: there is no pacing now
@@ -234,6 +235,7 @@ func (h *Host) acknowledged(now clock.Time, c *connection, p *Packet) {
 	s.limit = max(s.limit, edge)
 	h.ignoresReceiver(s)
 	before := s.una()
+	s.period.delivered = 0
 	grown := s.advance(now, upTo)
 	if b := a.Block(); b != (Block{}) {
 		h.sack(now, s, b)
@@ -244,18 +246,22 @@ func (h *Host) acknowledged(now clock.Time, c *connection, p *Packet) {
 		s.phase = open
 	}
 	mayGrow := h.echoes(c, a, s.una()-before) && !ended
+	if s.detection == PerPacket && mayGrow && s.mayGrow() && s.swift == nil {
+		s.grow(now, s.period.delivered)
+	}
 	if grown > 0 {
 		s.backoff, s.retries = 0, 0
-		if mayGrow && s.swift == nil && s.phase != recovery && s.mayGrow() {
+		if mayGrow && s.swift == nil && s.phase != recovery && s.detection != PerPacket && s.mayGrow() {
 			s.grow(now, grown)
 		}
 		if !s.keepsTimer() {
 			s.restart(now)
 		}
 	}
-	if s.detect() && (s.phase == open || s.phase == reduced) {
+	if s.detect() && s.mustReduce() {
 		s.lossReduces(now)
 		s.phase, s.recover, s.force = recovery, s.next, true
+		s.period.since = s.ordinal
 		h.counters.Recoveries++
 		h.report(now, c, Recovering, s.una())
 	}
@@ -306,6 +312,9 @@ func (s *sender) delivered(now clock.Time, g *segment) {
 	// If the ACK of a retransmission arrives within minRTT, it acknowledges the original.
 	if !g.retransmitted || now.Sub(g.sent) >= s.minRTT {
 		s.latest = max(s.latest, g.ordinal)
+		if g.ordinal > s.period.since {
+			s.period.delivered++
+		}
 	}
 }
 
@@ -379,6 +388,7 @@ func (s *sender) lose(number uint64, g *segment) {
 	}
 	g.lost = true
 	s.lost++
+	s.period.lost = max(s.period.lost, g.ordinal)
 	s.lostFrom = min(s.lostFrom, number)
 }
 
@@ -396,6 +406,7 @@ func (h *Host) timeout(now clock.Time, c *connection) {
 		s.cwr = true
 	}
 	s.phase, s.recover, s.force = loss, s.next, true
+	s.period.since = s.ordinal
 	s.dups = duplicates{careful: s.next}
 	s.retransmissions = s.retransmissions[:0]
 	for i := range s.segments {

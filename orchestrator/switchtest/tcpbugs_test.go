@@ -53,6 +53,8 @@ func provokeTCP(bug tcp.Bug, name string) string {
 		queue, senders = 200, 1
 	case tcp.BugTransmitsMore, tcp.BugStallsPartialACK, tcp.BugResendsWindow:
 		control, rto, jitter, more = "reno", 20_000, 1, ", loss-detection: new-reno"
+	case tcp.BugReducesOnce:
+		queue, senders, control, rto, more = 4, 12, "reno", 20_000, ", loss-detection: per-packet"
 	case tcp.BugFastRetransmits:
 		rto, jitter, more = 20_000, 1, ", loss-detection: new-reno, fast-retransmit: false"
 	case tcp.BugHastyFirst:

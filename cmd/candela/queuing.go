@@ -15,6 +15,7 @@ import (
 
 	"candela.dev/candela/aqm"
 	"candela.dev/candela/orchestrator"
+	"candela.dev/candela/orchestrator/switchtest"
 	"candela.dev/candela/trace"
 )
 
@@ -37,6 +38,9 @@ Captures of an interface are compared with its counters, all groups together:
 The captures must contain what the counters counted, and no other frames; save
 an output before the traffic and name it with --since.
 
+--run RUN compares with what the taps of a run saw of each queue: queuing.txt
+in its directory shows how interfaces and groups are named.
+
 The exit status is 1 if a counter is wrong. A FILE of - is standard input.`,
 		Example: `  candela queuing after.txt --since before.txt
   candela queuing after.txt --since before.txt --sent Ethernet1/1=span.pcap
@@ -48,6 +52,7 @@ The exit status is 1 if a counter is wrong. A FILE of - is standard input.`,
 	f.StringVar(&q.since, "since", "", "an earlier output, which is subtracted")
 	f.StringArrayVar(&q.sent, "sent", nil, "INTERFACE=CAPTURE: the frames that left by an interface")
 	f.StringArrayVar(&q.arrived, "arrived", nil, "INTERFACE=CAPTURE: the frames that were meant for an interface")
+	f.StringVar(&q.runs, "run", "", "directory of a run of a switch test, whose taps saw what was counted")
 	f.IntVar(&q.bounds.MTU, "mtu", aqm.JumboMTU, "bytes of the largest frame, with FCS")
 	f.BoolVar(&q.bounds.AllECN, "ecn", false, "ECN is on, and all packets are ECN-capable")
 	f.BoolVar(&q.asJSON, "json", false, "print the counters and what is wrong as JSON")
@@ -57,6 +62,7 @@ The exit status is 1 if a counter is wrong. A FILE of - is standard input.`,
 type queuingFlags struct {
 	since         string
 	sent, arrived []string
+	runs          string
 	bounds        aqm.Bounds
 	asJSON        bool
 }
@@ -94,6 +100,13 @@ func (q *queuingFlags) run(cmd *cobra.Command, file string) error {
 		}
 		broken = append(broken, list...)
 	}
+	if q.runs != "" {
+		list, err := q.compareRun(text)
+		if err != nil {
+			return fmt.Errorf("--run %s: %w", q.runs, err)
+		}
+		broken = append(broken, list...)
+	}
 	if err := q.print(cmd.OutOrStdout(), text, broken); err != nil {
 		return infrastructure(err)
 	}
@@ -106,6 +119,15 @@ func (q *queuingFlags) run(cmd *cobra.Command, file string) error {
 		}
 	}
 	return statusError{status: orchestrator.ExitFail}
+}
+
+func (q *queuingFlags) compareRun(text *aqm.Queuing) (list []aqm.Broken, err error) {
+	opened, err := orchestrator.OpenRun(q.runs)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, opened.Close()) }()
+	return switchtest.CompareQueuing(opened, configOptions(""), text)
 }
 
 func readQueuing(cmd *cobra.Command, file string) (*aqm.Queuing, error) {

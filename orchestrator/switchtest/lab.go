@@ -47,6 +47,9 @@ func newRemote(t *config.SwitchTest, r *live.Remote) (*Plan, error) {
 		place, why = "hosts", fmt.Errorf("transport %s: hosts of a lab have the TCP of their kernels: %s", t.Hosts.Model,
 			kernel.Name)
 	}
+	if why == nil && t.Hosts.Values.Word("ecn") != "not-ect" {
+		place, why = "hosts.ecn", errors.New("sysctl net.ipv4.tcp_ecn of its machines decides: leave ecn out")
+	}
 	if why != nil {
 		return nil, fmt.Errorf("%s: not in a lab: %w", t.Where(place), why)
 	}

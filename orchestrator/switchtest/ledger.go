@@ -52,6 +52,7 @@ type switchTaps struct {
 	trimmedGo  []uint64
 	cutLost    uint64   // trimmed packets that were dropped
 	data       []uint64 // bit set of queues that carried whole data packets, by front port
+	queues     [][]queueTaps
 }
 
 // census counts packets by what happened to them, apart from the fabric's own counters.
@@ -92,6 +93,11 @@ func newLedger(net *fabric.Network, p *Plan) *ledger {
 		n := net.Switch(i).Ports()
 		l.taps[i] = switchTaps{in: make([]uint64, n), out: make([]uint64, n), trimmedGo: make([]uint64, n),
 			data: make([]uint64, n)}
+		if p.showsQueuing() {
+			for port := range n {
+				l.taps[i].queues = append(l.taps[i].queues, make([]queueTaps, net.Switch(i).Port(port).Queues()))
+			}
+		}
 	}
 	for i := range l.flows {
 		l.flows[i].first = clock.Never
@@ -159,6 +165,7 @@ func (l *ledger) observe(at fabric.Point, now clock.Time, p *fabric.Packet) {
 		l.census.dropped[p.Kind()]++
 		if !at.Host {
 			l.lose(&l.taps[at.Node], p)
+			l.taps[at.Node].dropAtQueue(at, p)
 		}
 		l.drop(p)
 	case at.Port >= len(l.taps[at.Node].in): // recirculation
@@ -189,6 +196,7 @@ func (l *ledger) enter(s *switchTaps, port int, p *fabric.Packet) {
 
 func (l *ledger) leave(s *switchTaps, at fabric.Point, now clock.Time, p *fabric.Packet) {
 	s.out[at.Port]++
+	s.leaveQueue(at, p)
 	if p.Flags&fabric.Trimmed == 0 {
 		if t := l.speaks[p.Protocol]; t != nil && t.Carries(&p.Header) {
 			s.data[at.Port] |= 1 << at.Queue

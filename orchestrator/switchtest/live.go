@@ -156,6 +156,7 @@ func (r *run) goLive() error {
 	cfg := live.Config{Net: r.net, Slowdown: r.plan.slowdown(), Finished: r.kernelFinished, MaxFrame: r.plan.maxFrame(),
 		Remote: r.plan.remote}
 	cfg.Connections = kernel.Connections(r.plan.Flows, t.Hosts.Values)
+	cfg.ECN = t.Hosts.Model == kernel.Name && t.Hosts.Values.Word("ecn") == "ect0"
 	kernels := make(map[fabric.HostID]bool)
 	for _, c := range cfg.Connections {
 		kernels[c.Src], kernels[c.Dst] = true, true

@@ -1,11 +1,71 @@
 package switchtest_test
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"candela.dev/candela/orchestrator"
+	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/switchtest"
+	"candela.dev/candela/testbeds/live"
 )
+
+// AFD is fairer than tail drop to the kernel's Reno and CUBIC, holds its queue near the desired depth, and with ECN
+// drops nothing.
+func TestActiveQueueManagementOnRealFrames(t *testing.T) {
+	wanted := os.Getenv("CANDELA_TEST_LIVE")
+	switch {
+	case wanted == "":
+		t.Skip("SKIP: make test-live runs it")
+	case os.Geteuid() != 0:
+		t.Skip("SKIP: network namespaces need root")
+	}
+	files, err := filepath.Glob("../../configs/aqm-live/*.yml")
+	if err != nil || len(files) != 3 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		tests, err := config.LoadSwitchTests(file, switchtest.Options())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if wanted == "sample" {
+			tests = tests[:1]
+		}
+		for _, test := range tests {
+			t.Run(test.Title(), func(t *testing.T) { passesLive(t, test) })
+		}
+	}
+}
+
+// passesLive runs a test on real frames. If the machine is too busy, it retries, then skips the test.
+func passesLive(t *testing.T, test *config.SwitchTest) {
+	plan, err := switchtest.NewLive(test)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reasons := ""
+	for range 3 {
+		out, err := switchtest.Run(t.Context(), plan, orchestrator.Options{Out: t.TempDir(), NoReports: true, Wall: time.Now})
+		switch {
+		case errors.Is(err, live.ErrUnsupported):
+			t.Skipf("SKIP: %v", err)
+		case err != nil:
+			t.Fatal(err)
+		case out.Verdict.Exit == orchestrator.ExitPass:
+			return
+		}
+		if reasons = strings.Join(out.Verdict.Reasons, "; "); out.Verdict.Exit != orchestrator.ExitInfrastructure ||
+			!strings.Contains(reasons, live.ErrBusy.Error()) {
+			t.Fatalf("exit status %d: %s", out.Verdict.Exit, reasons)
+		}
+	}
+	t.Skipf("SKIP-busy: %s", reasons)
+}
 
 func TestWhatOnlyASimulationHasIsRefusedLive(t *testing.T) {
 	const fine = `

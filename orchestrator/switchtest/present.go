@@ -50,6 +50,9 @@ func (r *run) report(v orchestrator.Verdict) *report.Report {
 		rep.Files = append(rep.Files, report.File{Name: "decisions." + f,
 			What: "what the switches decided about each packet, and on what state"})
 	}
+	if r.plan.showsQueuing() {
+		rep.Files = append(rep.Files, report.File{Name: queuingFile, What: "the counters as `show queuing interface`"})
+	}
 	if text := r.plan.nicsText(); text != "" {
 		rep.Facts = append(rep.Facts, report.Fact{Name: "NICs", Value: text})
 	}

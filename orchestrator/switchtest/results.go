@@ -278,6 +278,7 @@ func (c counterSet) readTaps(l *ledger) {
 	for i := range l.taps {
 		s := &l.taps[i]
 		name := "taps." + l.net.Switch(i).Name()
+		c.readQueues(l.net.Switch(i).Name(), s)
 		for port := range s.in {
 			c[fmt.Sprintf("%s.port-%d.in", name, port)] = int64(s.in[port])
 			c[fmt.Sprintf("%s.port-%d.out", name, port)] = int64(s.out[port])

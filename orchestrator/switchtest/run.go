@@ -397,7 +397,7 @@ func (r *run) check(context.Context) (err error) {
 	}
 	return errors.Join(err, r.closeTable(), r.writeQueues(),
 		r.Dir.WriteFile("flows.json", r.flows.Write),
-		r.Dir.WriteFile("switch-counters.json", r.counted.Write),
+		r.Dir.WriteFile("switch-counters.json", r.counted.Write), r.writeQueuing(),
 		r.Dir.WriteJSON("integrity.json", r.checked),
 	)
 }

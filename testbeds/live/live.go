@@ -39,6 +39,7 @@ type Config struct {
 	Slowdown int64
 	MaxFrame int  // bytes of the longest frame without FCS
 	IPv6     bool // kernel hosts have IPv6 addresses, too
+	ECN      bool // connections of the kernels negotiate ECN
 	// FirstSequence is the initial sequence number of our TCP.
 	FirstSequence uint32
 	// Connections are the TCP connections of the kernels.

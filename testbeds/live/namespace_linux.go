@@ -106,6 +106,15 @@ func statistics(name string, s *netlink.LinkStatistics) error {
 	return err
 }
 
+// negotiateECN has connections from the calling thread's namespace ask for ECN, or not, whatever the machine's default.
+func negotiateECN(on bool) error {
+	value := "2" // only if asked
+	if on {
+		value = "1"
+	}
+	return os.WriteFile("/proc/sys/net/ipv4/tcp_ecn", []byte(value), 0)
+}
+
 // address gives the calling thread's namespace the addresses of host h, and the neighbour entries of all others, so
 // that no address resolution is needed.
 func address(h, hosts int, v6 bool) error {

@@ -119,7 +119,7 @@ func (s *Switch) openHost(h int) (err error) {
 	err = x.inside.do(func() (err error) {
 		v6 := s.cfg.IPv6 && x.stack == nil
 		if err = raise(hostInterface, v6); err != nil || x.stack == nil {
-			return errors.Join(err, address(h, s.net.Hosts(), v6))
+			return errors.Join(err, address(h, s.net.Hosts(), v6), negotiateECN(s.cfg.ECN))
 		}
 		x.line, err = openLine(hostInterface, slots)
 		return err

@@ -3,6 +3,7 @@
 package switches
 
 import (
+	"io"
 	"slices"
 
 	"candela.dev/candela/analyzers"
@@ -79,6 +80,8 @@ type Family struct {
 	// judge needs neither.
 	Settings func(v parameter.Values, ports int) (any, error)
 	Snapshot func(sw *fabric.Switch) (any, error)
+	// Show writes the counters of the switch in a slot, from 1, as `show queuing interface` does; nil: nothing does.
+	Show func(sw *fabric.Switch, slot int, w io.Writer) error
 	// Metrics are the distributions that the family's judge measures, for expectations and reports.
 	Metrics []Metric
 }

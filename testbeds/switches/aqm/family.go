@@ -6,6 +6,7 @@ package aqm
 
 import (
 	"fmt"
+	"io"
 	"slices"
 
 	"candela.dev/candela/aqm"
@@ -44,6 +45,14 @@ func Family() switches.Family {
 				return aqm.Counters{}, fmt.Errorf("switch %s is out of service", sw.Name())
 			}
 			return m.Counters(), nil
+		},
+		Show: func(sw *fabric.Switch, slot int, w io.Writer) error {
+			m, ok := sw.Mechanism().(*Mechanism)
+			if !ok {
+				return fmt.Errorf("switch %s is out of service", sw.Name())
+			}
+			_, err := m.Counters().Queuing(slot, m.mice).WriteTo(w)
+			return err
 		},
 		Metrics: metrics(),
 	}

@@ -29,6 +29,8 @@ func Transport() transport.Transport {
 				wire.PacketSize(),
 				{Name: "congestion-control", Kind: parameter.Word, Words: []string{"cubic", "reno", "bbr"}, Default: "cubic",
 					Doc: "As the kernel calls it."},
+				{Name: "ecn", Kind: parameter.Word, Words: []string{"not-ect", "ect0"}, Default: "not-ect",
+					Doc: "ect0: connections negotiate ECN (RFC 3168); not in a lab, where sysctl tcp_ecn of the machines decides."},
 			},
 		},
 		Protocol: fabric.TCP, Reliable: true, OnePacketSize: true, Codec: tcp.Codec(),

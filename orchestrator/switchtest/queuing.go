@@ -83,7 +83,8 @@ func (r *run) writeQueuing() error {
 
 // CompareQueuing compares a text of `show queuing interface` with what the taps of a recorded run saw. Ethernet s/p is
 // port p−1 of the s-th switch, as queuing.txt of a run has it, and QoS group q is queue q.
-func CompareQueuing(opened *orchestrator.OpenedRun, o config.Options, text *aqm.Queuing) (list []aqm.Broken, err error) {
+func CompareQueuing(opened *orchestrator.OpenedRun, o config.Options, text *aqm.Queuing) ([]aqm.Broken, error) {
+	var list []aqm.Broken
 	if !IsRun(opened) {
 		return nil, errors.New("is not the run of a switch test")
 	}

@@ -15,6 +15,8 @@ import (
 	"candela.dev/candela/runtimetest"
 )
 
+func TestMain(m *testing.M) { runtimetest.Main(m) }
+
 // TestCompliantSessionsPass analyses sessions of compliant endpoints through the taps that show them without gaps.
 func TestCompliantSessionsPass(t *testing.T) {
 	count := "25"

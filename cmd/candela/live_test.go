@@ -26,6 +26,7 @@ import (
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/plan"
+	"candela.dev/candela/runtimetest"
 	"candela.dev/candela/testbeds"
 	"candela.dev/candela/testbeds/netns"
 	"candela.dev/candela/testbeds/virtual"
@@ -44,6 +45,7 @@ func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == "candela" { // a link to this binary, see commandDir
 		main()
 	}
+	runtimetest.QuickFiles()
 	os.Exit(m.Run())
 }
 

@@ -37,7 +37,7 @@ func newSuite(t *testing.T, profile string, bugs ...string) *conformance.Suite {
 	t.Helper()
 	return &conformance.Suite{
 		Build:   func(spec testbeds.Spec) (orchestrator.Testbed, error) { return virtual.New(spec) },
-		Options: orchestrator.Models(), Profile: profile, Bugs: bugs, Out: scratch(t), NoReports: true, Version: "test",
+		Options: orchestrator.Models(), Profile: profile, Bugs: bugs, Out: t.TempDir(), NoReports: true, Version: "test",
 		Command: "candela",
 		Wall:    func() time.Time { return time.Unix(0, 0) }, Declared: declared,
 	}
@@ -58,25 +58,6 @@ func judgeRules(t *testing.T, s *conformance.Suite, rules []conformance.Rule) *c
 		t.Fatal(err)
 	}
 	return r
-}
-
-// scratch returns a directory for run directories, in memory if possible: they are a thousand small files.
-func scratch(t *testing.T) string {
-	t.Helper()
-	parent := "/dev/shm"
-	if _, err := os.Stat(parent); err != nil {
-		parent = ""
-	}
-	dir, err := os.MkdirTemp(parent, "candela-conformance-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	return dir
 }
 
 func withStatus(r *conformance.Report, s conformance.Status) []string {

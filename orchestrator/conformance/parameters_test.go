@@ -48,7 +48,7 @@ func measured(t *testing.T, p rdma.Profile, traffic string) records {
 	}
 	run, err := orchestrator.Run(t.Context(), pl, func(s testbeds.Spec) (orchestrator.Testbed, error) {
 		return virtual.NewWith(s, func(string) (rdma.Profile, error) { return p, nil })
-	}, orchestrator.Options{Out: scratch(t), Version: "test", Command: "candela",
+	}, orchestrator.Options{Out: t.TempDir(), Version: "test", Command: "candela",
 		Wall: func() time.Time { return time.Unix(0, 0) }, NoReports: true})
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,9 @@
+package traffic_test
+
+import (
+	"testing"
+
+	"candela.dev/candela/runtimetest"
+)
+
+func TestMain(m *testing.M) { runtimetest.Main(m) }

@@ -74,7 +74,7 @@ type Cycle struct {
 // run directory. The error is about what could not even be attempted or written; everything that the run itself came
 // to, infrastructure failures included, is in the Outcome.
 func Execute(ctx context.Context, t Runnable, o Options) (*Outcome, error) {
-	if o.ID == "" && o.memory == nil {
+	if o.ID == "" && !o.unwritten() {
 		o.ID = t.Document().Name
 	}
 	dir, err := o.directory()
@@ -102,15 +102,21 @@ func Execute(ctx context.Context, t Runnable, o Options) (*Outcome, error) {
 
 // directory makes the place for what the run writes.
 func (o *Options) directory() (Directory, error) {
-	if o.memory != nil {
+	switch {
+	case o.memory != nil:
 		return o.memory, nil
+	case o.Discard:
+		return &nowhere{}, nil
 	}
 	return CreateRunDir(o.Out, o.ID)
 }
 
+// unwritten reports whether documents of the run would be read by nobody.
+func (o *Options) unwritten() bool { return o.memory != nil || o.Discard }
+
 // openLog starts log.jsonl: one line a step, with what it came to.
 func (c *Cycle) openLog() (closeLog func() error, err error) {
-	if c.memory != nil { // nobody could read it
+	if c.unwritten() {
 		return func() error { return nil }, nil
 	}
 	file, err := c.Dir.Create("log.jsonl")
@@ -169,7 +175,7 @@ func (c *Cycle) causeOf(ctx context.Context, err error) error {
 func (c *Cycle) conclude(ctx context.Context, failure error, complete bool) (*Outcome, error) {
 	verdict := c.test.Verdict(failure)
 	out := c.test.Outcome(verdict)
-	if c.memory != nil {
+	if c.unwritten() {
 		return out, nil
 	}
 	out.Report = c.test.Report(verdict, c.Dir.Final())

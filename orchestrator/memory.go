@@ -8,7 +8,7 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// A Directory takes the files of a run: a [RunDir] on disk, or a [memory] if only the outcome is needed.
+// A Directory takes the files of a run: a [RunDir] on disk, or a [memory] or [nowhere] if only the outcome is needed.
 type Directory interface {
 	// WriteFile writes a document.
 	WriteFile(name string, write func(io.Writer) error) error
@@ -91,3 +91,12 @@ func (m *memory) capture(name string) []byte {
 	}
 	return nil
 }
+
+// nowhere is a run directory that keeps nothing.
+type nowhere struct{ memory }
+
+func (nowhere) Create(string) (io.WriteCloser, error) { return discarded{io.Discard}, nil }
+
+type discarded struct{ io.Writer }
+
+func (discarded) Close() error { return nil }

@@ -91,6 +91,9 @@ type Options struct {
 	Calibration *Calibration
 	// NoReports leaves out junit.xml, report.html and the illustrations of findings.
 	NoReports bool
+	// Discard writes nothing, captures included: the outcome has neither report nor directory. It is for tests of
+	// switches, whose judges need no files.
+	Discard bool
 
 	// Both serve a [Scratch], whose outcomes have no report: memory replaces the run directory on disk, and session reuses
 	// the injector's client.

@@ -2,10 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"os"
-	"path/filepath"
-	"strconv"
 	"time"
 
 	"candela.dev/candela/orchestrator"
@@ -16,13 +12,8 @@ import (
 
 func failureOfSwitch(test *config.SwitchTest, target reduction.Target) failure {
 	return failure{test.Name, func(ctx context.Context, runs int, begin func(int)) (s smallest, err error) {
-		scratch, err := os.MkdirTemp("", "candela-minimize-")
-		if err != nil {
-			return s, err
-		}
-		defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
 		options := reduction.SwitchOptions{Config: configOptions(""), Runs: runs}
-		r, err := reduction.ReduceSwitch(ctx, test, target, switchRunner(scratch, begin), options)
+		r, err := reduction.ReduceSwitch(ctx, test, target, switchRunner(begin), options)
 		if err != nil {
 			return s, err
 		}
@@ -34,8 +25,8 @@ func failureOfSwitch(test *config.SwitchTest, target reduction.Target) failure {
 	}}
 }
 
-// switchRunner runs candidates one after another and removes their files below scratch.
-func switchRunner(scratch string, begin func(run int)) reduction.SwitchRunner {
+// switchRunner runs candidates one after another, without files.
+func switchRunner(begin func(run int)) reduction.SwitchRunner {
 	n := 0
 	return func(ctx context.Context, t *config.SwitchTest) (*orchestrator.Outcome, error) {
 		p, err := switchtest.New(t)
@@ -44,10 +35,7 @@ func switchRunner(scratch string, begin func(run int)) reduction.SwitchRunner {
 		}
 		n++
 		begin(n)
-		out := filepath.Join(scratch, strconv.Itoa(n))
-		outcome, err := switchtest.Run(ctx, p,
-			orchestrator.Options{Out: out, Version: toolVersion(), Command: toolName(), Wall: time.Now, NoReports: true})
-		return outcome, errors.Join(err, os.RemoveAll(out))
+		return switchtest.Run(ctx, p, orchestrator.Options{Wall: time.Now, Discard: true})
 	}
 }
 

@@ -1,19 +1,23 @@
 // Package workload is the registry of the kinds of workload of switch tests. A kind is one value, in a file of its
-// own, and one line in Kinds: test files, validation, plans, minimising and the reference walk what it declares.
+// own, and one line in kinds: test files, validation, plans, minimising and the reference walk what it declares.
 package workload
 
 import (
 	"fmt"
 	"slices"
+	"sync"
 
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator/parameter"
 )
 
 // Kinds lists every kind of workload, in the order of the reference.
-func Kinds() []Kind {
+func Kinds() []Kind { return slices.Clone(kinds()) }
+
+// kinds makes the list once, as configuration and runs look kinds up often.
+var kinds = sync.OnceValue(func() []Kind {
 	return []Kind{incast(), permutation(), single(), ping(), requests(), poisson(), queries(), cbr(), flowFile()}
-}
+})
 
 // Kind is a kind of workload: an item of a test's workload is a mapping from its name to its parameters.
 type Kind struct {
@@ -100,7 +104,7 @@ const (
 
 // Find returns the kind of a name.
 func Find(name string) *Kind {
-	all := Kinds()
+	all := kinds()
 	if i := slices.IndexFunc(all, func(k Kind) bool { return k.Name == name }); i >= 0 {
 		return &all[i]
 	}
@@ -110,7 +114,7 @@ func Find(name string) *Kind {
 // Names lists the names of all kinds.
 func Names() []string {
 	var names []string
-	for _, k := range Kinds() {
+	for _, k := range kinds() {
 		names = append(names, k.Name)
 	}
 	return names

@@ -283,7 +283,10 @@ func (e *SwitchExpect) YAML() []byte {
 }
 
 // Hash identifies all inputs of a run except the tool's version: SHA-256 over the canonical form, in hexadecimal.
-func (t *SwitchTest) Hash() string {
-	sum := sha256.Sum256(t.YAML())
+func (t *SwitchTest) Hash() string { return HashOf(t.YAML()) }
+
+// HashOf returns the hash of a test whose canonical form is known.
+func HashOf(canonical []byte) string {
+	sum := sha256.Sum256(canonical)
 	return hex.EncodeToString(sum[:])
 }

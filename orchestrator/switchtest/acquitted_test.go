@@ -263,7 +263,7 @@ func TestDataBehindHeadersThatAreAlwaysServedFirstIsNotLost(t *testing.T) {
 	if testing.Short() {
 		t.Skip("ten milliseconds of a network that does nothing but send headers")
 	}
-	for _, f := range run(t, parse(t, `
+	for _, f := range judge(t, parse(t, `
 seed: 37591
 topology: {kind: dumbbell, hosts: 12, link: {gbps: 25, delay-ns: 0}}
 switch-under-test: {model: ndp-ideal, data-queue-bytes: 3000, header-queue-bytes: 1000000, scheduler: strict,
@@ -284,7 +284,7 @@ workload:
 // If headers are always served first, lost packets are found at the end of the run.
 func TestHeadersThatASwitchWithAStrictSchedulerLosesAreFound(t *testing.T) {
 	for _, bugs := range []string{"", ", bugs: [drops-headers]"} {
-		o := run(t, parse(t, `
+		o := judge(t, parse(t, `
 topology: {kind: single-switch, hosts: 9}
 switch-under-test: {model: sai, scheduler: strict, trim-size: 128, trim-dscp: 48, trim-queue: 6,
   profiles: [{queues: [0], action: trim, limit-bytes: 12000}, {queues: [6], limit-bytes: 100000}]`+bugs+`}
@@ -323,7 +323,7 @@ workload: [flow: {src: 0, dst: 1, packets: 5}]`, "set 64 or more"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			tests, err := config.ParseSwitchTests("f.yml", []byte("name: x\ntopology: {kind: single-switch, hosts: 4}\n"+c.text),
-				switchtest.Options())
+				configOptions())
 			if err == nil {
 				_, err = switchtest.New(tests[0])
 			}

@@ -58,9 +58,7 @@ func aqmRun(t *testing.T, model, ecn, more string) (rules map[string]string, cov
 	if err != nil {
 		t.Fatal(err)
 	}
-	to := options(t.TempDir())
-	to.NoReports = true
-	o, err := switchtest.Run(t.Context(), p, to)
+	o, err := switchtest.Run(t.Context(), p, unwritten())
 	if err != nil || o.Analysis == nil {
 		t.Fatalf("%v, %+v", err, o)
 	}
@@ -125,7 +123,7 @@ var withRecords = []string{"stale-rate", "never-evicts", "late-promotion", "evic
 func TestSeededBugsOfActiveQueueManagementAreCaughtByTheirRule(t *testing.T) {
 	seen := map[string]bool{}
 	var clean sync.Map
-	for _, m := range switchtest.Options().Switches {
+	for _, m := range configOptions().Switches {
 		if m.Parameters.Find("port-buffer-bytes") < 0 || m.Name == "wred" || m.Name == "tail-deep" {
 			continue
 		}
@@ -165,7 +163,7 @@ func TestCompliantActiveQueueManagementIsNotBlamed(t *testing.T) {
 	refused, draws := 0, int64(0)
 	for seed := range networks {
 		text := newNetworkDraw(uint64(seed), 700).aqmNetwork()
-		tests, err := config.ParseSwitchTests("f.yml", []byte("name: x\n"+text), switchtest.Options())
+		tests, err := config.ParseSwitchTests("f.yml", []byte("name: x\n"+text), configOptions())
 		if err != nil {
 			t.Fatalf("%v\n%s", err, text)
 		}
@@ -174,9 +172,7 @@ func TestCompliantActiveQueueManagementIsNotBlamed(t *testing.T) {
 			refused++
 			continue
 		}
-		o := options(t.TempDir())
-		o.NoReports = true
-		r, err := switchtest.Run(t.Context(), p, o)
+		r, err := switchtest.Run(t.Context(), p, unwritten())
 		if err != nil || r.Analysis == nil {
 			t.Fatalf("seed %d: %v\n%s", seed, err, text)
 		}
@@ -187,7 +183,6 @@ func TestCompliantActiveQueueManagementIsNotBlamed(t *testing.T) {
 				break
 			}
 		}
-		_ = os.RemoveAll(r.Dir)
 	}
 	if 20*refused > networks || draws < int64(10*networks) {
 		t.Errorf("%d of %d networks were refused, %d draws judged", refused, networks, draws)

@@ -82,7 +82,7 @@ func TestDecisionsOfAModelWithoutRecordsAreRefused(t *testing.T) {
 	text := "name: x\ntopology: {kind: single-switch, hosts: 2}\nswitch-under-test: {model: droptail}\nworkload: [flow: " +
 		"{src: 0, dst: 1, packets: 3}]\n" +
 		"taps: {decisions: csv}\n"
-	tests, err := config.ParseSwitchTests("f.yml", []byte(text), switchtest.Options())
+	tests, err := config.ParseSwitchTests("f.yml", []byte(text), configOptions())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"candela.dev/candela/generator/ndp"
-	"candela.dev/candela/orchestrator/switchtest"
 )
 
 // provoke returns a test in which a bug of NDP hosts can occur.
@@ -68,16 +67,7 @@ func rulesOf(t *testing.T, text string) []string {
 
 func newRulesOf(t *testing.T, text string) (rules []string) {
 	t.Helper()
-	p, err := switchtest.New(parse(t, text)[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	options := options(t.TempDir())
-	o, err := switchtest.Run(t.Context(), p, options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range o.Analysis.Findings {
+	for _, f := range judge(t, parse(t, text)[0]).Analysis.Findings {
 		if !slices.Contains(rules, f.Rule) {
 			rules = append(rules, f.Rule)
 		}

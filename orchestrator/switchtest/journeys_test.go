@@ -73,7 +73,7 @@ func TestAnalyzeKeepsThePacketsOfFindings(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer opened.Close()
-	again, err := switchtest.Analyze(opened, orchestrator.AnalyzeOptions{Trace: o.Dir, Config: switchtest.Options()})
+	again, err := switchtest.Analyze(opened, orchestrator.AnalyzeOptions{Trace: o.Dir, Config: configOptions()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"candela.dev/candela/generator/parameter"
-	"candela.dev/candela/orchestrator/switchtest"
 )
 
 // A networkDraw draws the tests of one seed. Switch parameters are drawn from the models' own tables, so new ones are
@@ -214,7 +213,7 @@ func (d networkDraw) delay() string {
 
 // model draws a switch model's parameters; in a third of the draws all have their defaults.
 func (d networkDraw) model(name, more string) string {
-	models := switchtest.Options().Switches
+	models := configOptions().Switches
 	table := models[slices.IndexFunc(models, func(m parameter.Model) bool { return m.Name == name })].Parameters
 	parts := []string{"model: " + name}
 	switch {

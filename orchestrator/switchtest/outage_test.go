@@ -83,7 +83,7 @@ func TestTheGuiltyAreBlamedThoughASwitchStops(t *testing.T) {
 	} {
 		t.Run(c.rule, func(t *testing.T) {
 			t.Parallel()
-			if found := violated(run(t, parse(t, outageTest(c.model, c.hosts))[0])); !found[c.rule] {
+			if found := violated(judge(t, parse(t, outageTest(c.model, c.hosts))[0])); !found[c.rule] {
 				t.Errorf("found %v", found)
 			}
 		})
@@ -133,7 +133,7 @@ func TestStatesThatNoSwitchCanTakeAreRefused(t *testing.T) {
 		"  - {at-us: 1, state: off}\n":                                                    `"off"`,
 		"  - {at-us: 1}\n":                                                                "it takes set or state",
 	} {
-		_, err := config.ParseSwitchTests("f.yml", []byte(base+changes), switchtest.Options())
+		_, err := config.ParseSwitchTests("f.yml", []byte(base+changes), configOptions())
 		if err == nil || !strings.Contains(fmt.Sprint(err), want) {
 			t.Errorf("%s: want %q, got %v", changes, want, err)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/orchestrator"
+	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/report"
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
@@ -21,7 +22,7 @@ func (r *run) report(v orchestrator.Verdict) *report.Report {
 		Verdict: v.Verdict, Broken: v.Exit == orchestrator.ExitInfrastructure, Reasons: v.Reasons,
 		SpanNS: r.end.Nanoseconds(), PacketIDs: "packet",
 		Facts: []report.Fact{
-			{Name: "tool", Value: r.Version}, {Name: "config sha256", Value: t.Hash()},
+			{Name: "tool", Value: r.Version}, {Name: "config sha256", Value: config.HashOf(r.canonical())},
 			{Name: "switch under test", Value: modelText(r.plan)},
 			{Name: "transport", Value: withBugs(t.Hosts.Model, t.Hosts.Bugs)},
 		},

@@ -27,11 +27,11 @@ func contended(settings string) string {
 // queueRules returns the rules of the analyzer queue that a test violates, and how many events it judged.
 func queueRules(t *testing.T, text string) (rules []string, events int64) {
 	t.Helper()
-	tests, err := config.ParseSwitchTests("f.yml", []byte("name: x\n"+text), switchtest.Options())
+	tests, err := config.ParseSwitchTests("f.yml", []byte("name: x\n"+text), configOptions())
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := run(t, tests[0])
+	o := judge(t, tests[0])
 	if o.Analysis == nil {
 		t.Fatalf("%v", o.Verdict.Reasons)
 	}
@@ -53,7 +53,7 @@ func TestSeededBugsOfQueuesAreCaughtByTheirRule(t *testing.T) {
 		"ignores-alpha": shared, "double-alpha": shared, "refuses-with-room": shared, "idles": shared, "sends-early": shared,
 		"ignores-priority": "scheduler: strict", "reversed-weights": weighted, "weights-in-packets": weighted,
 	}
-	models := switchtest.Options().Switches
+	models := configOptions().Switches
 	bugs := slices.DeleteFunc(slices.Clone(models[0].Bugs), func(b parameter.Bug) bool {
 		return !strings.HasPrefix(b.Rule, queues.Name+".")
 	})
@@ -79,7 +79,7 @@ func TestCorrectQueuesOfEveryModelAreNotBlamed(t *testing.T) {
 	if testing.Short() {
 		draws = 2
 	}
-	for i, m := range switchtest.Options().Switches {
+	for i, m := range configOptions().Switches {
 		t.Run(m.Name, func(t *testing.T) {
 			t.Parallel()
 			for seed := range draws {

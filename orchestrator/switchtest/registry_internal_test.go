@@ -1,6 +1,7 @@
 package switchtest
 
 import (
+	"bytes"
 	"testing"
 
 	"candela.dev/candela/analyzers"
@@ -96,6 +97,19 @@ func TestRulesOfEveryJudgeAreListedWithTheirCauses(t *testing.T) {
 			if !listed[r.ID] || !explained[r.ID] {
 				t.Errorf("rule %s of %s: listed %v, has a cause %v", r.ID, a.name, listed[r.ID], explained[r.ID])
 			}
+		}
+	}
+}
+
+func TestCountersAreWrittenAsAnyJSON(t *testing.T) {
+	for _, c := range []map[string]int64{nil, {}, {"switch.port-0.sent": 1 << 60, "flows.sent": -1, "a": 0}} {
+		doc := &CountersDocument{Schema: CountersSchema, Counters: c}
+		var got, want bytes.Buffer
+		if err := doc.Write(&got); err != nil {
+			t.Fatal(err)
+		}
+		if err := writeJSON(&want, doc); err != nil || !bytes.Equal(got.Bytes(), want.Bytes()) {
+			t.Errorf("%v\n%s\nwant\n%s", err, &got, &want)
 		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"candela.dev/candela/orchestrator"
-	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/switchtest/transport"
 	"candela.dev/candela/testbeds/virtual/fabric"
 	"candela.dev/candela/trace"
@@ -121,8 +120,10 @@ func (r *run) replay(o *orchestrator.OpenedRun) error {
 func (r *run) tapped(way string) int64 {
 	sum := int64(0)
 	for i := range r.net.Switches() {
-		n, _ := config.CounterValue("taps."+r.net.Switch(i).Name()+".port-*."+way, r.counted.Counters)
-		sum += n
+		sw := r.net.Switch(i)
+		for port := range sw.Ports() {
+			sum += r.counted.Counters[fmt.Sprintf("taps.%s.port-%d.%s", sw.Name(), port, way)]
+		}
 	}
 	return sum
 }

@@ -23,7 +23,7 @@ func rejudge(t rapid.TB, dir string) *orchestrator.Outcome {
 		t.Fatal(err)
 	}
 	defer opened.Close()
-	rejudged, err := switchtest.Analyze(opened, orchestrator.AnalyzeOptions{Trace: dir, Config: switchtest.Options()})
+	rejudged, err := switchtest.Analyze(opened, orchestrator.AnalyzeOptions{Trace: dir, Config: configOptions()})
 	if err != nil {
 		t.Fatal(err)
 	}

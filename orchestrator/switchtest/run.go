@@ -49,6 +49,7 @@ type run struct {
 	current   []parameter.Values       // of each switch
 	live      *liveRun                 // nil: simulated
 	kept      keptTaps                 // of a live run
+	text      []byte                   // of the test, by canonical
 	now       clock.Time               // up to where it has come
 	end       clock.Time
 	quiet     bool   // in the end nothing was left to happen
@@ -61,10 +62,19 @@ func Run(ctx context.Context, p *Plan, o orchestrator.Options) (*orchestrator.Ou
 	return orchestrator.Execute(ctx, &run{facts: facts{plan: p, waivers: o.Waivers}}, o)
 }
 
+// canonical returns the test with all defaults explicit, of which documents have the text and the hash. It is computed
+// once: for a small network this takes as long as the simulation.
+func (r *run) canonical() []byte {
+	if r.text == nil {
+		r.text = r.plan.Test.YAML()
+	}
+	return r.text
+}
+
 func (r *run) Document() orchestrator.RunDocument {
 	t := r.plan.Test
-	return orchestrator.RunDocument{Name: t.Name, ConfigSHA256: t.Hash(), Testbed: r.testbed(), Seed: t.Seed,
-		Point: t.Point.Assigned(), Metadata: t.Metadata, NotJudged: r.plan.NotJudged()}
+	return orchestrator.RunDocument{Name: t.Name, ConfigSHA256: config.HashOf(r.canonical()), Testbed: r.testbed(),
+		Seed: t.Seed, Point: t.Point.Assigned(), Metadata: t.Metadata, NotJudged: r.plan.NotJudged()}
 }
 
 // Steps of a run, in order.
@@ -139,7 +149,7 @@ func (r *run) Progress(step string) []any {
 
 // build makes the network, its taps and the hosts.
 func (r *run) build(context.Context) (err error) {
-	if err := r.WriteText("config.yml", r.plan.Test.YAML); err != nil {
+	if err := r.WriteText("config.yml", r.canonical); err != nil {
 		return err
 	}
 	workers, why := r.parallel()

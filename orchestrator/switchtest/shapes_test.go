@@ -6,8 +6,6 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
-
-	"candela.dev/candela/orchestrator/switchtest"
 )
 
 // A shapeDraw draws networks from other distributions than a [networkDraw], with its own generator and code.
@@ -135,7 +133,7 @@ func TestTCPNetworksOfOtherShapesBlameNobody(t *testing.T) {
 	if testing.Short() {
 		seeds = 1
 	}
-	for i, m := range switchtest.Options().Switches {
+	for i, m := range configOptions().Switches {
 		t.Run(m.Name, func(t *testing.T) {
 			t.Parallel()
 			for seed := range seeds {

@@ -41,7 +41,7 @@ func seedsOfModel(t *testing.T, usually int) int {
 // captures.
 func TestCompliantTCPHostsBehindEverySwitchModelAreNotBlamed(t *testing.T) {
 	seeds := seedsOfModel(t, 4)
-	for i, m := range switchtest.Options().Switches {
+	for i, m := range configOptions().Switches {
 		t.Run(m.Name, func(t *testing.T) {
 			t.Parallel()
 			refused := 0
@@ -65,7 +65,7 @@ func TestCompliantTCPHostsBehindEverySwitchModelAreNotBlamed(t *testing.T) {
 
 // This incast, with all defaults, once caused findings against hosts with four models.
 func TestIncastsOf32TCPSendersOf14212BytesBlameNobody(t *testing.T) {
-	for _, m := range switchtest.Options().Switches {
+	for _, m := range configOptions().Switches {
 		t.Run(m.Name, func(t *testing.T) {
 			t.Parallel()
 			for seed := range seedsOfModel(t, 4) {
@@ -80,7 +80,7 @@ func TestIncastsOf32TCPSendersOf14212BytesBlameNobody(t *testing.T) {
 // NDP hosts may have timeouts shorter than the RTT; several copies of a packet are then in flight.
 func TestCompliantNDPHostsBehindEverySwitchModelAreNotBlamed(t *testing.T) {
 	seeds := seedsOfModel(t, 4)
-	for i, m := range switchtest.Options().Switches {
+	for i, m := range configOptions().Switches {
 		t.Run(m.Name, func(t *testing.T) {
 			t.Parallel()
 			refused := 0
@@ -128,7 +128,7 @@ func findings(t *testing.T, text string, recorded bool) (found, captures []analy
 		text = transfers.ReplaceAllString(text, "${1}rank: remaining, ")
 		text = exchanges.ReplaceAllString(text, "${1}rank: 7000, ")
 	}
-	tests, err := config.ParseSwitchTests("f.yml", []byte("name: x\n"+text), switchtest.Options())
+	tests, err := config.ParseSwitchTests("f.yml", []byte("name: x\n"+text), configOptions())
 	if err != nil {
 		return nil, nil, nil, false
 	}
@@ -136,13 +136,16 @@ func findings(t *testing.T, text string, recorded bool) (found, captures []analy
 	if err != nil {
 		return nil, nil, nil, false
 	}
-	o := options(t.TempDir())
+	o := unwritten()
+	if recorded {
+		o = options(t.TempDir())
+	}
 	r, err := switchtest.Run(t.Context(), p, o)
 	if err != nil {
 		return nil, nil, nil, false
 	}
-	defer func() { _ = os.RemoveAll(r.Dir) }() // captures of thousands of networks would fill the disk
 	if recorded {
+		defer func() { _ = os.RemoveAll(r.Dir) }() // captures of thousands of networks would fill the disk
 		captures = rejudge(t, r.Dir).Analysis.Findings
 	}
 	return r.Analysis.Findings, captures, r.Verdict.Reasons, true
@@ -191,7 +194,7 @@ func TestShortTimeoutsOfNDPHostsExcuseNoFault(t *testing.T) {
 func caughtIn(t *testing.T, rule string, recorded bool, draw func(seed, stream uint64, model string) string) {
 	t.Helper()
 	const tries = 108
-	models := switchtest.Options().Switches
+	models := configOptions().Switches
 	all := silence()
 	networks := len(models) * seedsOfModel(t, tries/len(models))
 	caught, rejudged, first := 0, 0, firstOf(t.Name(), models)

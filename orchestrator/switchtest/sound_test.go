@@ -24,7 +24,7 @@ func TestSoundHostsAndSwitchesAreNeverBlamed(t *testing.T) {
 		if recorded {
 			text += captured
 		}
-		tests, err := config.ParseSwitchTests("f.yml", []byte(text), switchtest.Options())
+		tests, err := config.ParseSwitchTests("f.yml", []byte(text), configOptions())
 		if err != nil {
 			rt.Fatalf("%v\n%s", err, text)
 		}
@@ -83,7 +83,7 @@ func counter(t rapid.TB, dir, name string) int {
 
 // Each timer retransmits one packet, even if several timers of a connection expire together.
 func TestTimeoutsThatRunOutTogetherBlameNobody(t *testing.T) {
-	o := run(t, parse(t, `
+	o := judge(t, parse(t, `
 topology: {kind: single-switch, hosts: 17}
 switch-under-test: {model: droptail, data-queue-bytes: 300000}
 hosts: {transport: ndp, initial-window: 30}

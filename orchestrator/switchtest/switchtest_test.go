@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -16,7 +18,18 @@ import (
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/report"
 	"candela.dev/candela/orchestrator/switchtest"
+	"candela.dev/candela/runtimetest"
 )
+
+func TestMain(m *testing.M) { runtimetest.Main(m) }
+
+// configOptions returns what parsers of tests have to know.
+var configOptions = sync.OnceValue(switchtest.Options)
+
+// unwritten are the options of runs of which only verdict and analysis are needed.
+func unwritten() orchestrator.Options {
+	return orchestrator.Options{Version: "test", Wall: func() time.Time { return time.Unix(0, 0) }, Discard: true}
+}
 
 func options(out string) orchestrator.Options {
 	return orchestrator.Options{
@@ -27,11 +40,17 @@ func options(out string) orchestrator.Options {
 // parse parses a test; it adds the name to text.
 func parse(t rapid.TB, text string) []*config.SwitchTest {
 	t.Helper()
-	tests, err := config.ParseSwitchTests("f.yml", []byte("name: x\n"+text), switchtest.Options())
+	tests, err := config.ParseSwitchTests("f.yml", []byte("name: x\n"+text), configOptions())
 	if err != nil {
 		t.Fatal(err)
 	}
 	return tests
+}
+
+// judge runs a test and judges it, without files.
+func judge(t *testing.T, test *config.SwitchTest) *orchestrator.Outcome {
+	t.Helper()
+	return runWith(t, test, unwritten())
 }
 
 // run runs a test without its reports.
@@ -76,7 +95,7 @@ func TestEveryExamplePasses(t *testing.T) {
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			t.Parallel()
-			tests, err := config.LoadSwitchTests(file, switchtest.Options())
+			tests, err := config.LoadSwitchTests(file, configOptions())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -102,7 +121,7 @@ func TestTheConfigurationsOfThePaperAreSound(t *testing.T) {
 		if !config.IsSwitchTest(data) {
 			continue
 		}
-		tests, err := config.LoadSwitchTests(file, switchtest.Options())
+		tests, err := config.LoadSwitchTests(file, configOptions())
 		if err != nil {
 			t.Error(err)
 			continue
@@ -115,7 +134,7 @@ func TestTheConfigurationsOfThePaperAreSound(t *testing.T) {
 
 func TestOneSeedGivesTheSameBytes(t *testing.T) {
 	for _, file := range []string{"switch-incast-ndp.yml", "switch-permutation-fat-tree.yml", "switch-ecn-pfc.yml"} {
-		tests, err := config.LoadSwitchTests(filepath.Join("../../configs", file), switchtest.Options())
+		tests, err := config.LoadSwitchTests(filepath.Join("../../configs", file), configOptions())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -147,6 +166,16 @@ func TestOneSeedGivesTheSameBytes(t *testing.T) {
 	}
 }
 
+// A run of which nothing is written comes to the same.
+func TestADiscardedRunIsJudgedAsAnyOther(t *testing.T) {
+	test := parse(t, guilty+"taps: {capture: true}\nresults: {flows: csv}\nseries-us: 5\n")[0]
+	kept, discarded := run(t, test), judge(t, test)
+	if !reflect.DeepEqual(kept.Analysis, discarded.Analysis) || !reflect.DeepEqual(kept.Verdict, discarded.Verdict) ||
+		len(kept.Analysis.Findings) == 0 || discarded.Dir != "" || discarded.Report != nil {
+		t.Errorf("%+v in %q, discarded %+v in %q", kept.Verdict, kept.Dir, discarded.Verdict, discarded.Dir)
+	}
+}
+
 const incast = `
 topology: {kind: single-switch, hosts: 9}
 switch-under-test: {model: ndp-ideal}
@@ -168,7 +197,7 @@ func TestExpectationsThatFailSayWhatWasMeasured(t *testing.T) {
 		"ndp: fail":                                            "expect.ndp: a violation was expected, there is none",
 		"switch: {violations: [switch.packet-changed]}":        "switch.packet-changed was expected and did not fire",
 	} {
-		o := run(t, parse(t, incast+"expect: {"+expect+"}\n")[0])
+		o := judge(t, parse(t, incast+"expect: {"+expect+"}\n")[0])
 		if o.Verdict.Exit != orchestrator.ExitFail || !strings.Contains(strings.Join(o.Verdict.Reasons, "\n"), want) {
 			t.Errorf("%s: %s: %v, want a failure with %q", expect, o.Verdict.Verdict, o.Verdict.Reasons, want)
 		}
@@ -177,12 +206,12 @@ func TestExpectationsThatFailSayWhatWasMeasured(t *testing.T) {
 
 func TestAFlowThatDoesNotFinishFailsUnlessTheTestHasAnEnd(t *testing.T) {
 	short := strings.Replace(incast, "packets: 60", "packets: 60000", 1) + "deadline-us: 100\n"
-	o := run(t, parse(t, short)[0])
+	o := judge(t, parse(t, short)[0])
 	if o.Verdict.Exit != orchestrator.ExitFail ||
 		!strings.Contains(o.Verdict.Reasons[0], "flow 1 (host 1 to 0) did not finish within 100") {
 		t.Errorf("%s: %v", o.Verdict.Verdict, o.Verdict.Reasons)
 	}
-	if o := run(t, parse(t, strings.Replace(short, "deadline", "duration",
+	if o := judge(t, parse(t, strings.Replace(short, "deadline", "duration",
 		1))[0]); o.Verdict.Exit != orchestrator.ExitPass {
 		t.Errorf("%s: %v", o.Verdict.Verdict, o.Verdict.Reasons)
 	}
@@ -203,11 +232,11 @@ workload: [incast: {senders: 4, packets: 50, dscp: 8}]
 
 func TestASeededBugFailsAndTheSoundModelDoesNot(t *testing.T) {
 	sound := parse(t, strings.Replace(trimming, "%BUGS%", "", 1))[0]
-	if o := run(t, sound); o.Verdict.Exit != orchestrator.ExitPass {
+	if o := judge(t, sound); o.Verdict.Exit != orchestrator.ExitPass {
 		t.Errorf("the sound model: %v", o.Verdict.Reasons)
 	}
 	var bugs []string
-	for _, m := range switchtest.Options().Switches {
+	for _, m := range configOptions().Switches {
 		if m.Name == "sai" {
 			for _, b := range m.Bugs {
 				bugs = append(bugs, b.Name)
@@ -216,7 +245,7 @@ func TestASeededBugFailsAndTheSoundModelDoesNot(t *testing.T) {
 	}
 	caught := 0
 	for _, bug := range bugs {
-		if o := run(t, parse(t, strings.Replace(trimming, "%BUGS%", "  bugs: ["+bug+"]",
+		if o := judge(t, parse(t, strings.Replace(trimming, "%BUGS%", "  bugs: ["+bug+"]",
 			1))[0]); o.Verdict.Exit == orchestrator.ExitFail {
 			caught++
 		}
@@ -229,7 +258,7 @@ func TestASeededBugFailsAndTheSoundModelDoesNot(t *testing.T) {
 func TestChangesTakeEffectAtTheirTime(t *testing.T) {
 	text := strings.Replace(trimming, "%BUGS%", "",
 		1) + "changes: [{at-us: 3, set: {trim-size: 128}}]\nexpect: {header-bytes: {min: 128, max: 256}}\n"
-	o := run(t, parse(t, text)[0])
+	o := judge(t, parse(t, text)[0])
 	if o.Verdict.Exit != orchestrator.ExitPass {
 		t.Fatalf("%v", o.Verdict.Reasons)
 	}
@@ -249,7 +278,7 @@ func TestAChangeThatTheModelCannotMakeIsRefusedBeforeTheRun(t *testing.T) {
 }
 
 func TestClosedLoopsAndPingsMeasureRoundTrips(t *testing.T) {
-	o := run(t, parse(t, `
+	o := judge(t, parse(t, `
 topology: {kind: single-switch, hosts: 4}
 switch-under-test: {model: ndp-ideal}
 workload:
@@ -270,7 +299,7 @@ func TestARecordedRunIsRejudgedByItsDocuments(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer opened.Close()
-		rejudged, err := switchtest.Analyze(opened, orchestrator.AnalyzeOptions{Trace: o.Dir, Config: switchtest.Options()})
+		rejudged, err := switchtest.Analyze(opened, orchestrator.AnalyzeOptions{Trace: o.Dir, Config: configOptions()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -387,7 +416,7 @@ hosts: {transport: ndp, packet-size: 1564}
 workload: [{incast: {senders: 1, packets: 1}}]
 expect: {fct-us: {min: 2.25, max: 2.251}, sender-fct-us: {min: 4.26, max: 4.261}}
 `)[0]
-	if o := run(t, test); o.Verdict.Exit != orchestrator.ExitPass {
+	if o := judge(t, test); o.Verdict.Exit != orchestrator.ExitPass {
 		t.Errorf("%s: %v", o.Verdict.Verdict, o.Verdict.Reasons)
 	}
 }

@@ -31,7 +31,7 @@ workload:
 deadline-us: 20000000
 expect: {unfinished: 0}
 `)[0]
-			if o := run(t, test); o.Verdict.Exit != orchestrator.ExitPass {
+			if o := judge(t, test); o.Verdict.Exit != orchestrator.ExitPass {
 				t.Errorf("%s: %v", o.Verdict.Verdict, o.Verdict.Reasons)
 			}
 		})

@@ -56,7 +56,7 @@ workload:
   - requests: {clients: [4..7], server: 0, count: 10, response-bytes: 100000}
 deadline-us: 2000000
 `, queue, hosts)
-			for _, f := range run(t, parse(t, text)[0]).Analysis.Findings {
+			for _, f := range judge(t, parse(t, text)[0]).Analysis.Findings {
 				if f.Rule != "tcp.timer-unjudged" && f.Rule != "tcp.ecn-unjudged" {
 					t.Errorf("%s, %d packets: %s t=%dns %s; expected %s", hosts, queue, f.Rule, f.TimeNS, f.Message, f.Expected)
 				}

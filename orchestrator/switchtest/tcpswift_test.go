@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"candela.dev/candela/generator/tcp"
-	"candela.dev/candela/orchestrator/switchtest"
 )
 
 // provokeSwift returns a test in which a bug of Swift can occur; false: the bug is another one.
@@ -67,7 +66,7 @@ func (d networkDraw) swiftHosts() string {
 // swiftNetwork draws a network of Swift hosts, behind any switch model.
 func swiftNetwork(seed uint64) string {
 	d := newNetworkDraw(seed, 77)
-	models := switchtest.Options().Switches
+	models := configOptions().Switches
 	text := controls.ReplaceAllString(d.tcpNetwork(models[d.IntN(len(models))].Name), "")
 	if !d.one(5) { // otherwise windows are not judged
 		text = regexp.MustCompile(`send-jitter-us: [0-9.]+`).ReplaceAllString(text, "send-jitter-us: 0")

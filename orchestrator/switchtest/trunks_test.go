@@ -51,7 +51,7 @@ func TestWrongTrunksAreRefused(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			tests, err := config.ParseSwitchTests("f.yml", []byte("name: x\ntopology: {"+c.topology+"}"+rest),
-				switchtest.Options())
+				configOptions())
 			if err == nil {
 				_, err = switchtest.New(tests[0])
 			}

@@ -246,7 +246,7 @@ func TestSampledFlowsOfWideNetworksAreJudgedAsAllFlows(t *testing.T) {
 		if bug := bugs[d.IntN(len(bugs))]; bug.Bug != tcp.BugNoBackoff && !d.one(4) {
 			text = strings.Replace(text, "{transport: tcp,", "{transport: tcp, bugs: ["+bug.Name+"],", 1)
 		}
-		tests, err := config.ParseSwitchTests("f.yml", []byte("name: x\n"+text), switchtest.Options())
+		tests, err := config.ParseSwitchTests("f.yml", []byte("name: x\n"+text), configOptions())
 		if err != nil {
 			continue
 		}

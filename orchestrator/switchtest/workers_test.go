@@ -197,7 +197,7 @@ func written(t testing.TB, test *config.SwitchTest, workers int) (files map[stri
 // Random networks of all models do not depend on the number of workers, whatever is judged. CANDELA_TEST_SILENCE draws
 // more of them (make silence).
 func TestWorkersChangeNoByteOfARandomNetwork(t *testing.T) {
-	models := switchtest.Options().Switches
+	models := configOptions().Switches
 	networks := seedsOfModel(t, 1)
 	runs, divided := 0, 0
 	for i := range networks * len(models) {
@@ -207,7 +207,7 @@ func TestWorkersChangeNoByteOfARandomNetwork(t *testing.T) {
 			text = d.ndpNetwork(models[i%len(models)].Name, "10", "30", "200", "1000", "0")
 		}
 		text += d.of("", "", captured, "judge: {flows: 0.5, ports: 3}\n", "judge: off\nexpect: {unfinished: {min: 0}}\n")
-		tests, err := config.ParseSwitchTests("f.yml", []byte("name: x\n"+text), switchtest.Options())
+		tests, err := config.ParseSwitchTests("f.yml", []byte("name: x\n"+text), configOptions())
 		if err != nil {
 			continue
 		}

@@ -74,7 +74,7 @@ detection: $(BIN) ## bug × analyzer, sound NICs on every example, 10000 random 
 # The networks of which go test draws a tenth or less: 40 for each switch model, each bug of hosts in as many, and 3000
 # small networks of TCP hosts.
 silence: ## compliant hosts behind every switch model in random networks: nobody may be blamed; and in how many each seeded bug is caught
-	CANDELA_TEST_SILENCE=40 CANDELA_TEST_WIDE=3000 $(GO) test -count=1 -v -timeout 30m -run '^Test(Compliant|Scoreboards|JudgesAreSilentOnRandomBolt|TheCapturesAlone|SampledFlows|IncastsOf|TCPNetworksOf|SeededTCPBugs(Are|OfECN)|ShortTimeouts)' ./orchestrator/switchtest
+	CANDELA_TEST_SILENCE=40 CANDELA_TEST_WIDE=3000 $(GO) test -count=1 -v -timeout 30m -run '^Test(Compliant|Sound|Scoreboards|JudgesAreSilentOnRandomBolt|TheCapturesAlone|SampledFlows|IncastsOf|TCPNetworksOf|SeededTCPBugs(Are|OfECN)|SeededBugsOfActive|ShortTimeouts)' ./orchestrator/switchtest
 
 fuzz: ## run each fuzz target for FUZZTIME (10s)
 	@GO='$(GO)' FUZZTIME='$(FUZZTIME)' tools/fuzz

@@ -17,7 +17,7 @@ import (
 )
 
 // aqmOverload is a port at which flows of constant rates offer more than it carries, some of them with pauses: small
-// byte counts and windows make a short run show what elephants and mice do.
+// byte counts and windows make a short run, of 3 ms, show what elephants and mice do.
 const aqmOverload = `
 topology: {kind: single-switch, hosts: 7, link: {gbps: 100, framing-bytes: 20}, links: [{host: 6, gbps: 10}]}
 switch-under-test: {%s}
@@ -47,10 +47,10 @@ const fast = "etrap-byte-count: 20000, etrap-age-period-us: 100, etrap-bandwidth
 // brief are settings of DPP of the same kind.
 const brief = "dpp-max-packets: 30, dpp-age-period-us: 500"
 
-// aqmRun returns the findings of the analyzer in a run of aqmOverload, by rule.
-func aqmRun(t *testing.T, model, ecn, more string) (rules map[string]string, coverage map[string]int64) {
+// aqmRun returns the findings of the analyzer in a run of aqmOverload of so many microseconds, by rule.
+func aqmRun(t *testing.T, model, ecn, more string, us int) (rules map[string]string, coverage map[string]int64) {
 	t.Helper()
-	network := aqmOverload
+	network := strings.Replace(aqmOverload, "us: 3000", fmt.Sprint("us: ", us), 1)
 	if strings.Contains(model, "etrap-scope") {
 		network = aqmSprayed
 	}
@@ -140,11 +140,16 @@ func TestSeededBugsOfActiveQueueManagementAreCaughtByTheirRule(t *testing.T) {
 					records = "taps: {decisions: csv}\n"
 				}
 				if _, tried := clean.LoadOrStore(text+ecn+records, true); !tried {
-					if rules, coverage := aqmRun(t, text, ecn, records); len(rules) > 0 || coverage["packets"] < 3000 {
+					if rules, coverage := aqmRun(t, text, ecn, records, 3000); len(rules) > 0 || coverage["packets"] < 3000 {
 						t.Errorf("without it %v are violated, %v", rules, coverage)
 					}
 				}
-				if rules, _ := aqmRun(t, text+", bugs: ["+b.Name+"]", ecn, records); rules[b.Rule] == "" {
+				guilty := text + ", bugs: [" + b.Name + "]"
+				rules, _ := aqmRun(t, guilty, ecn, records, 500) // most show early
+				if rules[b.Rule] == "" || silence() {
+					rules, _ = aqmRun(t, guilty, ecn, records, 3000)
+				}
+				if rules[b.Rule] == "" {
 					t.Errorf("violated are %v, want %s", rules, b.Rule)
 				}
 			})
@@ -154,7 +159,7 @@ func TestSeededBugsOfActiveQueueManagementAreCaughtByTheirRule(t *testing.T) {
 
 // Correct switches are not blamed, whatever their settings, network and traffic; make silence draws 2000.
 func TestCompliantActiveQueueManagementIsNotBlamed(t *testing.T) {
-	networks := 200
+	networks := 80
 	if os.Getenv("CANDELA_TEST_SILENCE") != "" {
 		networks = 2000
 	} else if testing.Short() {

@@ -2,6 +2,7 @@ package switchtest_test
 
 import (
 	"bytes"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -21,7 +22,14 @@ import (
 	"candela.dev/candela/runtimetest"
 )
 
-func TestMain(m *testing.M) { runtimetest.Main(m) }
+func TestMain(m *testing.M) {
+	if !silence() { // rapid draws 100 networks by default; -rapid.checks still goes first
+		if err := flag.Set("rapid.checks", "30"); err != nil {
+			panic(err)
+		}
+	}
+	runtimetest.Main(m)
+}
 
 // configOptions returns what parsers of tests have to know.
 var configOptions = sync.OnceValue(switchtest.Options)

@@ -132,7 +132,7 @@ func TestSoundTCPHostsAreNeverBlamed(t *testing.T) {
 			}
 		}
 	})
-	if rejudged == 0 && !testing.Short() { // with -short, one in a hundred runs has no captures
+	if rejudged == 0 && silence() { // of 30 networks, in one in a thousand runs none is recorded
 		t.Error("no captures were judged")
 	}
 }

@@ -68,7 +68,7 @@ func (a *Analyzer) Observe(t *trace.SwitchTap) {
 		// drops its own copy, nothing is left.
 		if !a.view.Reason(t.Switch, t.Reason).Copied {
 			inside := &a.inside[t.Switch]
-			if v := inside.find(identify(t)); v != nil {
+			if v := inside.of(t); v != nil {
 				inside.leave(v, t.Size)
 			}
 		}
@@ -76,11 +76,8 @@ func (a *Analyzer) Observe(t *trace.SwitchTap) {
 }
 
 func (a *Analyzer) leave(t *trace.SwitchTap) {
-	inside, k := &a.inside[t.Switch], identify(t)
-	v := inside.find(k)
-	if v == nil && t.Flags&trace.Returned != 0 { // turned round in this switch
-		v = inside.find(k.reversed())
-	}
+	inside := &a.inside[t.Switch]
+	v := inside.of(t)
 	caused := false
 	if of := a.caused[t.Switch]; len(of) > 0 {
 		caused = of[t.ID]

@@ -58,6 +58,10 @@ func rules(t rapid.TB, a analyzers.SwitchJudge) (found []string) {
 func TestWhatLeavesHasComeIn(t *testing.T) {
 	back := packet(leave, 1, 64, trimmed|returned)
 	back.Src, back.Dst = back.Dst, back.Src
+	passes, lost := back, back
+	passes.Stage, lost.Stage = enter, drop
+	opposite, delivered := packet(enter, 1, 100, 0), packet(leave, 1, 100, 0)
+	opposite.Src, opposite.Dst, delivered.Src, delivered.Dst = 2, 1, 2, 1
 	elsewhere := packet(leave, 1, 1500, 0)
 	elsewhere.Switch = 1
 	other := packet(leave, 1, 1500, 0)
@@ -72,6 +76,13 @@ func TestWhatLeavesHasComeIn(t *testing.T) {
 		{"it is dropped", []trace.SwitchTap{packet(enter, 1, 1500, 0), packet(drop, 1, 1500, 0)}, nil},
 		{"it is trimmed", []trace.SwitchTap{packet(enter, 1, 1500, 0), packet(leave, 1, 64, trimmed)}, nil},
 		{"it is returned as a header", []trace.SwitchTap{packet(enter, 1, 1500, 0), back}, nil},
+		{"it is returned while a packet of the other direction has its number",
+			[]trace.SwitchTap{packet(enter, 1, 1500, 0), opposite, back, delivered}, nil},
+		{"it is returned, and leaves, too", []trace.SwitchTap{packet(enter, 1, 1500, 0), opposite, back,
+			packet(leave, 1, 1500, 0)}, []string{forwarding.UnmatchedPacket}},
+		{"it was returned elsewhere", []trace.SwitchTap{passes, opposite, back, delivered}, nil},
+		{"it is returned, the header is dropped, and it leaves", []trace.SwitchTap{packet(enter, 1, 1500, 0), lost,
+			packet(leave, 1, 1500, 0)}, []string{forwarding.UnmatchedPacket}},
 		{"it is dropped and its copy leaves trimmed",
 			[]trace.SwitchTap{packet(enter, 1, 1500, 0), {Stage: drop, Protocol: trace.ProtocolRaw, Src: 1, Dst: 2, Flow: 7,
 				Number: 1, Size: 1500, Reason: 1}, packet(leave, 1, 64, trimmed)}, nil},

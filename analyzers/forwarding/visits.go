@@ -13,17 +13,20 @@ type identity struct {
 	number uint64
 	hosts  uint64 // source, then destination
 	flow   uint64 // then connection
-	kind   uint64 // protocol, then kind
+	// returned, protocol and kind. A header on the way back to its sender is none of the packets of the other direction,
+	// which may have the same addresses and number.
+	kind uint64
 }
 
 func identify(t *trace.SwitchTap) identity {
 	return identity{t.Number, uint64(t.Src)<<32 | uint64(t.Dst), uint64(t.Flow)<<32 | uint64(t.Connection),
-		uint64(t.Protocol)<<8 | uint64(t.Kind)}
+		uint64(t.Flags&trace.Returned)<<16 | uint64(t.Protocol)<<8 | uint64(t.Kind)}
 }
 
-// reversed returns the identity of what goes from the destination to the source.
-func (k identity) reversed() identity {
+// forward returns the identity that a returned header had before it was returned.
+func (k identity) forward() identity {
 	k.hosts = bits.RotateLeft64(k.hosts, 32)
+	k.kind &^= uint64(trace.Returned) << 16
 	return k
 }
 
@@ -90,6 +93,17 @@ func (t *visits) find(k identity) *visit {
 		return v
 	}
 	return nil
+}
+
+// of returns the visit of a packet that leaves or is dropped, or nil. A header that a switch returns may have come in
+// as a packet on its way forward.
+func (t *visits) of(tap *trace.SwitchTap) *visit {
+	k := identify(tap)
+	v := t.find(k)
+	if v == nil && tap.Flags&trace.Returned != 0 {
+		v = t.find(k.forward())
+	}
+	return v
 }
 
 // place returns the visit with identity k, which has that hash, or the free place for one.

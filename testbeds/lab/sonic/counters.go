@@ -188,6 +188,11 @@ func (s *Switch) Settled(ctx context.Context, ports ...string) (sai.Snapshot, er
 	if err != nil {
 		return sai.Snapshot{}, err
 	}
+	return settle(ctx, interval, func() (sai.Snapshot, error) { return s.Counters(ctx, ports...) })
+}
+
+// settle reads until two consecutive readings agree.
+func settle(ctx context.Context, interval time.Duration, read func() (sai.Snapshot, error)) (sai.Snapshot, error) {
 	moved := "nothing yet: not one reading"
 	restless := func(err error) error {
 		cut := ctx.Err()
@@ -200,7 +205,7 @@ func (s *Switch) Settled(ctx context.Context, ports ...string) (sai.Snapshot, er
 		}
 		return fmt.Errorf("counters have not come to rest (%s): %w", moved, cut)
 	}
-	last, err := s.Counters(ctx, ports...)
+	last, err := read()
 	if err != nil {
 		return sai.Snapshot{}, restless(err)
 	}
@@ -212,7 +217,7 @@ func (s *Switch) Settled(ctx context.Context, ports ...string) (sai.Snapshot, er
 			return last, restless(ctx.Err())
 		case <-time.After(interval + interval/2):
 		}
-		next, err := s.Counters(ctx, ports...)
+		next, err := read()
 		if err != nil {
 			return last, restless(err)
 		}

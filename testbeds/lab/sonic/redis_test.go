@@ -3,12 +3,10 @@ package sonic_test
 import (
 	"context"
 	"errors"
-	"io"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 
@@ -198,49 +196,4 @@ func (s server) dump(t *testing.T, db int) map[string]map[string]string {
 		}
 	}
 	return all
-}
-
-// relay serves a socket that forwards requests to the server's while it can read-lock requests.
-func relay(t *testing.T, server string, requests *sync.RWMutex) string {
-	t.Helper()
-	path := filepath.Join(filepath.Dir(server), "relay.sock")
-	lis, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all sync.WaitGroup
-	all.Go(func() {
-		for {
-			near, err := lis.Accept()
-			if err != nil {
-				return
-			}
-			far, err := net.Dial("unix", server)
-			if err != nil {
-				near.Close()
-				continue
-			}
-			all.Go(func() {
-				defer far.Close()
-				for b := make([]byte, 1<<16); ; {
-					n, err := near.Read(b)
-					if err != nil {
-						return
-					}
-					requests.RLock()
-					_, err = far.Write(b[:n])
-					requests.RUnlock()
-					if err != nil {
-						return
-					}
-				}
-			})
-			all.Go(func() {
-				defer near.Close()
-				_, _ = io.Copy(near, far)
-			})
-		}
-	})
-	t.Cleanup(func() { lis.Close(); all.Wait() })
-	return path
 }

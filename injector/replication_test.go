@@ -38,7 +38,7 @@ func (k *keeper) StreamChannel(stream p4pb.P4Runtime_StreamChannelServer) error 
 		&p4pb.StreamMessageResponse{Update: &p4pb.StreamMessageResponse_Arbitration{Arbitration: answer}}); err != nil {
 		return err
 	}
-	<-stream.Context().Done()
+	_, _ = stream.Recv() // until the client ends the stream
 	return nil
 }
 

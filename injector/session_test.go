@@ -46,7 +46,7 @@ func (f *fickle) StreamChannel(stream p4pb.P4Runtime_StreamChannelServer) error 
 		return err
 	}
 	close(f.passed)
-	<-stream.Context().Done()
+	_, _ = stream.Recv() // until the client ends the stream
 	return nil
 }
 

@@ -38,6 +38,7 @@ func TestATapHandsOverEachFrameAsItComes(t *testing.T) {
 		linktest.Veth(t, "a", "b")
 		tap, w := openTap(t, link.TapConfig{Interface: "b", Frames: 64})
 		const n = 1000
+		send := sender(t, "a")
 		for i := range uint32(n) {
 			frame := numbered(i, 60+int(i%9000))
 			if i%3 == 0 {
@@ -45,7 +46,7 @@ func TestATapHandsOverEachFrameAsItComes(t *testing.T) {
 				binary.BigEndian.PutUint16(frame[12:], 0x8100)
 				binary.BigEndian.PutUint16(frame[14:], 5)
 			}
-			send(t, "a", frame)
+			send(frame)
 			if err := w.Wait(time.Second); err != nil {
 				t.Fatal(err)
 			}
@@ -68,12 +69,13 @@ func TestATapKeepsFramesUntilTheyAreReleased(t *testing.T) {
 	linktest.Namespace(t, func() {
 		linktest.Veth(t, "a", "b")
 		const slots = 64
+		send := sender(t, "a")
 		tap, w := openTap(t, link.TapConfig{Interface: "b", Frames: slots})
 		for round := range uint32(5) {
 			const n = 48 // the second round goes over the ring's end
 			var kept [][]byte
 			for i := range uint32(n) {
-				send(t, "a", numbered(round*n+i, 200))
+				send(numbered(round*n+i, 200))
 			}
 			for len(kept) < n {
 				f, ok := tap.Next()
@@ -94,7 +96,7 @@ func TestATapKeepsFramesUntilTheyAreReleased(t *testing.T) {
 			tap.ReleaseKept()
 		}
 		for i := range uint32(slots + 10) {
-			send(t, "a", numbered(i, 200))
+			send(numbered(i, 200))
 		}
 		n := 0
 		for ; n <= slots; n++ {

@@ -229,9 +229,12 @@ formulas nor data of its figures. Each value is marked as a statement of the
 paper, as a calibration of the specification, which a simulator of the same
 algorithms gave, or as one of hardware, which is not reproducible here:
 
-  A-8   the elephant trap, packet by packet           section "Elephant Trap"
-  A-9   prioritization, packet by packet              section "DPP"
-  A-1   max-min fairness of unresponsive flows        section "AFD Algorithm"
+  A-8      the elephant trap, packet by packet        section "Elephant Trap"
+  A-9      prioritization, packet by packet           section "DPP"
+  A-1      max-min fairness of unresponsive flows     section "AFD Algorithm"
+  A-4      loads of web search through six queues     figures 5 and 6, table 2
+  B-1      buffers of C·RTT/√N                        appendix B
+  FIGURES  data mining and enterprise, two leaves     figures 3 to 6, table 2
 
 With --out, results.json, report.html and one SVG for each figure are written.
 The exit status is 1 if a value is out of tolerance. Without RESULT all are

@@ -19,14 +19,14 @@ func poisson() Kind {
 					Doc: "Payload offered, as a share of the capacity of load-of; instead of flows-per-s."},
 				{Name: "load-of", Kind: parameter.Word, Words: []string{"access", "fabric"}, Default: "access",
 					Doc: "access: the links of all hosts, of all-to-one that of the receiver; fabric: all links from leaf to spine " +
-						"switches."},
+						"switches. Of one-way, those of the first leaf switch and its hosts."},
 				{Name: "flows-per-s", Kind: parameter.Number, Optional: true, Max: 1_000_000_000, Doc: "Flows in a second."},
 				{Name: "stop-us", Kind: parameter.Duration, Unit: "us", Required: true, Min: 1, Max: 3_600_000_000,
 					Doc: "No flow arrives later than this after start-us."},
-				{Name: "pairs", Kind: parameter.Word, Words: []string{"uniform", "inter-rack", "permutation", "all-to-one"},
+				{Name: "pairs", Kind: parameter.Word, Words: []string{"uniform", "inter-rack", "one-way", "permutation", "all-to-one"},
 					Default: "uniform",
-					Doc: "uniform: any two hosts; inter-rack: hosts at different leaf switches; permutation: each host to one " +
-						"other; all-to-one: all others to receiver."},
+					Doc: "uniform: any two hosts; inter-rack: hosts at different leaf switches; one-way: hosts of the first leaf " +
+						"switch to those of others; permutation: each host to one other; all-to-one: all others to receiver."},
 				{Name: "receiver", Kind: parameter.Integer, Default: "0", Max: MaxHosts - 1, Doc: "Of all-to-one."},
 			}, sizeParameters()...)},
 		For: Transfer, Sample: "load: 0.1, stop-us: 1000", Sized: true,
@@ -66,8 +66,8 @@ func checkPoisson(v parameter.Values, hosts int) (int, []Problem) {
 
 // checkNetwork says what is wrong with an item in its network.
 func checkNetwork(v parameter.Values, in Scope) []Problem {
-	if v.Word("pairs") == "inter-rack" && in.Rack >= in.Hosts {
-		return []Problem{{"pairs", "inter-rack needs hosts at several switches", "the topology has one"}}
+	if pairs := v.Word("pairs"); (pairs == "inter-rack" || pairs == "one-way") && in.Rack >= in.Hosts {
+		return []Problem{{"pairs", pairs + " needs hosts at several switches", "the topology has one"}}
 	}
 	return checkLoad(v, in)
 }
@@ -82,13 +82,17 @@ func checkLoad(v parameter.Values, in Scope) []Problem {
 
 // capacity returns what the load is a share of, in bits per second.
 func capacity(v parameter.Values, in Scope) float64 {
+	share := 1.0
+	if v.Word("pairs") == "one-way" {
+		share = float64(in.Rack) / float64(max(in.Hosts, 1))
+	}
 	switch {
 	case v.Word("load-of") == "fabric":
-		return in.Fabric
+		return in.Fabric * share
 	case v.Word("pairs") == "all-to-one":
 		return in.Access / float64(max(in.Hosts, 1))
 	}
-	return in.Access
+	return in.Access * share
 }
 
 // rate returns the arrivals in a second.
@@ -160,6 +164,9 @@ func pairing(v parameter.Values, in Scope, r *rand.Rand) func() (src, dst int) {
 			}
 			return src, dst
 		}
+	case "one-way":
+		rack := max(1, min(in.Rack, in.Hosts/2))
+		return func() (int, int) { return r.IntN(rack), rack + r.IntN(in.Hosts-rack) }
 	case "permutation":
 		order := r.Perm(in.Hosts)
 		next := make([]int, in.Hosts)

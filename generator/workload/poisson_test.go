@@ -185,3 +185,20 @@ func TestWrongPoissonItemsAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// One-way flows go from the first leaf switch to others, at a load of its links alone.
+func TestOneWayFlowsLeaveTheFirstLeaf(t *testing.T) {
+	k := workload.Find("poisson")
+	v := poisson(t, "load=0.5", "load-of=fabric", "pairs=one-way", "stop-us=1000000", "sizes=fixed")
+	if got := k.Expect(v, network(1)); math.Abs(got/(0.5*20e9/8/10_000)-1) > 1e-9 {
+		t.Errorf("%g flows a second", got)
+	}
+	for _, f := range k.Flows(v, network(1))[:1000] {
+		if f.Src >= 4 || f.Dst < 4 {
+			t.Fatalf("from host %d to %d", f.Src, f.Dst)
+		}
+	}
+	if problems := k.CheckIn(v, workload.Scope{Hosts: 8, Rack: 8, Fabric: 1}); len(problems) != 1 {
+		t.Errorf("one switch: %v", problems)
+	}
+}

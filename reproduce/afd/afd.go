@@ -37,7 +37,8 @@ type experiment struct {
 
 // experiments lists the results in the order in which they build on each other (specification, 16).
 func experiments() []experiment {
-	return []experiment{{"A-8", a8}, {"A-9", a9}, {"A-1", a1}}
+	return []experiment{{"A-8", a8}, {"A-9", a9}, {"A-1", a1}, {"A-4", a4}, {"B-1", b1},
+		{"FIGURES", figures}}
 }
 
 // IDs lists the results in the order of the report.

@@ -91,7 +91,11 @@ type point struct {
 	violations int // that analyzer aqm found
 	decisions  []decision
 	series     series
-	watch      func(*fabric.Network) // adds taps; nil: none
+	// completions are the flows that have ended, if the test writes them as a table.
+	completions []completion
+	watch       func(*fabric.Network) // adds taps; nil: none
+	buffer      *buffer               // what they saw
+	sent        float64               // bytes
 }
 
 // measure runs every point of a file with so many seeds, those of `candela run --repeat`, and returns the runs by seed.
@@ -194,6 +198,11 @@ func (p *point) read(dir string) error {
 	var err error
 	if p.test.Taps.Decisions() != "" {
 		if p.decisions, err = readDecisions(filepath.Join(dir, "decisions.csv")); err != nil {
+			return err
+		}
+	}
+	if p.test.Results.Flows() == "csv" {
+		if p.completions, err = readCompletions(dir); err != nil {
 			return err
 		}
 	}

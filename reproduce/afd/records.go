@@ -172,3 +172,12 @@ func (p *point) counter(name string) float64 {
 	}
 	return float64(n)
 }
+
+// quantile returns the value below which a share of the values lies, NaN if there are none. It sorts them.
+func quantile(values []float64, share float64) float64 {
+	if len(values) == 0 {
+		return math.NaN()
+	}
+	slices.Sort(values)
+	return values[min(len(values)-1, int(share*float64(len(values))))]
+}

@@ -20,7 +20,7 @@ LINT := .cache/bin/golangci-lint
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: test-ci test-kills p4 vm-image test-bare-root test-vm test-package test-reproduce help setup build demo test test-live test-live-sample test-parity deb race detection silence fuzz bench oracle mutate bench-once generate generated lint ci clean FORCE
+.PHONY: test-ci test-kills p4 vm-image test-bare-root test-vm test-package test-reproduce test-reproduce-loads help setup build demo test test-live test-live-sample test-parity deb race detection silence fuzz bench oracle mutate bench-once generate generated lint ci clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -131,6 +131,9 @@ test-package: ## install the Debian package in a guest with systemd, start, kill
 test-reproduce: ## measure every result of the papers, and compare headlines and misses with the documents
 	CANDELA_TEST_REPRODUCE=1 $(GO) test -count=1 -timeout 40m -run TestExactly ./reproduce ./reproduce/trimming \
 		./reproduce/afd
+
+test-reproduce-loads: ## measure the results of AFD and DPP that take minutes, and compare as test-reproduce does
+	CANDELA_TEST_REPRODUCE=loads $(GO) test -count=1 -timeout 40m -run TestExactly ./reproduce/afd
 
 lint: $(LINT) ## golangci-lint, gofmt, vet, tidy modules, builds for other systems
 	@GO='$(GO)' LINT='$(LINT)' tools/lint

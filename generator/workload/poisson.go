@@ -23,8 +23,8 @@ func poisson() Kind {
 				{Name: "flows-per-s", Kind: parameter.Number, Optional: true, Max: 1_000_000_000, Doc: "Flows in a second."},
 				{Name: "stop-us", Kind: parameter.Duration, Unit: "us", Required: true, Min: 1, Max: 3_600_000_000,
 					Doc: "No flow arrives later than this after start-us."},
-				{Name: "pairs", Kind: parameter.Word, Words: []string{"uniform", "inter-rack", "one-way", "permutation", "all-to-one"},
-					Default: "uniform",
+				{Name: "pairs", Kind: parameter.Word, Default: "uniform",
+					Words: []string{"uniform", "inter-rack", "one-way", "permutation", "all-to-one"},
 					Doc: "uniform: any two hosts; inter-rack: hosts at different leaf switches; one-way: hosts of the first leaf " +
 						"switch to those of others; permutation: each host to one other; all-to-one: all others to receiver."},
 				{Name: "receiver", Kind: parameter.Integer, Default: "0", Max: MaxHosts - 1, Doc: "Of all-to-one."},

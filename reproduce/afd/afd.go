@@ -31,14 +31,21 @@ type Config struct {
 
 // experiment measures one result.
 type experiment struct {
-	id string
-	do func(ctx context.Context, l *lab) error
+	id   string
+	do   func(ctx context.Context, l *lab) error
+	slow bool // minutes
 }
 
 // experiments lists the results in the order in which they build on each other (specification, 16).
 func experiments() []experiment {
-	return []experiment{{"A-8", a8}, {"A-9", a9}, {"A-1", a1}, {"A-4", a4}, {"B-1", b1},
-		{"FIGURES", figures}}
+	return []experiment{
+		{"A-8", a8, false},
+		{"A-9", a9, false},
+		{"A-1", a1, false},
+		{"A-4", a4, true},
+		{"B-1", b1, true},
+		{"FIGURES", figures, true},
+	}
 }
 
 // IDs lists the results in the order of the report.

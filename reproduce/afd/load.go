@@ -99,8 +99,8 @@ func cells(runs [][]*point) (list []*cell) {
 	return list
 }
 
-// loadOf returns the load of a test in layer-2 bytes, rounded to a percent: that of the file is of payload, 1434 bytes of
-// 1500.
+// loadOf returns the load of a test in layer-2 bytes, rounded to a percent: that of the file is of payload, 1434 bytes
+// of 1500.
 func loadOf(t *config.SwitchTest) float64 {
 	return math.Round(100*t.Workload[0].Values.Number("load")*1500/1434) / 100
 }

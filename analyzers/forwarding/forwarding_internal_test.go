@@ -74,3 +74,28 @@ func TestVisitsAreThoseOfAMap(t *testing.T) {
 		}
 	}
 }
+
+// A table that a burst has made large becomes small again, and loses nobody.
+func TestVisitsAreFewAfterABurst(t *testing.T) {
+	var table visits
+	const burst = 500
+	for n := range uint64(burst) {
+		table.enter(identity{number: n}, 64)
+	}
+	for n := range uint64(burst) {
+		table.leave(table.find(identity{number: n}), 64)
+	}
+	table.enter(identity{number: burst}, 64)
+	for n := range uint64(10 * burst) {
+		k := identity{number: burst + 1 + n}
+		table.enter(k, 64)
+		v := table.find(k)
+		if v == nil || table.find(identity{number: burst}) == nil {
+			t.Fatalf("packet %d: what is inside is not found", n)
+		}
+		table.leave(v, 64)
+	}
+	if len(table.places) > 2*fewestPlaces || table.taken != 1 {
+		t.Errorf("%d places for %d packets", len(table.places), table.taken)
+	}
+}

@@ -40,3 +40,36 @@ func TestFlightsAreAMap(t *testing.T) {
 		}
 	}
 }
+
+// A full queue removes what is over from its front, and nothing else; after a burst its ring is small.
+func TestAQueueLosesOnlyWhatIsOver(t *testing.T) {
+	var f fifo[int]
+	next, limit := 0, 0
+	over := func(n *int) bool { return *n < limit }
+	push := func(count int) {
+		for range count {
+			f.pushAfter(next, over)
+			next++
+		}
+	}
+	push(1000)
+	if f.len() != 1000 {
+		t.Fatalf("%d entries, want 1000", f.len())
+	}
+	for range 3000 {
+		limit = next - 5
+		push(1)
+	}
+	if len(f.ring) > 2*smallestRing {
+		t.Errorf("a ring of %d for 5 entries", len(f.ring))
+	}
+	first := *f.front()
+	if first > limit {
+		t.Errorf("the oldest entry is %d, want at most %d", first, limit)
+	}
+	for want := first; f.len() > 0; want++ {
+		if got := f.pop(); got != want {
+			t.Fatalf("entry %d, want %d", got, want)
+		}
+	}
+}

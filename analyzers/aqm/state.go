@@ -229,6 +229,9 @@ func (d *device) leaves(now clock.Time, a *arrival) {
 func (d *device) judgePriority(now clock.Time, a *arrival, e *egress) {
 	switch mice := e.queues[d.set.Queues].held; {
 	case d.isMice(a.queue) && now > a.latest:
+		if since, changed := d.relinked[a.port]; changed && now >= since {
+			return
+		}
 		d.tell(a, lateMouse(d.place(a), duration(now.Sub(a.latest))))
 	case !d.isMice(a.queue) && mice > 0:
 		d.tell(a, miceWait(d.place(a), mice))

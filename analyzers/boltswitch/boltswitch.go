@@ -116,6 +116,14 @@ func New(cfg Config, report *analyzers.Reporter) *Judge {
 // Events returns how many packets were looked at.
 func (j *Judge) Events() int64 { return j.events }
 
+// Relink says that a port sends by another link from now on.
+func (j *Judge) Relink(now clock.Time, port int, link Port) {
+	j.settle(now.Add(1))
+	p := &j.ports[port]
+	p.sm += float64(j.cfg.Ports[port].Rate) * float64(now.Sub(p.updated)) / float64(clock.Second) / 8
+	p.updated, j.cfg.Ports[port] = now, link
+}
+
 // Started says that the switch begins anew.
 func (j *Judge) Started(now clock.Time) {
 	j.settle(now.Add(1))

@@ -277,6 +277,15 @@ func (j *Judge) Left(now clock.Time, port, queue, size int, id uint64) {
 	p.free = now.Add(link.Rate.Serialise(size + link.Framing))
 }
 
+// Relink says that a port sends by another link from now on. If that is shorter, its next frame leaves so much later
+// that it does not overtake the last.
+func (j *Judge) Relink(port int, link Port, shorter clock.Duration) {
+	j.cfg.Ports[port] = link
+	if p := &j.ports[port]; shorter > 0 && p.free > 0 {
+		p.free = p.free.Add(shorter)
+	}
+}
+
 // find reports a finding.
 func (j *Judge) find(e *trace.QueueEvent, c cause.Cause) {
 	if !j.report.Wants(c.Rule, 0) {

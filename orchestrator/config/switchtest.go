@@ -2,7 +2,10 @@ package config
 
 import (
 	"cmp"
+	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator/parameter"
@@ -67,6 +70,15 @@ type Topology struct {
 	Trunk    LinkSpec   // between switches
 	Links    []HostLink // hosts with a link of their own
 	Trunks   []Trunk    // links between switches that differ from the others
+	reroute  *clock.Duration
+}
+
+// Reroute returns how long after a trunk fails or comes back routes follow.
+func (t *Topology) Reroute() clock.Duration {
+	if t.reroute == nil {
+		return 0
+	}
+	return *t.reroute
 }
 
 // LinkSpec is a cable.
@@ -89,6 +101,47 @@ type Trunk struct {
 	Rate     *clock.BitRate
 	Delay    *clock.Duration
 	Failed   bool
+}
+
+// TrunkChange is what becomes of the link between two switches. Nil: that stays.
+type TrunkChange struct {
+	From, To string
+	Rate     *clock.BitRate
+	Delay    *clock.Duration
+	Failed   *bool
+}
+
+// Joins is [Trunk.Joins].
+func (t *TrunkChange) Joins(a, b string) bool {
+	return t.From == a && t.To == b || t.From == b && t.To == a
+}
+
+// apply changes a link.
+func (t *TrunkChange) apply(l *LinkSpec, failed *bool) {
+	if t.Rate != nil {
+		l.Rate = *t.Rate
+	}
+	if t.Delay != nil {
+		l.Delay = *t.Delay
+	}
+	if t.Failed != nil {
+		*failed = *t.Failed
+	}
+}
+
+// String says what becomes of the trunk.
+func (t *TrunkChange) String() string {
+	var list []string
+	if t.Failed != nil {
+		list = append(list, map[bool]string{true: "fails", false: "comes back"}[*t.Failed])
+	}
+	if t.Rate != nil {
+		list = append(list, fmt.Sprintf("gets %g Gb/s", float64(*t.Rate)/float64(clock.Gbps)))
+	}
+	if t.Delay != nil {
+		list = append(list, fmt.Sprintf("gets a delay of %s", *t.Delay))
+	}
+	return fmt.Sprintf("the trunk between %s and %s %s", t.From, t.To, strings.Join(list, " and "))
 }
 
 // Joins reports whether the trunk is between two switches, in either order.
@@ -148,6 +201,7 @@ type Change struct {
 	Switch *int             // number of the switch; nil: every one that is under test
 	Set    parameter.Values // those that are set; none if the change is one of state
 	state  *status          // stopped or running
+	Trunk  *TrunkChange     // nil: the change is one of switches
 }
 
 // States of switches.
@@ -304,6 +358,71 @@ func (t *Topology) HostLinkOf(host int) LinkSpec {
 	}
 	return l
 }
+
+// TrunkState is a link between two switches from an instant on.
+type TrunkState struct {
+	LinkSpec
+	Failed bool
+	Since  clock.Duration
+}
+
+// TrunkStates returns what the link between two switches is from the start, and after each of its changes.
+func (t *SwitchTest) TrunkStates(a, b string) []TrunkState {
+	var now TrunkState
+	now.LinkSpec, now.Failed = t.Topology.TrunkBetween(a, b)
+	states := []TrunkState{now}
+	for _, i := range t.inOrder() {
+		if c := &t.Changes[i]; c.Trunk != nil && c.Trunk.Joins(a, b) {
+			c.Trunk.apply(&now.LinkSpec, &now.Failed)
+			now.Since = c.At
+			states = append(states, now)
+		}
+	}
+	return states
+}
+
+// Outline returns which trunks have failed from the start, and after each change.
+func (t *SwitchTest) Outline() []map[fabric.Trunk]bool {
+	failed := make(map[fabric.Trunk]bool)
+	spec := t.Topology.Spec()
+	trunks := spec.Trunks()
+	set := func(of interface{ Joins(a, b string) bool }, state bool) {
+		if i := slices.IndexFunc(trunks, func(l fabric.Trunk) bool { return of.Joins(l.A, l.B) }); i >= 0 && state {
+			failed[trunks[i]] = true
+		} else if i >= 0 {
+			delete(failed, trunks[i])
+		}
+	}
+	for i := range t.Topology.Trunks {
+		set(&t.Topology.Trunks[i], t.Topology.Trunks[i].Failed)
+	}
+	list := []map[fabric.Trunk]bool{maps.Clone(failed)}
+	for _, i := range t.inOrder() {
+		if c := t.Changes[i].Trunk; c != nil && c.Failed != nil {
+			set(c, *c.Failed)
+			list = append(list, maps.Clone(failed))
+		}
+	}
+	return list
+}
+
+// inOrder returns the indices of changes in their order of time.
+func (t *SwitchTest) inOrder() []int {
+	order := make([]int, len(t.Changes))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(t.Changes[a].At, t.Changes[b].At) })
+	return order
+}
+
+// ChangesTrunks reports whether trunks change while the test runs.
+func (t *SwitchTest) ChangesTrunks() bool {
+	return slices.ContainsFunc(t.Changes, func(c Change) bool { return c.Trunk != nil })
+}
+
+// Outages reports whether packets may be lost because a switch is stopped or a trunk fails.
+func (t *SwitchTest) Outages() bool { return t.Stops() || t.ChangesTrunks() }
 
 // Stops reports whether the test takes a switch out of service.
 func (t *SwitchTest) Stops() bool {

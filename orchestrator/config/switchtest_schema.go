@@ -122,6 +122,10 @@ func topologySchema() *modelled {
 			{key: "trunks", doc: "Links between two switches that differ from trunk: degraded ones, and failed ones.",
 				kind: list[Trunk]{of: trunkSchema(), max: maxHosts, omit: true}, def: "[]",
 				at: at(func(t *Topology) *[]Trunk { return &t.Trunks })},
+			{key: "reroute-us", doc: "How long after a trunk has failed or come back (changes) the routes follow. Until then " +
+				"packets that a switch sends towards a failed trunk are lost.",
+				kind: optional[clock.Duration]{us(0, maxTestUS)}, defDoc: "0",
+				at: at(func(t *Topology) **clock.Duration { return &t.reroute })},
 		},
 	}
 }
@@ -172,6 +176,26 @@ func trunkSchema() *object {
 				at:   at(func(t *Trunk) **clock.Duration { return &t.Delay })},
 			{key: "failed", doc: "The trunk is down for the whole test: no route uses it.", kind: boolean{}, def: "false",
 				at: at(func(t *Trunk) *bool { return &t.Failed })},
+		},
+	}
+}
+
+func trunkChangeSchema() *object {
+	return &object{
+		title: "change of a trunk", doc: "What becomes of a link between two switches, in both directions.",
+		fields: []field{
+			{key: "from", doc: "A switch, such as leaf-0, edge-3 or left.", kind: nameForm, required: true,
+				at: at(func(t *TrunkChange) *string { return &t.From })},
+			{key: "to", doc: "The switch at the other end, such as spine-1.", kind: nameForm, required: true,
+				at: at(func(t *TrunkChange) *string { return &t.To })},
+			{key: "gbps", doc: "Rate in Gb/s, both ways, of frames that begin to leave from now on.",
+				kind: optional[clock.BitRate]{gbps()}, at: at(func(t *TrunkChange) **clock.BitRate { return &t.Rate })},
+			{key: "delay-ns", doc: "Propagation, one way, in nanoseconds. When it falls, the next frame leaves so late that " +
+				"it does not overtake the last.",
+				kind: optional[clock.Duration]{quantity{unit: "ns", scale: int64(clock.Nanosecond), max: 1_000_000_000}},
+				at:   at(func(t *TrunkChange) **clock.Duration { return &t.Delay })},
+			{key: "failed", doc: "`true`: the trunk goes down; `false`: it comes back.", kind: optional[bool]{boolean{}},
+				at: at(func(t *TrunkChange) **bool { return &t.Failed })},
 		},
 	}
 }
@@ -231,6 +255,9 @@ func changeSchema() *object {
 				"`running`: it is in service again, with the parameters that it was set to.",
 				kind: optional[status]{enum[status]{values: []status{Stopped, Running}}},
 				at:   at(func(c *Change) **status { return &c.state })},
+			{key: "trunk", doc: "Instead of set and state: a link between two switches that fails, comes back, or gets " +
+				"another rate or delay. Packets on a trunk that fails, and those that wait for it, are lost.",
+				kind: optional[TrunkChange]{trunkChangeSchema()}, at: at(func(c *Change) **TrunkChange { return &c.Trunk })},
 		},
 	}
 }

@@ -135,12 +135,7 @@ func (d *decoder) validateTrunks(t *Topology) {
 		same := func(other Trunk) bool { return other.Joins(o.From, o.To) }
 		switch {
 		case !slices.ContainsFunc(trunks, func(f fabric.Trunk) bool { return o.Joins(f.A, f.B) }):
-			why := "this topology has no trunks"
-			if n := len(trunks); n > 0 {
-				why = fmt.Sprintf("there are %d, from %s to %s up to %s to %s", n, trunks[0].A, trunks[0].B, trunks[n-1].A,
-					trunks[n-1].B)
-			}
-			d.problemAt(path+".to", fmt.Sprintf("there is no trunk between %s and %s", o.From, o.To), why)
+			d.problemAt(path+".to", fmt.Sprintf("there is no trunk between %s and %s", o.From, o.To), trunksAre(trunks))
 		case slices.ContainsFunc(t.Trunks[:i], same):
 			d.problemAt(path, fmt.Sprintf("the trunk between %s and %s is given twice", o.From, o.To), "")
 		case o.Failed && (o.Rate != nil || o.Delay != nil):
@@ -244,12 +239,15 @@ func (d *decoder) validateChanges(t *SwitchTest) {
 		if d.touched[path] {
 			continue
 		}
-		switch set, state := !c.Set.IsZero(), c.state != nil; {
+		switch set, state, trunk := !c.Set.IsZero(), c.state != nil, c.Trunk != nil; {
+		case trunk && (set || state || c.Switch != nil):
+			d.problemAt(path+".trunk", "is given together with switch, set or state",
+				"a change is one of switches or of a trunk; write two changes")
 		case set && state:
 			d.problemAt(path+".state", "is given together with set",
 				"a change sets either parameters or the state of the switch; write two changes")
-		case !set && !state:
-			d.problemAt(path, "changes nothing", "it takes set or state")
+		case !set && !state && !trunk:
+			d.problemAt(path, "changes nothing", "it takes set, state or trunk")
 		}
 		if c.Switch != nil && switches > 0 && *c.Switch >= switches {
 			d.problemAt(path+".switch", fmt.Sprintf("there is no switch %d", *c.Switch),
@@ -257,8 +255,11 @@ func (d *decoder) validateChanges(t *SwitchTest) {
 		}
 		if t.Duration > 0 && c.At >= t.Duration {
 			d.problemAt(path+".at-us", "is past the end of the test", "the test ends after duration-us")
+		} else if c.At >= t.Deadline && c.Trunk != nil {
+			d.problemAt(path+".at-us", "is past the end of the test", "the test ends after deadline-us at the latest")
 		}
 	}
+	d.validateTrunkChanges(t)
 	if d.touched["changes"] || d.touched["topology"] {
 		return
 	}
@@ -267,17 +268,81 @@ func (d *decoder) validateChanges(t *SwitchTest) {
 	}
 }
 
+// validateTrunkChanges checks each change of a trunk against what the trunk is then.
+func (d *decoder) validateTrunkChanges(t *SwitchTest) {
+	if d.touched["topology"] || d.touched["changes"] {
+		return
+	}
+	type link struct {
+		LinkSpec
+		failed  bool
+		since   clock.Duration // it failed
+		at      clock.Duration // of its last change
+		changed bool
+	}
+	now := make(map[fabric.Trunk]*link)
+	spec := t.Topology.Spec()
+	trunks := spec.Trunks()
+	for _, i := range t.inOrder() {
+		c, path := t.Changes[i].Trunk, fmt.Sprintf("changes[%d].trunk", i)
+		if c == nil {
+			continue
+		}
+		k := slices.IndexFunc(trunks, func(f fabric.Trunk) bool { return c.Joins(f.A, f.B) })
+		if k < 0 {
+			d.problemAt(path+".to", fmt.Sprintf("there is no trunk between %s and %s", c.From, c.To), trunksAre(trunks))
+			continue
+		}
+		l := now[trunks[k]]
+		if l == nil {
+			l = new(link)
+			l.LinkSpec, l.failed = t.Topology.TrunkBetween(c.From, c.To)
+			now[trunks[k]] = l
+		}
+		up := fmt.Sprintf("since %s; failed: false brings it back", l.since)
+		switch {
+		case l.changed && l.at == t.Changes[i].At:
+			d.problemAt(path, "the trunk has another change at that time", "write one change")
+		case c.Failed == nil && c.Rate == nil && c.Delay == nil:
+			d.problemAt(path, "changes nothing", "it takes failed, gbps or delay-ns")
+		case c.Failed != nil && *c.Failed && (c.Rate != nil || c.Delay != nil):
+			d.problemAt(path+".failed", "is given together with gbps or delay-ns", "a failed trunk carries nothing")
+		case c.Failed != nil && *c.Failed && l.failed:
+			d.problemAt(path+".failed", "the trunk has failed already", up)
+		case c.Failed != nil && !*c.Failed && !l.failed:
+			d.problemAt(path+".failed", "the trunk has not failed at that time", "only a failed trunk comes back")
+		case c.Failed == nil && l.failed:
+			d.problemAt(path, "the trunk is down at that time", up)
+		case c.Rate != nil && *c.Rate < 1_000_000:
+			d.problemAt(path+".gbps", "is too slow", "links of 0.001 to 1600 Gb/s are simulated")
+		}
+		c.apply(&l.LinkSpec, &l.failed)
+		l.at, l.changed = t.Changes[i].At, true
+		if c.Failed != nil {
+			l.since = t.Changes[i].At
+		}
+	}
+}
+
+// trunksAre says which trunks there are.
+func trunksAre(trunks []fabric.Trunk) string {
+	n := len(trunks)
+	if n == 0 {
+		return "this topology has no trunks"
+	}
+	return fmt.Sprintf("there are %d, from %s to %s up to %s to %s", n, trunks[0].A, trunks[0].B, trunks[n-1].A,
+		trunks[n-1].B)
+}
+
 // CheckStates reports the first change that does not suit the state that its switch is in: "" and an empty path if
 // there is none.
 func (t *SwitchTest) CheckStates() (path, what, why string) {
-	order := make([]int, len(t.Changes))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(t.Changes[a].At, t.Changes[b].At) })
 	stopped := make(map[int]clock.Duration) // since when
-	for _, i := range order {
+	for _, i := range t.inOrder() {
 		c := &t.Changes[i]
+		if c.Trunk != nil {
+			continue
+		}
 		path = fmt.Sprintf("changes[%d]", i)
 		for sw := range t.Topology.SwitchCount() {
 			if c.Switch != nil && *c.Switch != sw {

@@ -45,6 +45,11 @@ func seatBolt(r *run) (*judge, error) {
 				judges[sw].Started(now)
 			}
 		},
+		relinked: func(now clock.Time, at *fabric.Port, l *fabric.LinkSpec, _ clock.Duration) {
+			if j := judges[at.Switch().ID()]; j != nil {
+				j.Relink(now, at.Index(), boltswitch.Port{Rate: l.Rate, Framing: l.Framing})
+			}
+		},
 		finish: func(*run) (analyzers.Result, error) {
 			events := int64(0)
 			for _, j := range judges {

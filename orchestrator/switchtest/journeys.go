@@ -224,6 +224,8 @@ func (j *journeys) observe(at fabric.Point, now clock.Time, p *fabric.Packet) {
 		j.depart(place, at, now, p)
 	case fabric.Dropped:
 		j.drop(place, at, now, p)
+	case fabric.Lost:
+		delete(j.way, p.ID)
 	case fabric.Queued, fabric.Served, fabric.Withdrawn, fabric.Refused:
 	}
 }

@@ -45,9 +45,11 @@ type judge struct {
 	changed func(now clock.Time, sw int) // a switch has other settings from now on
 	// stopping is told before a switch goes out of service, started after it is in service again.
 	stopping, started func(now clock.Time, sw int)
-	finish            func(r *run) (analyzers.Result, error)
-	note              string // of a judgement from captures
-	failed            error  // by a frame
+	// relinked is told after a port's link has become another, with a delay less by shorter.
+	relinked func(now clock.Time, at *fabric.Port, l *fabric.LinkSpec, shorter clock.Duration)
+	finish   func(r *run) (analyzers.Result, error)
+	note     string // of a judgement from captures
+	failed   error  // by a frame
 }
 
 // seatJudges makes the judges of a run and has the network show them what passes.
@@ -73,7 +75,7 @@ func (r *run) seatJudges() error {
 func (r *run) tap(a *analyzer, j *judge) {
 	everywhere := r.watched == nil || r.plan.Test.Judge.Ports.All
 	switch {
-	case a.transport != nil && (r.watched == nil && r.queuesAtHosts() || everywhere && r.plan.Test.Stops()),
+	case a.transport != nil && (r.watched == nil && r.queuesAtHosts() || everywhere && r.plan.Test.Outages()),
 		a.transport == nil && everywhere && r.net.NICs():
 		r.net.SetTap(j.observe)
 	case a.transport != nil:
@@ -221,6 +223,11 @@ func judgeOf(r *run, name string, list []int, s analyzers.SwitchJudge) *judge {
 	}
 	if list[0] < r.net.Switches() { // NICs are not changed while traffic runs
 		j.changed, j.stopping, j.started = of(s.Changed), of(s.Stopping), of(s.Started)
+		if l, ok := s.(analyzers.LinkJudge); ok {
+			j.relinked = func(now clock.Time, at *fabric.Port, _ *fabric.LinkSpec, _ clock.Duration) {
+				of(func(now clock.Time, sw int) { l.Relinked(now, sw, at.Index()) })(now, at.Switch().ID())
+			}
+		}
 	}
 	return j
 }

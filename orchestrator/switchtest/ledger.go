@@ -160,6 +160,10 @@ func (l *ledger) observe(at fabric.Point, now clock.Time, p *fabric.Packet) {
 	case at.Host && at.Stage == fabric.Ingress:
 		l.census.delivered[p.Kind()]++
 		l.arrive(now, p)
+	case at.Stage == fabric.Lost: // on a trunk that failed
+		l.census.dropped[p.Kind()]++
+		l.drop(p)
+		delete(l.cutBefore, p.ID)
 	case at.Host && at.Stage != fabric.Dropped: // between the stack and the wire
 	case at.Stage == fabric.Dropped:
 		l.census.dropped[p.Kind()]++

@@ -131,7 +131,7 @@ func TestStatesThatNoSwitchCanTakeAreRefused(t *testing.T) {
 		"  - {at-us: 1, state: stopped}\n  - {at-us: 2, set: {data-queue-bytes: 9000}}\n": "changes[1]: switch 0 is stopped then",
 		"  - {at-us: 1, state: stopped, set: {data-queue-bytes: 9000}}\n":                 "a change sets either parameters or the state",
 		"  - {at-us: 1, state: off}\n":                                                    `"off"`,
-		"  - {at-us: 1}\n":                                                                "it takes set or state",
+		"  - {at-us: 1}\n":                                                                "it takes set, state or trunk",
 	} {
 		_, err := config.ParseSwitchTests("f.yml", []byte(base+changes), configOptions())
 		if err == nil || !strings.Contains(fmt.Sprint(err), want) {

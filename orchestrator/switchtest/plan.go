@@ -100,7 +100,7 @@ func (p *Plan) try() error {
 		return fmt.Errorf("%s: the model %s keeps no decision records; it is judged from the taps alone",
 			p.Test.Where("taps.decisions"), p.Test.Switch.Model)
 	}
-	sets := slices.ContainsFunc(p.Test.Changes, func(c config.Change) bool { return c.State() == "" })
+	sets := slices.ContainsFunc(p.Test.Changes, func(c config.Change) bool { return c.State() == "" && c.Trunk == nil })
 	if _, ok := n.Switch(0).Mechanism().(switches.Changer); !ok && sets {
 		return fmt.Errorf("%s: the model %s can't be changed while it runs", p.Test.Where("changes"), p.Test.Switch.Model)
 	}
@@ -178,6 +178,9 @@ func (p *Plan) network() (fabric.Spec, error) {
 			l.Failed = failed
 			return l
 		}
+	}
+	if t.ChangesTrunks() {
+		s.Topology.LaterTrunk = p.laterTrunk
 	}
 	if err := p.model.Configure(t.Switch.Values, &s.Switch); err != nil {
 		return s, err
@@ -287,6 +290,7 @@ func (p *Plan) Explain(w io.Writer) error {
 			e.line("  at %s  %s: %s", c.At, p.switchesOf(&c), state)
 		}
 	}
+	p.explainTrunks(&e)
 	e.line("  end       %s", endText(t))
 	return e.err
 }

@@ -67,7 +67,7 @@ func (r *run) report(v orchestrator.Verdict) *report.Report {
 	if r.checked != nil && r.checked.Live != "" {
 		rep.Facts = append(rep.Facts, report.Fact{Name: "live", Value: r.checked.Live})
 	}
-	if r.net != nil && r.plan.Test.Stops() {
+	if r.net != nil && r.plan.Test.Outages() {
 		rep.Facts = append(rep.Facts, report.Fact{Name: "out of service", Value: r.outages()})
 	}
 	for _, f := range []struct{ name, format, what string }{
@@ -117,6 +117,7 @@ func (r *run) outages() string {
 			list = append(list, fmt.Sprintf("%s %s at %s", r.plan.switchesOf(&c), c.State(), c.At))
 		}
 	}
+	list = append(list, r.trunkOutages()...)
 	for i := range r.net.Switches() {
 		if n := r.net.Switch(i).Dropped(fabric.ReasonStopped); n > 0 {
 			list = append(list, fmt.Sprintf("%s lost %s packets", r.net.Switch(i).Name(), report.Grouped(int64(n))))

@@ -22,7 +22,7 @@ func (p *Plan) judgesQueues() bool {
 		return !p.live
 	}
 	return v.Int("queues") > 1 || s.Buffer.Bytes > 0 || len(v.List("per-queue")) > 0 || len(v.Integers("weights")) > 0 ||
-		len(p.Test.Topology.Trunks) > 0
+		len(p.Test.Topology.Trunks) > 0 || p.Test.ChangesTrunks()
 }
 
 func seatQueues(r *run) (*judge, error) {
@@ -40,6 +40,11 @@ func seatQueues(r *run) (*judge, error) {
 				return
 			}
 			judges[at.Node].Left(now, at.Port, at.Queue, int(p.Size), p.ID)
+		},
+		relinked: func(_ clock.Time, at *fabric.Port, l *fabric.LinkSpec, shorter clock.Duration) {
+			if j := judges[at.Switch().ID()]; j != nil {
+				j.Relink(at.Index(), queues.Port{Rate: l.Rate, Framing: l.Framing}, shorter)
+			}
 		},
 		finish: func(*run) (analyzers.Result, error) {
 			events := int64(0)

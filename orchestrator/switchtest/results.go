@@ -199,7 +199,8 @@ func (c counterSet) readSwitch(plan *Plan, sw *fabric.Switch, taps *switchTaps) 
 		reason := f.Reason(why)
 		switch n := int64(sw.Dropped(why)); {
 		case why == fabric.ReasonConsumed: // no loss
-		case why == fabric.ReasonStopped && !plan.Test.Stops(): // it cannot happen
+		case why == fabric.ReasonStopped && !plan.Test.Stops(), // it cannot happen
+			why.Outage() && why != fabric.ReasonStopped && !plan.Test.ChangesTrunks():
 		case reason.Name != "":
 			c[name+".dropped-"+reason.Name] = n
 		case n > 0:
@@ -229,7 +230,7 @@ func (c counterSet) readSwitch(plan *Plan, sw *fabric.Switch, taps *switchTaps) 
 // readNIC adds what a NIC dropped, the counters of its port, and those of its family.
 func (c counterSet) readNIC(f *switches.Family, nic *fabric.Switch) error {
 	name := nic.Name()
-	for why := fabric.ReasonTail; why < fabric.ReasonStopped; why++ {
+	for why := fabric.ReasonTail; why < fabric.LeastOutage; why++ {
 		switch reason, n := f.Reason(why), int64(nic.Dropped(why)); {
 		case why == fabric.ReasonConsumed: // no loss
 		case reason.Name != "":

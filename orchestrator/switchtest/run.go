@@ -257,10 +257,10 @@ func (r *run) traffic(ctx context.Context) error {
 
 // simulate advances from one stop to the next: a change, a sample, a look at the context.
 func (r *run) simulate(ctx context.Context, end clock.Time) error {
-	changes := sortedChanges(r.plan.Test.Changes)
+	changes := r.plan.events()
 	for now, sample := clock.Time(0), clock.Time(0); ; {
-		for len(changes) > 0 && changes[0].At <= now.Sub(0) {
-			if err := r.change(now, &changes[0]); err != nil {
+		for len(changes) > 0 && changes[0].at <= now.Sub(0) {
+			if err := changes[0].do(r, now); err != nil {
 				return err
 			}
 			changes = changes[1:]
@@ -276,7 +276,7 @@ func (r *run) simulate(ctx context.Context, end clock.Time) error {
 		}
 		next := min(end, now.Add(r.chunk()))
 		if len(changes) > 0 {
-			next = min(next, clock.Time(0).Add(changes[0].At))
+			next = min(next, clock.Time(0).Add(changes[0].at))
 		}
 		if r.series != nil {
 			next = min(next, sample)

@@ -1,9 +1,11 @@
 package switchtest_test
 
 import (
+	"math"
 	"strings"
 	"testing"
 
+	"candela.dev/candela/clock"
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/switchtest"
@@ -59,5 +61,113 @@ func TestWrongTrunksAreRefused(t *testing.T) {
 				t.Errorf("error is %v, want %q at line 2", err, c.want)
 			}
 		})
+	}
+}
+
+func TestWrongChangesOfTrunksAreRefused(t *testing.T) {
+	const base = "name: x\ntopology: {kind: leaf-spine, leaves: 2, spines: 2, hosts-per-leaf: 2}\n" +
+		"switch-under-test: {model: droptail}\nhosts: {transport: raw}\n" +
+		"workload: [flow: {src: 0, dst: 3, packets: 1}]\ndeadline-us: 1000\nchanges:\n"
+	const trunk = "trunk: {from: leaf-0, to: spine-1, "
+	for _, c := range []struct{ name, changes, want string }{
+		{"no such trunk", "- {at-us: 1, trunk: {from: leaf-0, to: leaf-1, failed: true}}",
+			"changes[0].trunk.to: there is no trunk between leaf-0 and leaf-1"},
+		{"fails twice", "- {at-us: 9, " + trunk + "failed: true}}\n- {at-us: 3, " + trunk + "failed: true}}",
+			"changes[0].trunk.failed: the trunk has failed already"},
+		{"comes back without having failed", "- {at-us: 1, " + trunk + "failed: false}}",
+			"the trunk has not failed at that time"},
+		{"slower while it is down", "- {at-us: 1, " + trunk + "failed: true}}\n- {at-us: 3, " + trunk + "gbps: 1}}",
+			"changes[1].trunk: the trunk is down at that time"},
+		{"fails and slows down", "- {at-us: 1, " + trunk + "failed: true, gbps: 1}}", "a failed trunk carries nothing"},
+		{"nothing", "- {at-us: 1, trunk: {from: leaf-0, to: spine-1}}", "it takes failed, gbps or delay-ns"},
+		{"two at once", "- {at-us: 1, " + trunk + "gbps: 1}}\n- {at-us: 1, trunk: {from: spine-1, to: leaf-0, gbps: 2}}",
+			"changes[1].trunk: the trunk has another change at that time"},
+		{"of a switch, too", "- {at-us: 1, switch: 0, " + trunk + "gbps: 1}}", "is given together with switch, set or state"},
+		{"after the end", "- {at-us: 1000, " + trunk + "gbps: 1}}", "changes[0].at-us: is past the end of the test"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := config.ParseSwitchTests("f.yml", []byte(base+c.changes+"\n"), switchtest.Options())
+			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "f.yml:") {
+				t.Errorf("error is %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+// Of two equal trunks one fails: what gets through halves. It comes back, and all gets through again.
+func TestHalfTheTrunksCarryHalfTheTraffic(t *testing.T) {
+	const text = "topology: {kind: leaf-spine, leaves: 2, spines: 2, hosts-per-leaf: 4, routing: spray-round-robin, " +
+		"link: {gbps: 10}, reroute-us: 5}\n" +
+		"switch-under-test: {model: droptail, data-queue-bytes: 15000}\nhosts: {transport: raw}\nworkload:\n" +
+		"- cbr: {src: 0, dst: 4, rate-gbps: 5, stop-us: 3000}\n- cbr: {src: 1, dst: 5, rate-gbps: 5, stop-us: 3000}\n" +
+		"- cbr: {src: 2, dst: 6, rate-gbps: 5, stop-us: 3000}\n- cbr: {src: 3, dst: 7, rate-gbps: 5, stop-us: 3000}\n" +
+		"changes:\n- {at-us: 1000, trunk: {from: leaf-0, to: spine-1, failed: true}}\n" +
+		"- {at-us: 2000, trunk: {from: leaf-0, to: spine-1, failed: false}}\nduration-us: 4000\n"
+	p, err := switchtest.New(parse(t, text)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var bytes [4]float64 // that reach hosts, in each ms
+	p.Watch = func(n *fabric.Network) {
+		n.TapHosts(func(at fabric.Point, now clock.Time, p *fabric.Packet) {
+			if at.Stage == fabric.Ingress {
+				bytes[min(3, int(now/clock.Time(clock.Millisecond)))] += float64(p.Size)
+			}
+		})
+	}
+	o, err := switchtest.Run(t.Context(), p, options(t.TempDir()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ms, want := range []float64{20, 10, 20} {
+		if got := bytes[ms] * 8 / 1e6; math.Abs(got-want) > want/100 {
+			t.Errorf("in ms %d hosts got %.2f Gb/s, want %.0f", ms, got, want)
+		}
+	}
+	var facts []string
+	for _, f := range o.Report.Facts {
+		facts = append(facts, f.Value)
+	}
+	for _, want := range []string{"the trunk between leaf-0 and spine-1 fails at 1 ms", "comes back at 2 ms",
+		"packets lost: ", " on trunks that failed", "towards trunks that were down"} {
+		if text := strings.Join(facts, "\n"); !strings.Contains(text, want) {
+			t.Errorf("want %q in\n%s", want, text)
+		}
+	}
+}
+
+// A trunk that becomes longer by 10 us adds 20 us to round trips, and its hosts have no path while it is down.
+func TestALongerTrunkShowsInRoundTrips(t *testing.T) {
+	const text = "topology: {kind: dumbbell, hosts: 2}\nswitch-under-test: {model: droptail}\nhosts: {transport: raw}\n" +
+		"workload: [ping: {src: 0, dst: 1, count: 20}]\ndeadline-us: 100000\nchanges:\n"
+	rtt := func(changes string) (least, most int64) {
+		o := run(t, parse(t, text+changes)[0])
+		flows := flowsOf(t, o.Dir)
+		if trips := flows.Flows[0].Trips; trips != nil {
+			return trips.Min, trips.Max
+		}
+		return 0, 0
+	}
+	least, most := rtt("- {at-us: 20, trunk: {from: left, to: right, delay-ns: 500}}\n")
+	if least != most {
+		t.Fatalf("round trips of an idle network take %d to %d ns", least, most)
+	}
+	shortest, longest := rtt("- {at-us: 20, trunk: {from: left, to: right, delay-ns: 10500}}\n")
+	if shortest != least || longest != least+20_000 {
+		t.Errorf("%d to %d ns, want %d to %d", shortest, longest, least, least+20_000)
+	}
+	p, err := switchtest.New(parse(t, text+"- {at-us: 20, trunk: {from: left, to: right, failed: true}}\n")[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var explained strings.Builder
+	if err := p.Explain(&explained); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"at 20 us  the trunk between left and right fails", "hosts 0 and 1 have no path",
+		"do not finish"} {
+		if !strings.Contains(explained.String(), want) {
+			t.Errorf("want %q in\n%s", want, explained.String())
+		}
 	}
 }

@@ -57,7 +57,7 @@ func (p *Plan) unseen(t *transport.Transport, rule *analyzers.Rule) string {
 	case j.Flows < config.WholeFlows && rule.Needs != analyzers.NeedsFlow:
 		return fmt.Sprintf("needs all packets of a host; %g %% of the flows are judged (judge.flows)",
 			float64(j.Flows)*100/config.WholeFlows)
-	case !j.Ports.All && p.Test.Stops() && t.Judge.OfNetwork != nil && t.Judge.OfNetwork(rule.ID):
+	case !j.Ports.All && p.Test.Outages() && t.Judge.OfNetwork != nil && t.Judge.OfNetwork(rule.ID):
 		return "needs what stopped switches lose (judge.ports: all)"
 	}
 	return ""

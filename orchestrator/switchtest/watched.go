@@ -136,7 +136,8 @@ func (w *watched) find(net *fabric.Network, name string) error {
 
 // count counts what passes a port, for the comparison with the port's own counters.
 func (w *watched) count(at fabric.Point, _ clock.Time, _ *fabric.Packet) {
-	if at.Host || at.Stage == fabric.Dropped || at.Port >= len(w.ports[at.Node]) || !w.ports[at.Node][at.Port] {
+	if at.Host || at.Stage == fabric.Dropped || at.Stage == fabric.Lost ||
+		at.Port >= len(w.ports[at.Node]) || !w.ports[at.Node][at.Port] {
 		return
 	}
 	if at.Stage == fabric.Ingress {

@@ -102,14 +102,14 @@ type Changer interface {
 }
 
 // MaxReasons is how many reasons of its own a family may have.
-const MaxReasons = int(fabric.ReasonStopped - fabric.ReasonOwn)
+const MaxReasons = int(fabric.LeastOutage - fabric.ReasonOwn)
 
 // Reason returns the drop reason r of the fabric or of the family. The name is empty if r is unknown.
 func (f *Family) Reason(r fabric.Reason) analyzers.DropReason {
 	if i := int(r) - int(fabric.ReasonOwn); i >= 0 && i < len(f.Reasons) {
 		return f.Reasons[i]
 	}
-	return analyzers.DropReason{Name: r.Name(), Outage: r == fabric.ReasonStopped, Decided: r == fabric.ReasonTail ||
+	return analyzers.DropReason{Name: r.Name(), Outage: r.Outage(), Unseen: r.Unseen(), Decided: r == fabric.ReasonTail ||
 		r == fabric.ReasonEarly}
 }
 

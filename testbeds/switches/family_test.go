@@ -24,6 +24,9 @@ func TestReasonsAreNamedByTheFabricAndTheFamily(t *testing.T) {
 		{fabric.ReasonOwn + 1, analyzers.DropReason{Name: "copied", Copied: true}},
 		{fabric.ReasonOwn + 2, analyzers.DropReason{}},
 		{fabric.ReasonStopped, analyzers.DropReason{Name: "stopped", Outage: true}},
+		{fabric.ReasonTrunkFailed, analyzers.DropReason{Name: "trunk-failed", Outage: true}},
+		{fabric.ReasonTrunkDown, analyzers.DropReason{Name: "trunk-down", Outage: true, Unseen: true}},
+		{fabric.ReasonUnreachable, analyzers.DropReason{Name: "unreachable", Outage: true, Unseen: true}},
 		{0, analyzers.DropReason{}},
 	} {
 		if got := f.Reason(c.reason); got != c.want {

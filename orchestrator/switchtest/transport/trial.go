@@ -2,6 +2,7 @@ package transport
 
 import (
 	"iter"
+	"slices"
 
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator/parameter"
@@ -79,14 +80,120 @@ func (t *Trial) Transit() clock.Duration {
 		len(v.Integers("pfc-classes")) > 0 {
 		return max(least, t.Test.Deadline)
 	}
-	return max(least, t.queueing()+t.propagation())
+	return max(least, t.way())
 }
 
-// hops is how many switches there are on the longest way.
+// hops is how many switches there are on the longest way of a topology without failed trunks.
 const hops = 5
 
-// queueing bounds how long a packet waits in all switches of a way together.
-func (t *Trial) queueing() clock.Duration {
+// way bounds how long a packet takes through the network. Each time that routes change it may start anew from where it
+// is.
+func (t *Trial) way() clock.Duration {
+	longest := t.longest()
+	turns := t.reroutes()
+	for detours := 0; ; {
+		n := longest * (detours + 1)
+		takes := t.queueing(n) + t.propagation(n)
+		most := 0
+		for i := range turns {
+			within := slices.IndexFunc(turns[i:], func(at clock.Duration) bool { return at-turns[i] > takes })
+			if within < 0 {
+				within = len(turns) - i
+			}
+			most = max(most, within)
+		}
+		if most <= detours {
+			return takes
+		}
+		detours = most
+	}
+}
+
+// reroutes lists when routes change, in order.
+func (t *Trial) reroutes() (list []clock.Duration) {
+	for i := range t.Test.Changes {
+		if c := &t.Test.Changes[i]; c.Trunk != nil && c.Trunk.Failed != nil {
+			list = append(list, c.At+t.Test.Topology.Reroute())
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// longest returns how many switches a shortest path has at most, whichever trunks have failed.
+func (t *Trial) longest() int {
+	states := t.Test.Outline()
+	if len(states) == 1 && len(states[0]) == 0 {
+		return hops
+	}
+	spec := t.Test.Topology.Spec()
+	number := make(map[string]int)
+	var links [][2]int
+	trunks := spec.Trunks()
+	for _, l := range trunks {
+		var ends [2]int
+		for i, name := range []string{l.A, l.B} {
+			if _, known := number[name]; !known {
+				number[name] = len(number)
+			}
+			ends[i] = number[name]
+		}
+		links = append(links, ends)
+	}
+	most := hops
+	for _, failed := range states {
+		next := make([][]int, len(number))
+		for i, l := range links {
+			if !failed[trunks[i]] {
+				next[l[0]], next[l[1]] = append(next[l[0]], l[1]), append(next[l[1]], l[0])
+			}
+		}
+		for from := range next {
+			most = max(most, farthest(next, from))
+		}
+	}
+	return most
+}
+
+// farthest returns how many switches the longest of the shortest paths from a switch has.
+func farthest(next [][]int, from int) int {
+	switches := make([]int, len(next)) // on the path to each
+	switches[from] = 1
+	last := from
+	for queue := []int{from}; len(queue) > 0; queue = queue[1:] {
+		last = queue[0]
+		for _, to := range next[last] {
+			if switches[to] == 0 {
+				switches[to] = switches[last] + 1
+				queue = append(queue, to)
+			}
+		}
+	}
+	return switches[last]
+}
+
+// trunks lists what links between switches are like during the test.
+func (t *Trial) trunks() []config.LinkSpec {
+	top := &t.Test.Topology
+	list := []config.LinkSpec{top.Trunk}
+	add := func(a, b string) {
+		for _, s := range t.Test.TrunkStates(a, b) {
+			list = append(list, s.LinkSpec)
+		}
+	}
+	for i := range top.Trunks {
+		add(top.Trunks[i].From, top.Trunks[i].To)
+	}
+	for i := range t.Test.Changes {
+		if c := t.Test.Changes[i].Trunk; c != nil {
+			add(c.From, c.To)
+		}
+	}
+	return list
+}
+
+// queueing bounds how long a packet waits in so many switches of a way together.
+func (t *Trial) queueing(hops int) clock.Duration {
 	const frame = 1500
 	frames := int64(0)
 	v := t.Test.Switch.Values
@@ -116,7 +223,7 @@ func (t *Trial) queueing() clock.Duration {
 	if v.Table().Find("header-weight") >= 0 {
 		frames *= int64(v.Int("header-weight")) + 1
 	}
-	takes := hops * t.Slowest(frame)
+	takes := clock.Duration(hops) * t.Slowest(frame)
 	if frames > int64(t.Test.Deadline/takes) {
 		return t.Test.Deadline + takes // longer than the test
 	}
@@ -140,18 +247,24 @@ func (t *Trial) room() (frames int64, bounded bool) {
 	}
 }
 
-// propagation bounds what the links and switches of a way take without queues.
-func (t *Trial) propagation() clock.Duration {
+// propagation bounds what the links and so many switches of a way take without queues.
+func (t *Trial) propagation(hops int) clock.Duration {
 	top := &t.Test.Topology
-	delay := top.Trunk.Delay
+	var delay clock.Duration
+	for _, l := range t.trunks() {
+		delay = max(delay, l.Delay)
+	}
 	for id := range t.Net.Hosts() {
 		delay = max(delay, top.HostLinkOf(id).Delay)
 	}
-	return (hops+1)*delay + hops*t.Test.Switch.Values.Duration("latency-ns")
+	if t.Test.ChangesTrunks() {
+		delay *= 2 // a frame may wait so that it does not overtake those that left when the delay was longer
+	}
+	return clock.Duration(hops+1)*delay + clock.Duration(hops)*t.Test.Switch.Values.Duration("latency-ns")
 }
 
 // RoundTripBound bounds how long a packet takes to its receiver and an answer back, queues included.
-func (t *Trial) RoundTripBound() clock.Duration { return 2 * (t.queueing() + t.propagation()) }
+func (t *Trial) RoundTripBound() clock.Duration { return 2 * t.way() }
 
 // buffered bounds how many frames of 1500 bytes a packet may wait for in a shared buffer: it may be full of copies,
 // each of which a scheduler by weights serves after a whole packet of another queue.
@@ -168,7 +281,10 @@ func (t *Trial) buffered() int64 {
 // Slowest returns how long a frame occupies the slowest link.
 func (t *Trial) Slowest(bytes int) clock.Duration {
 	top := &t.Test.Topology
-	most := top.Trunk.Rate.Serialise(bytes + top.Trunk.Framing)
+	var most clock.Duration
+	for _, l := range t.trunks() {
+		most = max(most, l.Rate.Serialise(bytes+l.Framing))
+	}
 	for id := range t.Net.Hosts() {
 		l := top.HostLinkOf(id)
 		most = max(most, l.Rate.Serialise(bytes+l.Framing))

@@ -87,7 +87,7 @@ func (c *cutter) turn(sw *fabric.Switch, p *fabric.Packet, v fabric.Verdict, que
 	}
 	port, ok := sw.Route(p)
 	if !ok {
-		return v.Drop(fabric.ReasonNoRoute), false
+		return v.Drop(sw.NoRoute(p)), false
 	}
 	return v.To(sw.Port(port), queue), true
 }

@@ -92,7 +92,7 @@ func (b *boltSwitch) send(now clock.Time, sw *Switch, p *Packet) {
 	out, ok := sw.Route(p)
 	v := Verdict{Action: Forward, Port: uint16(out), Queue: p.Class}
 	if !ok {
-		v = v.Drop(ReasonNoRoute)
+		v = v.Drop(sw.NoRoute(p))
 	}
 	p.Egress = uint16(out)
 	sw.place(now, p, v)
@@ -174,14 +174,20 @@ func (b *boltSwitch) congested(now clock.Time, sw *Switch, port *Port, p *Packet
 	return sw.Make(now, h)
 }
 
+// earn adds what the link could have sent since the last packet.
+func (r *boltPort) earn(now clock.Time, port *Port) {
+	r.sm += float64(port.rate) / 8 * (float64(now.Sub(r.updated)) / float64(clock.Second))
+	r.updated = now
+}
+
 // supply books what the link could have sent since the last packet, and what p takes of it (section 3.3). Unlike the
 // queue, tokens forget a surplus beyond one MTU.
 func (r *boltPort) supply(now clock.Time, s *BoltSpec, port *Port, p *Packet) {
-	r.sm += float64(port.rate) / 8 * (float64(now.Sub(r.updated)) / float64(clock.Second))
+	r.earn(now, port)
 	if s.Fault != BoltForgetsDemand {
 		r.sm -= float64(int(p.Size) + int(port.framing))
 	}
-	if r.updated = now; s.Fault != BoltUncappedSM {
+	if s.Fault != BoltUncappedSM {
 		r.sm = min(r.sm, float64(s.MTU))
 	}
 }

@@ -33,18 +33,34 @@ const (
 // Reasons is the number of drop reasons of a switch.
 const Reasons = 24
 
-// ReasonStopped is the last reason: the switch was stopped.
-const ReasonStopped Reason = Reasons - 1
+// Reasons of outages, the last: nobody is at fault.
+const (
+	ReasonStopped     Reason = Reasons - 1 - iota // the switch was stopped
+	ReasonTrunkFailed                             // it was on a trunk that failed, or waited for it
+	ReasonUnreachable                             // as trunks have failed, no path leads to the destination
+	ReasonTrunkDown                               // the route leads to a trunk that has failed
+)
+
+// LeastOutage is the least reason that is an outage.
+const LeastOutage = ReasonTrunkDown
+
+// Unseen reports whether the mechanism has not decided about packets that are dropped for this reason.
+func (r Reason) Unseen() bool { return r == ReasonUnreachable || r == ReasonTrunkDown }
+
+// Outage reports whether switches or trunks out of service are the reason.
+func (r Reason) Outage() bool { return r >= LeastOutage && r < Reasons }
 
 var reasonNames = [...]string{ReasonTail: "tail", ReasonEarly: "early", ReasonTTL: "ttl", ReasonNoRoute: "no-route",
 	ReasonBounced:  "bounced",
 	ReasonHeadroom: "headroom", ReasonConsumed: "consumed"}
 
+var outageNames = [...]string{"stopped", "trunk-failed", "unreachable", "trunk-down"}
+
 // Name returns the reason's name in counters; empty: a mechanism's own reason.
 func (r Reason) Name() string {
 	switch {
-	case r == ReasonStopped:
-		return "stopped"
+	case r.Outage():
+		return outageNames[Reasons-1-r]
 	case int(r) < len(reasonNames):
 		return reasonNames[r]
 	}

@@ -157,6 +157,9 @@ func (n *Network) edges(p *plan) []edge {
 			e.b = len(n.switches) + int(peer.host.id)
 		} else {
 			e.b = int(peer.sw.id)
+			for _, l := range n.spec.Topology.statesOf(Trunk{pt.sw.name, peer.sw.name}) {
+				e.length = min(e.length, l.Delay+pt.sw.config.Latency, l.Delay+peer.sw.config.Latency)
+			}
 		}
 		edges = append(edges, e)
 	}

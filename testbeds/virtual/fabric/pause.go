@@ -87,7 +87,7 @@ func (sw *Switch) release(now clock.Time, p *Packet) {
 // signal sends the peer a PFC frame with the paused classes, before everything but the frame on the wire. Quanta are
 // not modelled: a class stays paused until another frame, as if every pause were refreshed in time.
 func (pt *Port) signal(now clock.Time) {
-	if pt.sw.stopped {
+	if pt.sw.stopped || pt.failed {
 		return
 	}
 	p := pt.part().pool.get()

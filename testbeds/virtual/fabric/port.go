@@ -46,7 +46,8 @@ type Port struct {
 	kind                    PortKind
 	urgent                  bool // control has packets
 	away                    bool // the other end is in another partition
-	_                       [3]byte
+	cut                     bool // what arrives may have been on the link when it failed
+	_                       [2]byte
 	meters                  int32 // number of the first queue's in the network
 
 	net      *Network
@@ -56,7 +57,15 @@ type Port struct {
 	rate     clock.BitRate
 	counters PortCounters // without those kept above: see Counters
 	failed   bool         // its link is
-	_        [55]byte
+	avoided  bool         // no route uses it
+
+	lostUntil clock.Time // what arrives until then was on the link when it failed
+	settled   struct {   // when the rate of the link changed last
+		busy        clock.Duration
+		sent, bytes uint64
+	}
+	cutOff uint64 // frames that were on the link to the port when it failed
+	_      [8]byte
 }
 
 // PortCounters count since the start of the simulation. Bytes are those of packets, without framing.
@@ -75,8 +84,14 @@ func (pt *Port) Index() int { return int(pt.index) }
 // Kind returns the kind of the port's peer.
 func (pt *Port) Kind() PortKind { return pt.kind }
 
+// Lost returns how many frames were on the link to the port when it failed.
+func (pt *Port) Lost() uint64 { return pt.cutOff }
+
 // Failed reports whether the port's link has failed.
 func (pt *Port) Failed() bool { return pt.failed }
+
+// Switch returns the switch that the port belongs to; nil: it is a host's.
+func (pt *Port) Switch() *Switch { return pt.sw }
 
 // Peer returns the switch at the other end; nil: a host.
 func (pt *Port) Peer() *Switch { return pt.net.ports[pt.peer].sw }
@@ -98,7 +113,8 @@ func (pt *Port) Counters() *PortCounters {
 	c := &pt.counters
 	c.Sent, c.SentBytes, c.Received, c.ReceivedBytes = pt.sent, pt.sentBytes, pt.received, pt.receivedBytes
 	if pt.perByte != 0 {
-		c.Busy = clock.Duration(pt.perByte) * clock.Duration(c.SentBytes+c.Sent*uint64(pt.framing))
+		bytes := c.SentBytes - pt.settled.bytes + (c.Sent-pt.settled.sent)*uint64(pt.framing)
+		c.Busy = pt.settled.busy + clock.Duration(pt.perByte)*clock.Duration(bytes)
 	}
 	return c
 }
@@ -126,16 +142,25 @@ func (pt *Port) HostAt() (id HostID, ok bool) {
 // connect sets up one direction of a link.
 func (pt *Port) connect(to *Port, l *LinkSpec, latency clock.Duration) {
 	pt.peer = to.number
+	pt.tune(l, latency)
+	if pt.failed = l.Failed; pt.failed {
+		pt.avoided = true
+		if pt.sw != nil {
+			pt.sw.routes.cut = true
+		}
+		for i := range pt.queues {
+			pt.queues[i].room = 0
+		}
+	}
+}
+
+// tune sets the rate and delay of the link, latency that of the forwarding before it.
+func (pt *Port) tune(l *LinkSpec, latency clock.Duration) {
 	pt.rate, pt.delay, pt.framing = l.Rate, l.Delay+latency, uint16(l.Framing)
 	if pt.sw != nil {
 		pt.framing = uint16(max(0, l.Framing+pt.sw.config.Gap))
 	}
 	pt.perByte = 0
-	if pt.failed = l.Failed; pt.failed {
-		for i := range pt.queues {
-			pt.queues[i].room = 0
-		}
-	}
 	if bit := int64(clock.Second) * 8; bit%int64(l.Rate) == 0 && bit/int64(l.Rate) <= math.MaxUint32 {
 		pt.perByte = uint32(bit / int64(l.Rate))
 	}
@@ -197,6 +222,10 @@ func (pt *Port) ready(now clock.Time) {
 }
 
 func (pt *Port) arrive(now clock.Time, p *Packet) {
+	if pt.cut && now <= pt.lostUntil {
+		pt.lose(now, p)
+		return
+	}
 	p.Hops++
 	pt.received++
 	pt.receivedBytes += uint64(p.Size)

@@ -46,15 +46,21 @@ func (q *Queue) configure(c *QueueSpec) {
 		c = &own
 	}
 	q.config = c
-	q.room, q.places = math.MaxInt, math.MaxInt32
-	if c.MaxBytes > 0 {
-		q.room = c.MaxBytes
-	}
+	q.restoreRoom()
+	q.places = math.MaxInt32
 	if c.MaxPackets > 0 {
 		q.places = int32(min(c.MaxPackets, math.MaxInt32))
 	}
 	q.ranked, q.shared, q.dynamic = c.Order == ByRank, !c.Private, c.Alpha != 0
 	q.marking = c.Mark.MaxBytes != 0 || c.Mark.Packets != 0
+}
+
+// restoreRoom sets the static limit in bytes as configured.
+func (q *Queue) restoreRoom() {
+	q.room = math.MaxInt
+	if q.config.MaxBytes > 0 {
+		q.room = q.config.MaxBytes
+	}
 }
 
 // QueueCounters count since the start of the simulation.

@@ -21,21 +21,7 @@ func (sw *Switch) Stop(now clock.Time) {
 	sw.life++
 	for i := range sw.ports {
 		pt := &sw.ports[i]
-		for j := range pt.queues {
-			for q := &pt.queues[j]; q.Head() != nil; {
-				p := q.Head()
-				sw.Extract(now, pt, j, p)
-				sw.discard(now, p, Verdict{Port: uint16(i), Queue: uint8(j)}.Drop(ReasonStopped))
-			}
-			pt.queues[j].credit = 0
-		}
-		pt.turn = 0
-		for pt.urgent {
-			p := pt.nextControl()
-			sw.part.dropped[p.Kind()]++
-			sw.lost++
-			sw.part.pool.put(p)
-		}
+		sw.flush(now, pt, ReasonStopped)
 		if pt.pause != nil {
 			*pt.pause = pauseState{}
 		}
@@ -43,6 +29,25 @@ func (sw *Switch) Stop(now clock.Time) {
 			peer.paused = 0
 			peer.resume(now)
 		}
+	}
+}
+
+// flush drops what waits at a port.
+func (sw *Switch) flush(now clock.Time, pt *Port, why Reason) {
+	for j := range pt.queues {
+		for q := &pt.queues[j]; q.Head() != nil; {
+			p := q.Head()
+			sw.Extract(now, pt, j, p)
+			sw.discard(now, p, Verdict{Port: pt.index, Queue: uint8(j)}.Drop(why))
+		}
+		pt.queues[j].credit = 0
+	}
+	pt.turn = 0
+	for pt.urgent {
+		p := pt.nextControl()
+		sw.part.dropped[p.Kind()]++
+		sw.lost++
+		sw.part.pool.put(p)
 	}
 }
 

@@ -17,6 +17,7 @@ type routes struct {
 	groups []group
 	salt   uint64 // of the hash: differs per switch, because equal choices would leave paths unused
 	random bool   // Topology.Balance is SprayRandom
+	cut    bool   // trunks of the switch have failed
 	own    [1]uint16
 }
 
@@ -123,15 +124,29 @@ func (n *Network) route() {
 		populated[edge.sw.id] = true
 	}
 	for _, sw := range n.switches {
-		sw.routes = routes{
-			group: make([]uint16, len(n.switches)), salt: sw.rand.Uint64(), random: n.spec.Topology.Balance == SprayRandom,
-		}
+		sw.routes.salt, sw.routes.random = sw.rand.Uint64(), n.spec.Topology.Balance == SprayRandom
+	}
+	n.fillTables(populated)
+}
+
+// fillTables fills in the routes to every switch with hosts.
+func (n *Network) fillTables(populated []bool) {
+	for _, sw := range n.switches {
+		sw.routes.group, sw.routes.groups = make([]uint16, len(n.switches)), nil
 	}
 	for to, has := range populated {
 		if has {
 			n.routeTo(to)
 		}
 	}
+}
+
+// NoRoute returns why a packet that Route finds no port for is dropped.
+func (sw *Switch) NoRoute(p *Packet) Reason {
+	if int(p.Dst) < len(sw.net.homes) {
+		return ReasonUnreachable
+	}
+	return ReasonNoRoute
 }
 
 // routeTo adds the routes towards a switch to the tables of the others.
@@ -144,7 +159,7 @@ func (n *Network) routeTo(to int) {
 		var ports []uint16
 		for port := range sw.front {
 			next := n.ports[sw.ports[port].peer].sw
-			if next != nil && !sw.ports[port].failed && distance[i] > 0 && distance[next.id] == distance[i]-1 {
+			if next != nil && !sw.ports[port].avoided && distance[i] > 0 && distance[next.id] == distance[i]-1 {
 				ports = append(ports, uint16(port))
 			}
 		}
@@ -199,7 +214,7 @@ func (n *Network) distances(from int) []int {
 		sw := n.switches[queue[0]]
 		for port := range sw.front {
 			next := n.ports[sw.ports[port].peer].sw
-			if next != nil && !sw.ports[port].failed && distance[next.id] < 0 {
+			if next != nil && !sw.ports[port].avoided && distance[next.id] < 0 {
 				distance[next.id] = distance[sw.id] + 1
 				queue = append(queue, int(next.id))
 			}

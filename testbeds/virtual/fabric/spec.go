@@ -69,6 +69,8 @@ type TopologySpec struct {
 	LinkOf func(HostID) LinkSpec
 	// TrunkOf, if set, returns the link between two switches and replaces Uplink.
 	TrunkOf func(a, b string) LinkSpec
+	// LaterTrunk, if set, returns what SetTrunk will make of it. Partitions and headroom allow for it.
+	LaterTrunk func(a, b string) []LinkSpec
 }
 
 // QueueSpec describes one queue of a port. A limit of 0 means unlimited.
@@ -295,6 +297,13 @@ func (s *SwitchSpec) complete(t *TopologySpec) {
 	}
 	if s.PFC.Headroom == 0 {
 		s.PFC.Headroom = max(t.Link.headroom(s.Latency), t.Uplink.headroom(s.Latency))
+		if t.TrunkOf != nil || t.LaterTrunk != nil {
+			for _, trunk := range t.Trunks() {
+				for _, l := range t.statesOf(trunk) {
+					s.PFC.Headroom = max(s.PFC.Headroom, l.headroom(s.Latency))
+				}
+			}
+		}
 		for h := range t.Hosts {
 			own := t.linkOf(HostID(h))
 			s.PFC.Headroom = max(s.PFC.Headroom, own.headroom(s.Latency))

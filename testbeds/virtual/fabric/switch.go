@@ -112,7 +112,9 @@ func (sw *Switch) arrive(now clock.Time, in *Port, p *Packet) {
 	out, ok := sw.Route(p)
 	v := Verdict{Action: Forward, Port: uint16(out), Queue: p.Class}
 	if !ok {
-		v = v.Drop(ReasonNoRoute)
+		v = v.Drop(sw.NoRoute(p))
+	} else if sw.routes.cut && sw.ports[out].failed {
+		v = v.Drop(ReasonTrunkDown)
 	}
 	p.Egress = uint16(out)
 	if sw.mechanism != nil {
@@ -169,6 +171,10 @@ func (sw *Switch) place(now clock.Time, p *Packet, v Verdict) {
 				if port.metered && q.first != nil {
 					port.changed(sw.net, now, int(v.Queue))
 				}
+				return
+			}
+			if port.failed {
+				sw.discard(now, p, v.Drop(ReasonTrunkFailed))
 				return
 			}
 			if sw.queues != nil {
@@ -313,7 +319,7 @@ func (sw *Switch) discard(now clock.Time, p *Packet, v Verdict) {
 		v.Reason = ReasonTail
 	}
 	sw.dropped[v.Reason]++
-	if v.Reason != ReasonConsumed && v.Reason != ReasonTTL && v.Reason != ReasonNoRoute && v.Reason != ReasonStopped {
+	if v.Reason != ReasonConsumed && v.Reason != ReasonTTL && v.Reason != ReasonNoRoute && !v.Reason.Outage() {
 		q := &port.queues[min(int(v.Queue), len(port.queues)-1)]
 		q.dropped++
 		q.droppedBytes += uint64(p.Size)

@@ -57,7 +57,7 @@ func (pt *Port) inside() (packets int) {
 func (n *Network) Placed() (packets int) {
 	for i := range n.ports {
 		pt := &n.ports[i]
-		packets += pt.inside() + int(pt.sent-n.ports[pt.peer].received)
+		packets += pt.inside() + int(pt.sent-n.ports[pt.peer].received-n.ports[pt.peer].cutOff)
 	}
 	for _, sw := range n.switches {
 		if h, ok := sw.mechanism.(Holder); ok {

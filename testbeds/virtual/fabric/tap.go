@@ -22,12 +22,14 @@ const (
 	Served    // chosen by the scheduler of its port
 	Withdrawn // taken out of its queue by the mechanism, or as the switch stops
 	Refused   // the traffic manager has no room for it in the queue
+	// Only for taps of the whole network and of switches.
+	Lost // it was on the link to the port when that failed
 )
 
 // String returns the stage in lower case.
 func (s Stage) String() string {
 	return [...]string{"unset", "ingress", "egress", "dropped", "offered", "departed", "arrived", "queued", "served",
-		"withdrawn", "refused"}[s]
+		"withdrawn", "refused", "lost"}[s]
 }
 
 // ShimPort is the Point.Port of packets dropped by a host's shim.
@@ -50,6 +52,9 @@ type Tap func(at Point, now clock.Time, p *Packet)
 // as switches: the NIC of host h has number Switches()+h and one port.
 func (n *Network) AtSwitch(at Point, now clock.Time, p *Packet, t *trace.SwitchTap) bool {
 	stage, node, internal := trace.SwitchStage(at.Stage), at.Node, false
+	if at.Stage == Lost { // on the way to the switch
+		return false
+	}
 	if at.Host {
 		if stage = n.stageAtNIC(at); stage == 0 {
 			return false

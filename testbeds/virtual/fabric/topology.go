@@ -206,6 +206,15 @@ func (t *TopologySpec) trunkOf(a, b string) LinkSpec {
 	return t.Uplink
 }
 
+// statesOf returns what a trunk is from the start, and later.
+func (t *TopologySpec) statesOf(of Trunk) []LinkSpec {
+	states := []LinkSpec{t.trunkOf(of.A, of.B)}
+	if t.LaterTrunk != nil {
+		states = append(states, t.LaterTrunk(of.A, of.B)...)
+	}
+	return states
+}
+
 // A Trunk is a link between two switches, as the shape names them.
 type Trunk struct{ A, B string }
 

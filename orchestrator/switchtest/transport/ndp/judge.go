@@ -39,7 +39,7 @@ func (o *observer) Observe(at fabric.Point, now clock.Time, p *fabric.Packet) {
 	if p.Protocol != fabric.NDP {
 		return
 	}
-	if at.Reason == fabric.ReasonStopped {
+	if at.Reason.Outage() {
 		o.lost = trace.Tap{Src: uint32(p.Src), Dst: uint32(p.Dst), NDP: p.NDP}
 		o.judge.Outage(&o.lost)
 	}
@@ -86,8 +86,11 @@ type recorder struct {
 }
 
 func record(t *transport.Trial) (transport.Recorder, string) {
-	if t.Test.Stops() {
+	switch {
+	case t.Test.Stops():
 		return nil, "a switch was stopped, and captures do not show what it lost"
+	case t.Test.ChangesTrunks():
+		return nil, "a trunk was changed, and captures do not show what it lost"
 	}
 	r := &recorder{Sightings: transport.NewSightings[trace.Tap](t), cfg: configure(t)}
 	for h := range t.Test.Topology.HostCount() {

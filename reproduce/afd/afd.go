@@ -42,7 +42,13 @@ func experiments() []experiment {
 		{"A-8", a8, false},
 		{"A-9", a9, false},
 		{"A-1", a1, false},
+		{"A-2", a2, false},
+		{"A-5", a5, true},
+		{"A-3", a3, true},
 		{"A-4", a4, true},
+		{"A-7", a7, true},
+		{"A-6", a6, false},
+		{"A-10", a10, false},
 		{"B-1", b1, true},
 		{"FIGURES", figures, true},
 	}

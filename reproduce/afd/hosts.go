@@ -1,0 +1,107 @@
+package afd
+
+import (
+	"fmt"
+	"slices"
+
+	"candela.dev/candela/clock"
+	"candela.dev/candela/reproduce/comparison"
+)
+
+// Times between which most TCP scenarios are measured, and those of A-5 and A-10 (specification, 9.0).
+const (
+	fromTCP, toTCP     = 300 * clock.Millisecond, 1300 * clock.Millisecond
+	fromShort, toShort = 150 * clock.Millisecond, 450 * clock.Millisecond
+)
+
+// tcpPayload is the payload of a packet of 1500 bytes.
+const tcpPayload = 1434
+
+// shares returns the layer-2 rates of flows 1 to n in Gb/s between two instants.
+func (p *point) shares(n int, from, to clock.Duration) (rates []float64) {
+	for i := range n {
+		rates = append(rates, p.series.mean(fmt.Sprintf("flow-%d.goodput-bps", i+1), from, to)/1e9*1500/tcpPayload)
+	}
+	return rates
+}
+
+// mice returns the completion times of the flows that finished, in ms, ascending, and how many packets of flows with an
+// end were lost.
+func (p *point) mice() (times []float64, lost float64) {
+	for i := range p.flows.Flows {
+		f := &p.flows.Flows[i]
+		if f.Bytes == 0 {
+			continue
+		}
+		lost += float64(f.Dropped)
+		if f.Finished {
+			times = append(times, float64(f.FCTNS)/1e6)
+		}
+	}
+	slices.Sort(times)
+	return times, lost
+}
+
+// seedsTCP is the number of seeds of.
+const seedsTCP = 3
+
+// column returns the runs of one point of a sweep, by seed.
+func column(runs [][]*point, n int) (points []*point) {
+	for _, r := range runs {
+		points = append(points, r[n])
+	}
+	return points
+}
+
+// spread adds rows for the least and the most of the seeds.
+func (l *lab) spread(from comparison.Origin, id, what, unit string, low, high, tolerance float64, values []float64) {
+	l.row(from, comparison.NewRow(id, what+", least of the seeds", unit, low, high, tolerance, slices.Min(values)))
+	l.row(from, comparison.NewRow(id, what+", most of the seeds", unit, low, high, tolerance, slices.Max(values)))
+}
+
+// atLeast adds a row for the least of the seeds.
+func (l *lab) atLeast(id, what, unit string, limit, tolerance float64, values []float64) {
+	l.row(calibrated, comparison.NewBound(id, what+", least of the seeds", unit, comparison.AtLeast, limit, tolerance,
+		slices.Min(values)))
+}
+
+// none adds a row for a number that is 0 for all seeds.
+func (l *lab) none(from comparison.Origin, id, what string, values []float64) {
+	l.row(from, comparison.NewRow(id, what+", all seeds", "", 0, 0, 0, slices.Max(values)))
+}
+
+// fairness returns Jain's index of flows 1 to n for each run.
+func fairness(points []*point, n int, from, to clock.Duration) []float64 {
+	return each(points, func(p *point) float64 { return jain(p.shares(n, from, to)) })
+}
+
+// counted returns a counter for each run.
+func counted(points []*point, name string) []float64 {
+	return each(points, func(p *point) float64 { return p.counter(name) })
+}
+
+// total returns the sum of values.
+func total(values []float64) (sum float64) {
+	for _, v := range values {
+		sum += v
+	}
+	return sum
+}
+
+// unfinished adds a row for the flows with an end that did not finish: their completion times are not in the others.
+func (l *lab) unfinished(id string, runs [][]*point) {
+	n, all := 0, 0
+	for _, points := range runs {
+		for _, p := range points {
+			for i := range p.flows.Flows {
+				if f := &p.flows.Flows[i]; f.Bytes > 0 {
+					if all++; !f.Finished {
+						n++
+					}
+				}
+			}
+		}
+	}
+	l.row(calibrated, comparison.NewRow(id, "mice that did not finish, share of all runs", "%", 0, 0, 0.1,
+		100*float64(n)/float64(all)))
+}

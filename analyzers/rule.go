@@ -15,7 +15,10 @@ type Rule struct {
 	Severity  Severity // of a finding, unless the finding has a lower one; empty: Violation
 	Clause    string   // of IBTA volume 1, an RFC or Lumina's text
 	Statement string   // what a conforming implementation does
-	Needs     Needs    // of rules of switch tests; empty: all packets of a host, or of a switch
+	// Records is what decision records add to the judgement; empty: nothing. RecordsOnly: without them it is not judged.
+	Records     string
+	RecordsOnly bool
+	Needs       Needs // of rules of switch tests; empty: all packets of a host, or of a switch
 }
 
 // Needs is what a rule of a switch test must see to be judged.

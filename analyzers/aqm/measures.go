@@ -2,24 +2,27 @@ package aqm
 
 import (
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/clock"
 )
 
 // million is the scale of shares.
 const million = 1_000_000
 
 // measures are the distributions that the judge measures.
-type measures struct{ evictions, miceShare, portBytes *analyzers.Distribution }
+type measures struct{ evictions, miceShare, portBytes, fairness *analyzers.Distribution }
 
 func newMeasures() measures {
 	return measures{
 		evictions: analyzers.NewDistribution("aqm.evictions", analyzers.UnitCount, 0),
 		miceShare: analyzers.NewDistribution("aqm.mice-share", analyzers.UnitCount, 0),
 		portBytes: analyzers.NewDistribution("aqm.port-bytes", analyzers.UnitBytes, 0),
+		fairness:  analyzers.NewDistribution("aqm.fairness", analyzers.UnitCount, 0),
 	}
 }
 
 func (m *measures) metrics() []analyzers.Metric {
-	return []analyzers.Metric{m.evictions.Metric(), m.miceShare.Metric(), m.portBytes.Metric()}
+	return []analyzers.Metric{m.evictions.Metric(), m.miceShare.Metric(), m.portBytes.Metric(),
+		m.fairness.Metric()}
 }
 
 // miceShare compares mice with elephants at a queue.
@@ -45,6 +48,9 @@ func (m *measures) end(d *device) {
 		for _, q := range e.queues {
 			if q.share.bytes > 0 {
 				m.miceShare.Record(q.share.miceBytes * million / q.share.bytes)
+			}
+			if index, ok := q.demand.jain(); ok {
+				m.fairness.Record(int64(index*million + 0.5))
 			}
 		}
 	}
@@ -74,4 +80,51 @@ func (t *trap) record(to *analyzers.Distribution) {
 			to.Record(n)
 		}
 	}
+}
+
+// demand is what a queue took of elephants, in the order of their first packets.
+type demand struct {
+	flows map[flowKey]*elephantShare
+	list  []*elephantShare
+}
+
+// elephantShare is what a queue took of a flow while it was an elephant.
+type elephantShare struct {
+	bytes          int64
+	packets, above int // above: those that came while the flow exceeded the fair rate
+	first, last    clock.Time
+}
+
+// sees takes a packet of an elephant that was to be selected with probability d.
+func (w *demand) sees(a *arrival, d float64) {
+	f := w.flows[a.key]
+	if f == nil {
+		if w.flows == nil {
+			w.flows = make(map[flowKey]*elephantShare)
+		}
+		f = &elephantShare{first: a.at}
+		w.flows[a.key] = f
+		w.list = append(w.list, f)
+	}
+	f.last = a.at
+	f.packets++
+	if d > 0 {
+		f.above++
+	}
+	if a.fate != early && a.fate != tail {
+		f.bytes += a.size
+	}
+}
+
+// jain returns Jain's index of the rates of backlogged elephants: those that exceeded the fair rate with a quarter of
+// their packets or more, as TCP's sawtooth does around it. Flows that want less than their share say nothing about
+// fairness. false: there are fewer than two.
+func (w *demand) jain() (float64, bool) {
+	var rates []float64
+	for _, f := range w.list {
+		if span := f.last.Sub(f.first); 4*f.above >= f.packets && span > 0 {
+			rates = append(rates, bitsPerSecond(f.bytes, span))
+		}
+	}
+	return jain(rates), len(rates) > 1
 }

@@ -92,10 +92,15 @@ func Rules() []analyzers.Rule {
 		{ruleNotJudged, "docs/internals/architecture.md, The observer sits at the switch",
 			"What the taps do not show is not judged.", analyzers.Note},
 	}
+	// what the device claims, and the taps alone do not show
+	only := map[string]string{ruleFairRate: "the fair rate F", ruleEtrap: "whether a flow is an elephant, its bytes and rate",
+		ruleRate: "the measured rate"}
+	more := map[string]string{ruleProbability: "the probability of each packet", ruleMiceAge: "the index of each packet",
+		ruleMeanQueue: "the mean queue at each packet"}
 	var rules []analyzers.Rule
 	for _, r := range table {
 		rules = append(rules, analyzers.Rule{ID: r.id, Clause: r.clause, Severity: r.severity, Statement: r.statement,
-			Needs: analyzers.NeedsSwitch})
+			Needs: analyzers.NeedsSwitch, Records: only[r.id] + more[r.id], RecordsOnly: only[r.id] != ""})
 	}
 	return rules
 }

@@ -101,6 +101,7 @@ func (d *device) judgeFair(a *arrival, q *queue, f *trapped, selected bool) {
 		q.share.elephantsHit++
 	}
 	probability := q.fair.probability(f.rate, q.held)
+	q.demand.sees(a, probability)
 	d.judgeShares(a, q, probability, selected)
 	switch {
 	case probability > 0:

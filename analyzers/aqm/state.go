@@ -39,6 +39,7 @@ type queue struct {
 	share     miceShare
 	surplus   surplus
 	backlog   backlog
+	demand    demand
 }
 
 // start makes the state of a switch that begins to serve.

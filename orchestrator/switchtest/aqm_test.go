@@ -41,6 +41,15 @@ hosts: {transport: raw, packet-size: 1500, ecn: %s}
 workload: [flow: {src: 0, dst: 3, packets: 2000}, flow: {src: 1, dst: 3, packets: 2000}]
 `
 
+// aqmBacklogged is a port at which two flows offer all that it carries and more, for as long as shares take to show.
+const aqmBacklogged = `
+topology: {kind: single-switch, hosts: 3, link: {gbps: 100, framing-bytes: 20}, links: [{host: 2, gbps: 10}]}
+switch-under-test: {%s}
+hosts: {transport: raw, packet-size: 1500, ecn: %s}
+duration-us: 12000
+workload: [cbr: {src: 0, dst: 2, rate-gbps: 8, jitter: 0.5}, cbr: {src: 1, dst: 2, rate-gbps: 8, jitter: 0.5}]
+`
+
 // fast are settings of AFD with which elephants come and go within a millisecond.
 const fast = "etrap-byte-count: 20000, etrap-age-period-us: 100, etrap-bandwidth-threshold-bytes: 1500"
 
@@ -53,6 +62,8 @@ func aqmRun(t *testing.T, model, ecn, more string, us int) (rules map[string]str
 	network := strings.Replace(aqmOverload, "us: 3000", fmt.Sprint("us: ", us), 1)
 	if strings.Contains(model, "etrap-scope") {
 		network = aqmSprayed
+	} else if strings.Contains(model, "kp: 0.05") {
+		network = aqmBacklogged
 	}
 	p, err := switchtest.New(parse(t, fmt.Sprintf(network, model, ecn)+more)[0])
 	if err != nil {
@@ -88,6 +99,8 @@ func settingsOf(model, bug string) (text, ecn string) {
 	switch bug {
 	case "drops-marked":
 		return text + ", ecn: true", "ect0"
+	case "favours-flows":
+		return text + ", kp: 0.05", ecn
 	case "double-threshold":
 		return text, "ect0"
 	case "system-over-interface":
@@ -299,4 +312,53 @@ func (d networkDraw) aqmModel() (text string, queues int) {
 	add(10, "pfc-classes: [0], pfc-xoff-bytes: 20000")
 	add(10, "ecn-threshold-bytes: 30000")
 	return strings.Join(parts, ", "), queues
+}
+
+// Without records, run.json lists for each rule of the specification what they would add: only they show the fair rate
+// and what ETRAP holds; the other rules are judged from what becomes of packets, and a bug of each is caught so.
+func TestWhatRecordsAddToEachRuleOfActiveQueueManagementIsListed(t *testing.T) {
+	const whole, part, only = "", "judged from what becomes of packets; ", "needs decision records "
+	table := map[string]struct{ rule, want string }{
+		"AFD-1": {"aqm.mouse", whole}, "AFD-2": {"aqm.below-fair-rate", whole}, "AFD-3": {"aqm.probability", part},
+		"AFD-4": {"aqm.fair-rate", only}, "AFD-5": {"aqm.fairness", whole}, "AFD-6": {"aqm.steady-queue", whole},
+		"AFD-7": {"aqm.ecn", whole}, "AFD-8": {"aqm.flow-awareness", whole}, "AFD-9": {"aqm.headroom", whole},
+		"ETR-1": {"aqm.etrap", only}, "ETR-2": {"aqm.rate", only}, "DPP-1": {"aqm.mice-group", whole},
+		"DPP-2": {"aqm.mice-age", part}, "DPP-3": {"aqm.mice-first", whole}, "DPP-4": {"aqm.mice-order", whole},
+		"DPP-5": {"aqm.mice-delay", whole}, "CNT-1": {"aqm.counters", whole}, "BUF-1": {"aqm.buffer", whole},
+	}
+	list := func(more string) []string {
+		p, err := switchtest.New(parse(t, fmt.Sprintf(aqmOverload, "model: afd-dpp", "not-ect")+more)[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p.NotJudged()
+	}
+	lacking := list("")
+	if with := list("taps: {decisions: csv}\n"); len(with) > 0 || len(lacking) != 5 {
+		t.Errorf("with records %v, without %v", with, lacking)
+	}
+	rules := aqm.Rules()
+	fromTaps := map[string]bool{}
+	for _, m := range switchtest.Options().Switches {
+		for _, b := range m.Bugs {
+			fromTaps[b.Rule] = fromTaps[b.Rule] || !slices.Contains(withRecords, b.Name)
+		}
+	}
+	for id, c := range table {
+		i := slices.IndexFunc(rules, func(r analyzers.Rule) bool { return strings.HasSuffix(r.Clause, "("+id+")") })
+		if i < 0 || rules[i].ID != c.rule {
+			t.Errorf("%s: no rule, or another one than %s", id, c.rule)
+		}
+		at := slices.IndexFunc(lacking, func(s string) bool { return strings.HasPrefix(s, c.rule+": ") })
+		if (at >= 0) != (c.want != whole) || at >= 0 && !strings.HasPrefix(lacking[at], c.rule+": "+c.want) {
+			t.Errorf("%s: %v lists %s, want %q", id, lacking, c.rule, c.want)
+		}
+		if fromTaps[c.rule] == (c.want == only) {
+			t.Errorf("%s: a bug of %s is caught from taps alone: %v", id, c.rule, fromTaps[c.rule])
+		}
+	}
+	if plain, err := switchtest.New(parse(t, fmt.Sprintf(aqmOverload, "model: tail-shallow", "not-ect"))[0]); err != nil ||
+		len(plain.NotJudged()) > 0 {
+		t.Errorf("%v: rules of AFD are listed for tail drop: %v", err, plain.NotJudged())
+	}
 }

@@ -58,8 +58,8 @@ func (r *run) report(v orchestrator.Verdict) *report.Report {
 		rep.Facts = append(rep.Facts, report.Fact{Name: "NICs", Value: text})
 	}
 	if n := len(r.plan.NotJudged()); n > 0 {
-		rep.Facts = append(rep.Facts, report.Fact{Name: "judge", Value: fmt.Sprintf("%s; %d rules are not judged: run.json "+
-			"lists them", r.plan.Test.Judge, n)})
+		rep.Facts = append(rep.Facts, report.Fact{Name: "judge", Value: fmt.Sprintf("%s; %d rules are not judged, or in "+
+			"part: run.json lists them", r.plan.Test.Judge, n)})
 	}
 	for _, text := range r.unjudged() {
 		rep.Facts = append(rep.Facts, report.Fact{Name: "decision records", Value: text})

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/generator/parameter"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/switchtest/transport"
 )
@@ -21,6 +22,7 @@ func (p *Plan) NotJudged() []string {
 	if p.shut(p.family) {
 		all(p.family.rules, "packets that the switch makes are unknown to it (bolt-src)")
 	}
+	list = append(list, p.withoutRecords()...)
 	if !p.Streamed() {
 		return list
 	}
@@ -41,6 +43,24 @@ func (p *Plan) NotJudged() []string {
 			all(a.rules, "no ports are seen (judge.ports)")
 		case !j.Ports.All:
 			all(a.rules, "judged only at switches all of whose ports are seen (judge.ports)")
+		}
+	}
+	return list
+}
+
+// withoutRecords lists what decision records would add to the rules of the family, if the test has none. A rule that no
+// bug of a model breaks is not about that model.
+func (p *Plan) withoutRecords() (list []string) {
+	if p.Test.Taps.Decisions() != "" || !p.judges(p.family) || p.shut(p.family) {
+		return nil
+	}
+	for i := range p.family.rules {
+		switch r := &p.family.rules[i]; {
+		case !slices.ContainsFunc(p.model.Bugs, func(b parameter.Bug) bool { return b.Rule == r.ID }):
+		case r.RecordsOnly:
+			list = append(list, r.ID+": needs decision records (`taps: {decisions: csv}`), which show "+r.Records)
+		case r.Records != "":
+			list = append(list, r.ID+": judged from what becomes of packets; decision records would show "+r.Records)
 		}
 	}
 	return list

@@ -16,7 +16,7 @@ type faults struct {
 	dpp   dppFaults
 
 	mice, blind, half, square, belowFair, regular, portTotal, dropsMarked, marksMice, sparesFull, systemLast, otherScope,
-	overfills, refuses, miscounts, doubleThreshold, lowWeight, deeper, quarterMost bool
+	overfills, refuses, miscounts, doubleThreshold, lowWeight, deeper, quarterMost, favours bool
 }
 
 // distorted is a policy with the seeded bugs of its settings.
@@ -53,6 +53,8 @@ func afdBugs() []fault {
 		b("flow-blind", "aqm.flow-awareness", "RED decides instead of AFD.", func(f *faults) { f.blind = true }),
 		b("drops-below-fair-rate", "aqm.below-fair-rate", "Flows just below the fair rate are dropped, too.",
 			func(f *faults) { f.belowFair = true }),
+		b("favours-flows", "aqm.fairness", "Flows from hosts of even numbers are dropped with a quarter of their probability.",
+			func(f *faults) { f.favours = true }),
 		b("half-probability", "aqm.probability", "Packets are dropped with half their probability.",
 			func(f *faults) { f.half = true }),
 		b("squared-probability", "aqm.probability", "Packets are dropped with the square of their probability.",

@@ -128,11 +128,14 @@ func (s scheme) configure(v parameter.Values, spec *fabric.SwitchSpec) {
 // metrics are what the judge measures.
 func metrics() []switches.Metric {
 	return []switches.Metric{
-		{Name: "aqm-evictions", Of: "aqm.evictions", Scale: 1,
+		{Name: "aqm-evictions", Of: "aqm.evictions", Scale: 1, Head: "evictions",
 			Doc: "For each elephant, how often it has become a mouse again. Of aqm."},
-		{Name: "aqm-mice-share", Of: "aqm.mice-share", Scale: 1e6,
+		{Name: "aqm-mice-share", Of: "aqm.mice-share", Scale: 1e6, Head: "share of mice",
 			Doc: "For each queue, the share of bytes that arrived while their flow was a mouse. Of aqm."},
 		{Name: "aqm-port-bytes", Of: "aqm.port-bytes", Scale: 1, Doc: "For each port, the most bytes that waited. Of aqm."},
+		{Name: "aqm-fairness", Of: "aqm.fairness", Scale: 1e6, Head: "Jain of elephants",
+			Doc: "For each queue, Jain's index of the rates of backlogged elephants: those that exceeded the fair rate with a " +
+				"quarter of their packets or more. Of aqm."},
 	}
 }
 

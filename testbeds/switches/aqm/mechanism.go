@@ -176,6 +176,9 @@ func (m *Mechanism) early(now clock.Time, q *queue, p *fabric.Packet, out *fabri
 	case q.fair != nil:
 		q.fair.Advance(now, m.measured(q, out, waiting))
 		m.claims.probability = m.probability(q, out, waiting)
+		if m.faults.favours && p.Src%2 == 0 {
+			m.claims.probability /= 4
+		}
 		return m.draw(q)
 	case m.set.Scheme == aqm.Threshold:
 		m.claims.cause = causeThreshold

@@ -93,8 +93,8 @@ func Rules() []analyzers.Rule {
 			"What the taps do not show is not judged.", analyzers.Note},
 	}
 	// what the device claims, and the taps alone do not show
-	only := map[string]string{ruleFairRate: "the fair rate F", ruleEtrap: "whether a flow is an elephant, its bytes and rate",
-		ruleRate: "the measured rate"}
+	only := map[string]string{ruleFairRate: "the fair rate F", ruleRate: "the measured rate",
+		ruleEtrap: "whether a flow is an elephant, its bytes and rate"}
 	more := map[string]string{ruleProbability: "the probability of each packet", ruleMiceAge: "the index of each packet",
 		ruleMeanQueue: "the mean queue at each packet"}
 	var rules []analyzers.Rule

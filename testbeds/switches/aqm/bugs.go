@@ -53,7 +53,7 @@ func afdBugs() []fault {
 		b("flow-blind", "aqm.flow-awareness", "RED decides instead of AFD.", func(f *faults) { f.blind = true }),
 		b("drops-below-fair-rate", "aqm.below-fair-rate", "Flows just below the fair rate are dropped, too.",
 			func(f *faults) { f.belowFair = true }),
-		b("favours-flows", "aqm.fairness", "Flows from hosts of even numbers are dropped with a quarter of their probability.",
+		b("favours-flows", "aqm.fairness", "Flows of hosts with even numbers are dropped with a quarter of the probability.",
 			func(f *faults) { f.favours = true }),
 		b("half-probability", "aqm.probability", "Packets are dropped with half their probability.",
 			func(f *faults) { f.half = true }),

@@ -232,8 +232,14 @@ algorithms gave, or as one of hardware, which is not reproducible here:
   A-8      the elephant trap, packet by packet        section "Elephant Trap"
   A-9      prioritization, packet by packet           section "DPP"
   A-1      max-min fairness of unresponsive flows     section "AFD Algorithm"
+  A-2      TCP flows of different round trips         section "AFD Algorithm"
+  A-5      other speeds and numbers of flows          table 1
+  A-3      100 KB flows beside elephants              section "DPP"
   A-4      loads of web search through six queues     figures 5 and 6, table 2
-  B-1      buffers of C·RTT/√N                        appendix B
+  A-7      incast beside elephants                    section "DPP"
+  A-6      marks instead of drops                     section "AFD Algorithm"
+  A-10     elephants that return as mice              specification, 13
+  B-1      buffers of C*RTT/sqrt(N)                   appendix B
   FIGURES  data mining and enterprise, two leaves     figures 3 to 6, table 2
 
 With --out, results.json, report.html and one SVG for each figure are written.

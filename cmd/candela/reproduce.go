@@ -248,7 +248,7 @@ measured, in the order in which they build on each other.`,
 		Example: `  candela reproduce afd
   candela reproduce afd A-8 A-9
   candela reproduce afd A-1 --set afd.kp=0.1
-  candela reproduce afd --quick --out /tmp/afd`,
+  candela reproduce afd --quick --out afd-results`,
 		RunE: func(cmd *cobra.Command, args []string) error { return reproduceAFD(cmd.Context(), cmd, f, args) },
 	}
 	f.ofSwitches(cmd, "run one seed, and fewer points of sweeps")

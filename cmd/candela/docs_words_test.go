@@ -16,7 +16,7 @@ import (
 // Limits in words, as wc -w counts them, including tables and code: of handwritten pages, to which a later issue may
 // add 1,200, and of decision records.
 const (
-	maxWords   = 16000 + 2*1200 // issue 17: judge, flow statistics, traffic; issue 18: active queue management
+	maxWords   = 16000 + 3*1200 // issue 17: judge, flow statistics, traffic; 18: active queue management; 19: scheduling by rank
 	maxRecords = 7000
 )
 

@@ -12,8 +12,6 @@ import (
 
 	"candela.dev/candela/generator/rdma"
 	"candela.dev/candela/orchestrator/config"
-	"candela.dev/candela/reproduce/afd"
-	"candela.dev/candela/reproduce/trimming"
 	"candela.dev/candela/testbeds"
 )
 
@@ -86,11 +84,7 @@ func completeArgs(cmd *cobra.Command, args []string, typed string) ([]string, co
 	case takes == "TESTBED":
 		return testbedNames(cmd, args, typed)
 	case strings.HasPrefix(takes, "RESULT"), strings.HasPrefix(takes, "[RESULT]"):
-		ids := trimming.IDs()
-		if cmd.Name() == "afd" {
-			ids = afd.IDs()
-		}
-		return beginning(ids, typed), cobra.ShellCompDirectiveNoFileComp
+		return beginning(reproductions()[cmd.Name()].IDs(), typed), cobra.ShellCompDirectiveNoFileComp
 	case takes == "":
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

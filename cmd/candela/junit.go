@@ -29,18 +29,18 @@ func checksJUnit(path string, suites ...report.CheckSuite) error {
 	return set.commit()
 }
 
-// experiments is the meter of a reproduction, which reports each experiment before it begins.
-type experiments struct {
+// experimentMeter is the meter of a reproduction, which reports each experiment before it begins.
+type experimentMeter struct {
 	*meter
 	begun int
 }
 
-func newExperiments(w io.Writer, name string, of int) *experiments {
-	return &experiments{meter: newMeter(w, name, of)}
+func newExperimentMeter(w io.Writer, name string, of int) *experimentMeter {
+	return &experimentMeter{meter: newMeter(w, name, of)}
 }
 
 // next reports that an experiment begins.
-func (e *experiments) next(name string) {
+func (e *experimentMeter) next(name string) {
 	e.at(e.begun, name)
 	e.begun++
 }

@@ -19,6 +19,7 @@ import (
 	"candela.dev/candela/reproduce"
 	"candela.dev/candela/reproduce/afd"
 	"candela.dev/candela/reproduce/comparison"
+	"candela.dev/candela/reproduce/experiments"
 	"candela.dev/candela/reproduce/trimming"
 	"candela.dev/candela/testbeds"
 	"candela.dev/candela/testbeds/virtual"
@@ -104,7 +105,7 @@ func reproduceLumina(ctx context.Context, cmd *cobra.Command, f reproduceFlags) 
 		Build: build, Options: configOptions(""), Out: f.out, Keep: f.keep, Quick: f.quick, Workers: f.jobs,
 		Version: toolVersion(), Wall: time.Now,
 	}
-	m := newExperiments(cmd.ErrOrStderr(), "reproduce lumina", reproduce.Experiments)
+	m := newExperimentMeter(cmd.ErrOrStderr(), "reproduce lumina", reproduce.Experiments)
 	defer m.end()
 	cfg.Progress = m.next
 	results, err := reproduce.Lumina(ctx, cfg)
@@ -196,7 +197,7 @@ measured.`,
   candela reproduce trimming T1 T12
   candela reproduce trimming --out /tmp/trimming --keep-runs
   candela reproduce trimming T7 --set tofino.pessimistic-us=30`,
-		RunE: func(cmd *cobra.Command, args []string) error { return reproduceTrimming(cmd.Context(), cmd, f, args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return reproduceSwitches(cmd, f, args) },
 	}
 	f.ofSwitches(cmd, "run every fourth point of each sweep")
 	renamed(cmd.Flags(), "jobs", "workers")
@@ -249,53 +250,36 @@ measured, in the order in which they build on each other.`,
   candela reproduce afd A-8 A-9
   candela reproduce afd A-1 --set afd.kp=0.1
   candela reproduce afd --quick --out afd-results`,
-		RunE: func(cmd *cobra.Command, args []string) error { return reproduceAFD(cmd.Context(), cmd, f, args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return reproduceSwitches(cmd, f, args) },
 	}
 	f.ofSwitches(cmd, "run one seed, and fewer points of sweeps")
 	return cmd
 }
 
-func reproduceAFD(ctx context.Context, cmd *cobra.Command, f reproduceFlags, ids []string) error {
-	if err := f.check(); err != nil {
-		return err
-	}
-	cfg := afd.Config{Out: f.out, Keep: f.keep, Quick: f.quick, Workers: f.jobs, Version: toolVersion(),
-		Wall: time.Now, Set: f.set}
-	if err := cfg.Check(ids); err != nil {
-		return err
-	}
-	experiments := len(ids)
-	if experiments == 0 {
-		experiments = len(afd.IDs())
-	}
-	m := newExperiments(cmd.ErrOrStderr(), "reproduce afd", experiments)
-	defer m.end()
-	cfg.Progress = m.next
-	results, err := afd.Run(ctx, cfg, ids...)
-	if err != nil {
-		return infrastructure(err)
-	}
-	m.end()
-	return presentReproduction(cmd, f, results)
+// reproductions are those on models of switches, by command.
+func reproductions() map[string]experiments.Reproduction {
+	return map[string]experiments.Reproduction{"afd": afd.Reproduction(), "trimming": trimming.Reproduction()}
 }
 
-func reproduceTrimming(ctx context.Context, cmd *cobra.Command, f reproduceFlags, ids []string) error {
+// reproduceSwitches measures results on models of switches.
+func reproduceSwitches(cmd *cobra.Command, f reproduceFlags, ids []string) error {
+	p := reproductions()[cmd.Name()]
 	if err := f.check(); err != nil {
 		return err
 	}
-	cfg := trimming.Config{Out: f.out, Keep: f.keep, Quick: f.quick, Workers: f.jobs, Version: toolVersion(),
+	cfg := experiments.Config{Out: f.out, Keep: f.keep, Quick: f.quick, Workers: f.jobs, Version: toolVersion(),
 		Wall: time.Now, Set: f.set}
-	if err := cfg.Check(ids); err != nil {
+	if err := p.Check(&cfg, ids); err != nil {
 		return err
 	}
-	experiments := len(ids)
-	if experiments == 0 {
-		experiments = len(trimming.IDs())
+	n := len(ids)
+	if n == 0 {
+		n = len(p.IDs())
 	}
-	m := newExperiments(cmd.ErrOrStderr(), "reproduce trimming", experiments)
+	m := newExperimentMeter(cmd.ErrOrStderr(), "reproduce "+cmd.Name(), n)
 	defer m.end()
 	cfg.Progress = m.next
-	results, err := trimming.Run(ctx, cfg, ids...)
+	results, err := p.Run(cmd.Context(), cfg, ids...)
 	if err != nil {
 		return infrastructure(err)
 	}

@@ -77,7 +77,7 @@ func a1(ctx context.Context, l *lab) error {
 		}
 		l.row(paperFair, comparison.NewRow(id, fmt.Sprintf("afd, flow of %g Gb/s: share dropped", demand), "%",
 			100*(1-fair[i]/demand), 100*(1-fair[i]/demand), 0.02, 100*mean(each(points, func(p *point) float64 {
-				f := &p.flows.Flows[i]
+				f := &p.Flows.Flows[i]
 				return float64(f.Dropped) / float64(f.Sent)
 			}))))
 	}

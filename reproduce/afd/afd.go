@@ -5,100 +5,29 @@
 package afd
 
 import (
-	"context"
-	"fmt"
-	"slices"
-	"strings"
-	"time"
-
-	"candela.dev/candela/orchestrator/switchtest"
-	"candela.dev/candela/reproduce/comparison"
+	configs "candela.dev/candela/configs/aqm"
+	"candela.dev/candela/reproduce/experiments"
 )
 
-// Config says how to run.
-type Config struct {
-	Out     string // parent of the run directories
-	Keep    bool   // keep the run directories
-	Quick   bool   // one seed, and fewer points of sweeps: for tests
-	Workers int    // runs at a time
-	Version string // of the tool, for run.json
-	Wall    func() time.Time
-	// Set changes parameters of switch models, each MODEL.PARAMETER=VALUE.
-	Set []string
-	// Progress is called before each experiment; it may be nil.
-	Progress func(name string)
-}
+// Reproduction lists the results in the order in which they build on each other (specification, 16).
+func Reproduction() experiments.Reproduction { return publication() }
 
-// experiment measures one result.
-type experiment struct {
-	id   string
-	do   func(ctx context.Context, l *lab) error
-	slow bool // minutes
-}
-
-// experiments lists the results in the order in which they build on each other (specification, 16).
-func experiments() []experiment {
-	return []experiment{
-		{"A-8", a8, false},
-		{"A-9", a9, false},
-		{"A-1", a1, false},
-		{"A-2", a2, false},
-		{"A-5", a5, true},
-		{"A-3", a3, true},
-		{"A-4", a4, true},
-		{"A-7", a7, true},
-		{"A-6", a6, false},
-		{"A-10", a10, false},
-		{"B-1", b1, true},
-		{"FIGURES", figures, true},
+func publication() *experiments.Publication[*lab] {
+	return &experiments.Publication[*lab]{
+		Title: paper, Files: configs.FS, Lab: func(l *experiments.Lab) *lab { return &lab{l} },
+		List: []experiments.Experiment[*lab]{
+			{ID: "A-8", Do: a8},
+			{ID: "A-9", Do: a9},
+			{ID: "A-1", Do: a1},
+			{ID: "A-2", Do: a2},
+			{ID: "A-5", Do: a5, Slow: true},
+			{ID: "A-3", Do: a3, Slow: true},
+			{ID: "A-4", Do: a4, Slow: true},
+			{ID: "A-7", Do: a7, Slow: true},
+			{ID: "A-6", Do: a6},
+			{ID: "A-10", Do: a10},
+			{ID: "B-1", Do: b1, Slow: true},
+			{ID: "FIGURES", Do: figures, Slow: true},
+		},
 	}
-}
-
-// IDs lists the results in the order of the report.
-func IDs() []string {
-	var ids []string
-	for _, e := range experiments() {
-		ids = append(ids, e.id)
-	}
-	return ids
-}
-
-// Check refuses unknown results, and settings of unknown models or parameters.
-func (c *Config) Check(ids []string) error {
-	known := IDs()
-	for _, id := range ids {
-		if !slices.Contains(known, id) {
-			return fmt.Errorf("result %q: there are %s", id, strings.Join(known, ", "))
-		}
-	}
-	for _, s := range c.Set {
-		if err := switchtest.CheckSetting(s); err != nil {
-			return fmt.Errorf("--set %s: %w", s, err)
-		}
-	}
-	return nil
-}
-
-// Run measures all results, or those that ids name.
-func Run(ctx context.Context, cfg Config, ids ...string) (*comparison.Results, error) {
-	if err := cfg.Check(ids); err != nil {
-		return nil, err
-	}
-	l, err := newLab(cfg)
-	if err != nil {
-		return nil, err
-	}
-	defer l.close()
-	for _, e := range experiments() {
-		if len(ids) > 0 && !slices.Contains(ids, e.id) {
-			continue
-		}
-		if cfg.Progress != nil {
-			cfg.Progress(e.id)
-		}
-		if err := l.results.Timed(cfg.Wall, func() error { return e.do(ctx, l) }); err != nil {
-			return nil, fmt.Errorf("%s: %w", e.id, err)
-		}
-	}
-	return &l.results, nil
 }

@@ -11,16 +11,17 @@ import (
 
 	configs "candela.dev/candela/configs/aqm"
 	"candela.dev/candela/reproduce/comparison"
+	"candela.dev/candela/reproduce/experiments"
 )
 
-func testConfig(set ...string) Config {
+func testConfig(set ...string) experiments.Config {
 	fixed := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
-	return Config{Workers: 2, Version: "test", Set: set, Wall: func() time.Time { return fixed }}
+	return experiments.Config{Workers: 2, Version: "test", Set: set, Wall: func() time.Time { return fixed }}
 }
 
-func measured(t *testing.T, cfg Config, ids ...string) *comparison.Results {
+func measured(t *testing.T, cfg experiments.Config, ids ...string) *comparison.Results {
 	t.Helper()
-	results, err := Run(t.Context(), cfg, ids...)
+	results, err := publication().Run(t.Context(), cfg, ids...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,22 +56,22 @@ func TestExactlyTheDocumentedRowsAreOutOfTolerance(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, e := range experiments() {
-		if e.slow != (measure == "loads") {
+	for _, e := range publication().List {
+		if e.Slow != (measure == "loads") {
 			continue
 		}
-		results := measured(t, testConfig(), e.id)
+		results := measured(t, testConfig(), e.ID)
 		var want []string
 		for missed := range strings.Lines(string(documented)) {
-			if strings.HasPrefix(missed, e.id+": ") {
+			if strings.HasPrefix(missed, e.ID+": ") {
 				want = append(want, strings.TrimSpace(missed))
 			}
 		}
 		if got := misses(results); !slices.Equal(got, want) {
-			t.Errorf("%s: out of tolerance are\n%s\ntestdata/results.md has\n%s", e.id, strings.Join(got, "\n"),
+			t.Errorf("%s: out of tolerance are\n%s\ntestdata/results.md has\n%s", e.ID, strings.Join(got, "\n"),
 				strings.Join(want, "\n"))
 		}
-		if want := line(e.id, results); !strings.Contains(string(documented), want) {
+		if want := line(e.ID, results); !strings.Contains(string(documented), want) {
 			t.Errorf("testdata/results.md does not say %q", want)
 		}
 	}
@@ -103,24 +104,24 @@ func TestWhatDoesNotExistIsRefused(t *testing.T) {
 		{nil, []string{"afd.k=1"}, "there are: "},
 	} {
 		cfg := testConfig(c.set...)
-		if err := cfg.Check(c.ids); err == nil || !strings.Contains(err.Error(), c.want) {
+		if err := publication().Check(&cfg, c.ids); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v %v: error is %v, want something about %q", c.ids, c.set, err, c.want)
 		}
 	}
 }
 
 func TestEveryTestFileIsSound(t *testing.T) {
-	l, err := newLab(testConfig())
+	l, base, err := publication().Open(testConfig())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.close()
+	defer base.Close()
 	files, err := configs.FS.ReadDir(".")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("%d files, %v", len(files), err)
 	}
 	for _, f := range files {
-		tests, err := l.tests(f.Name())
+		tests, err := l.Tests(f.Name())
 		if err != nil || len(tests) == 0 {
 			t.Errorf("%s: %d tests, %v", f.Name(), len(tests), err)
 			continue

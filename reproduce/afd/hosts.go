@@ -28,8 +28,8 @@ func (p *point) shares(n int, from, to clock.Duration) (rates []float64) {
 // mice returns the completion times of the flows that finished, in ms, ascending, and how many packets of flows with an
 // end were lost.
 func (p *point) mice() (times []float64, lost float64) {
-	for i := range p.flows.Flows {
-		f := &p.flows.Flows[i]
+	for i := range p.Flows.Flows {
+		f := &p.Flows.Flows[i]
 		if f.Bytes == 0 {
 			continue
 		}
@@ -93,8 +93,8 @@ func (l *lab) unfinished(id string, runs [][]*point) {
 	n, all := 0, 0
 	for _, points := range runs {
 		for _, p := range points {
-			for i := range p.flows.Flows {
-				if f := &p.flows.Flows[i]; f.Bytes > 0 {
+			for i := range p.Flows.Flows {
+				if f := &p.Flows.Flows[i]; f.Bytes > 0 {
 					if all++; !f.Finished {
 						n++
 					}

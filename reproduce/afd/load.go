@@ -91,7 +91,7 @@ func cells(runs [][]*point) (list []*cell) {
 	for _, points := range runs {
 		for i, p := range points {
 			if i == len(list) {
-				list = append(list, &cell{p.test.Switch.Model, loadOf(p.test), nil})
+				list = append(list, &cell{p.Test.Switch.Model, loadOf(p.Test), nil})
 			}
 			list[i].points = append(list[i].points, p)
 		}

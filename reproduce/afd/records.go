@@ -166,7 +166,7 @@ func each(points []*point, value func(*point) float64) (list []float64) {
 
 // counter returns a counter of the switch.
 func (p *point) counter(name string) float64 {
-	n, ok := p.counts["switch."+name]
+	n, ok := p.Counts["switch."+name]
 	if !ok {
 		return math.NaN()
 	}

@@ -17,7 +17,7 @@ const (
 	receivers     = 16
 )
 
-func (p *point) senders() int { return p.test.Workload[0].Values.Int("senders") }
+func (p *point) senders() int { return p.Test.Workload[0].Values.Int("senders") }
 
 func (l *lab) bySenders(ctx context.Context, file string) (map[int]*point, error) {
 	points, err := l.measure(ctx, file)
@@ -40,7 +40,7 @@ func (l *lab) ideal(ctx context.Context, senders int) (*point, error) {
 			return p, nil
 		}
 	}
-	tests, err := l.allTests(file)
+	tests, err := l.Tests(file)
 	if err != nil {
 		return nil, err
 	}

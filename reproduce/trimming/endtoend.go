@@ -62,12 +62,12 @@ func t14(ctx context.Context, l *lab) error {
 
 // trips returns the round trips that the first flow of a kind measured.
 func (p *point) trips(kind workload.Exchange) (switchtest.Trips, error) {
-	for i := range p.flows.Flows {
-		if f := &p.flows.Flows[i]; f.Kind == kind && f.Trips != nil {
+	for i := range p.Flows.Flows {
+		if f := &p.Flows.Flows[i]; f.Kind == kind && f.Trips != nil {
 			return *f.Trips, nil
 		}
 	}
-	return switchtest.Trips{}, fmt.Errorf("%s: no %s came back", p.test.Title(), kind)
+	return switchtest.Trips{}, fmt.Errorf("%s: no %s came back", p.Test.Title(), kind)
 }
 
 func t15(ctx context.Context, l *lab) error {
@@ -109,8 +109,8 @@ func t15(ctx context.Context, l *lab) error {
 // slowest returns the duration of a benchmark's last client in seconds, NaN if a client did not finish.
 func (p *point) slowest() float64 {
 	last := math.NaN()
-	for i := range p.flows.Flows {
-		f := &p.flows.Flows[i]
+	for i := range p.Flows.Flows {
+		f := &p.Flows.Flows[i]
 		switch {
 		case f.Kind != workload.Loop:
 		case !f.Finished:
@@ -125,8 +125,8 @@ func (p *point) slowest() float64 {
 // timeouts returns the number of timeouts of a benchmark's clients and their server.
 func (p *point) timeouts() float64 {
 	sum := 0.0
-	for i := range p.flows.Flows {
-		if f := &p.flows.Flows[i]; f.Kind == workload.Loop {
+	for i := range p.Flows.Flows {
+		if f := &p.Flows.Flows[i]; f.Kind == workload.Loop {
 			sum += float64(f.Timeouts)
 		}
 	}
@@ -153,7 +153,7 @@ func t16(ctx context.Context, l *lab) error {
 	}
 	var server, slow, fast []float64
 	for i, p := range idle {
-		service := p.test.Workload[0].Values.Duration("service-us")
+		service := p.Test.Workload[0].Values.Duration("service-us")
 		base, a, b := p.slowest(), tail[i].slowest(), trimmed[i].slowest()
 		server, slow, fast = append(server, service.Microseconds()), append(slow, a/base), append(fast, b/base)
 		what := fmt.Sprintf("server takes %.0f us, ", service.Microseconds())

@@ -42,7 +42,7 @@ func t12(ctx context.Context, l *lab) error {
 			deflected).Noted("hardware: 678"))
 	}
 	lost := 0.0
-	for _, f := range p.flows.Flows {
+	for _, f := range p.Flows.Flows {
 		lost += float64(f.Dropped)
 	}
 	l.row(follows, comparison.NewRow(id, "packets of which nothing arrives", "", 0, 0, 0, lost))
@@ -87,8 +87,8 @@ func fairness(l *lab, p *point, id string) {
 
 func lastStart(p *point) clock.Duration {
 	var last clock.Duration
-	for i := range p.test.Workload {
-		last = max(last, p.test.Workload[i].Offer.Start)
+	for i := range p.Test.Workload {
+		last = max(last, p.Test.Workload[i].Offer.Start)
 	}
 	return last
 }

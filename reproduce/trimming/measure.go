@@ -14,7 +14,7 @@ const switchName = "switch"
 
 // counter returns a counter of the switch.
 func (p *point) counter(name string) float64 {
-	n, ok := p.counts[switchName+"."+name]
+	n, ok := p.Counts[switchName+"."+name]
 	if !ok {
 		return math.NaN()
 	}
@@ -37,14 +37,14 @@ func (p *point) recirculationPeak() float64 {
 
 // goodput returns each flow's goodput in Gb/s, by number.
 func (p *point) goodput() []float64 {
-	list := make([]float64, len(p.flows.Flows))
+	list := make([]float64, len(p.Flows.Flows))
 	for i := range list {
-		list[i] = float64(p.flows.Flows[i].GoodputBPS) / 1e9
+		list[i] = float64(p.Flows.Flows[i].GoodputBPS) / 1e9
 	}
 	return list
 }
 
-func (p *point) end() clock.Time { return clock.Time(p.flows.EndNS * int64(clock.Nanosecond)) }
+func (p *point) end() clock.Time { return clock.Time(p.Flows.EndNS * int64(clock.Nanosecond)) }
 
 // pessimisticShare returns the share of the time before until in which a port was pessimistic.
 func (p *point) pessimisticShare(port int, until clock.Time) float64 {

@@ -50,7 +50,7 @@ func startUp(ctx context.Context, l *lab, id, figure, title string) (*incast, er
 func (in *incast) account(l *lab) {
 	missing := 0.0
 	for _, m := range mechanisms {
-		for _, f := range in.points[m].flows.Flows {
+		for _, f := range in.points[m].Flows.Flows {
 			missing += float64(f.Sent - f.Whole - f.Headers - f.Returned)
 		}
 	}

@@ -85,7 +85,7 @@ func (l *lab) measureSweep(ctx context.Context, file string) (sweep, error) {
 	for _, points := range bySeed {
 		c := &curve{ideal: mean(best.goodput())}
 		for _, p := range points {
-			c.micros = append(c.micros, p.test.Switch.Values.Duration("pessimistic-us").Microseconds())
+			c.micros = append(c.micros, p.Test.Switch.Values.Duration("pessimistic-us").Microseconds())
 			c.good = append(c.good, mean(p.goodput()))
 			c.extra = append(c.extra, 100*(p.trims()/best.trims()-1))
 			c.queue = append(c.queue, p.recirculationPeak())

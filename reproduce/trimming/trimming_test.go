@@ -10,19 +10,19 @@ import (
 	"time"
 
 	"candela.dev/candela/clock"
-	"candela.dev/candela/reproduce/comparison"
-
 	configs "candela.dev/candela/configs/trimming"
+	"candela.dev/candela/reproduce/comparison"
+	"candela.dev/candela/reproduce/experiments"
 )
 
-func testConfig(set ...string) Config {
+func testConfig(set ...string) experiments.Config {
 	fixed := time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)
-	return Config{Workers: 2, Version: "test", Set: set, Wall: func() time.Time { return fixed }}
+	return experiments.Config{Workers: 2, Version: "test", Set: set, Wall: func() time.Time { return fixed }}
 }
 
-func measured(t *testing.T, cfg Config, ids ...string) *comparison.Results {
+func measured(t *testing.T, cfg experiments.Config, ids ...string) *comparison.Results {
 	t.Helper()
-	results, err := Run(t.Context(), cfg, ids...)
+	results, err := publication().Run(t.Context(), cfg, ids...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,9 +126,9 @@ func TestExactlyTheDocumentedRowsAreOutOfTolerance(t *testing.T) {
 	for _, s := range surprises(results.Rows, outOfTolerance) {
 		t.Error(s)
 	}
-	for _, e := range experiments() {
-		if !slices.ContainsFunc(results.Rows, func(r comparison.Row) bool { return r.ID == e.id }) {
-			t.Errorf("%s has no row", e.id)
+	for _, e := range publication().List {
+		if !slices.ContainsFunc(results.Rows, func(r comparison.Row) bool { return r.ID == e.ID }) {
+			t.Errorf("%s has no row", e.ID)
 		}
 	}
 	page, err := os.ReadFile("../../docs/internals/reproducing-trimming.md")
@@ -195,18 +195,18 @@ func TestWhatDoesNotExistIsRefused(t *testing.T) {
 		{nil, []string{"tofino.trim-bytes=1"}, "64 to 9216"},
 	} {
 		cfg := testConfig(c.set...)
-		if err := cfg.Check(c.ids); err == nil || !strings.Contains(err.Error(), c.want) {
+		if err := publication().Check(&cfg, c.ids); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v %v: error is %v, want something about %q", c.ids, c.set, err, c.want)
 		}
 	}
 }
 
 func TestEveryTestFileIsSoundAndMeasured(t *testing.T) {
-	l, err := newLab(testConfig())
+	l, base, err := publication().Open(testConfig())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.close()
+	defer base.Close()
 	files, err := configs.FS.ReadDir(".")
 	if err != nil || len(files) < 28 {
 		t.Fatalf("%d files, %v", len(files), err)
@@ -227,11 +227,11 @@ func TestEveryTestFileIsSoundAndMeasured(t *testing.T) {
 func TestAQuickReproductionFindsTheIdealSwitchOfEveryResult(t *testing.T) {
 	cfg := testConfig()
 	cfg.Quick = true
-	l, err := newLab(cfg)
+	l, base, err := publication().Open(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.close()
+	defer base.Close()
 	if _, err := l.ideal(t.Context(), 18); err != nil {
 		t.Error(err)
 	}
@@ -239,11 +239,11 @@ func TestAQuickReproductionFindsTheIdealSwitchOfEveryResult(t *testing.T) {
 
 // T1 to T13 are about one switch: tofino with its defaults, but for what an experiment varies.
 func TestT1ToT13HaveTheDefaultSwitch(t *testing.T) {
-	l, err := newLab(testConfig())
+	l, base, err := publication().Open(testConfig())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.close()
+	defer base.Close()
 	files, err := configs.FS.ReadDir(".")
 	if err != nil {
 		t.Fatal(err)
@@ -277,11 +277,11 @@ func TestT1ToT13HaveTheDefaultSwitch(t *testing.T) {
 }
 
 func TestChangesReachOnlyTheirModel(t *testing.T) {
-	l, err := newLab(testConfig("tofino.trim-bytes=128"))
+	l, base, err := publication().Open(testConfig("tofino.trim-bytes=128"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.close()
+	defer base.Close()
 	for file, want := range map[string]int{"t7.yml": 128, "t1-mod.yml": 64} {
 		tests, err := l.tests(file)
 		if err != nil {

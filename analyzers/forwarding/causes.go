@@ -52,15 +52,45 @@ func causeMadeUnexplained(w what) cause.Cause {
 		w.at)
 }
 
+func causePort(w what) cause.Cause {
+	return cause.Of(WrongPort, "other-way",
+		"%v sent packet %v from host %v to %v by port %v at %v, which is not on a shortest path.", w.who, w.number, w.src,
+		w.dst, w.port, w.at)
+}
+
+func causeDown(w what) cause.Cause {
+	return cause.Of(WrongPort, "trunk-down",
+		"%v dropped packet %v from host %v to %v at %v: it was routed to port %v, whose trunk is down. Routes should have "+
+			"known.", w.who, w.number, w.src, w.dst, w.at, w.port)
+}
+
+func causeUnreachable(w what) cause.Cause {
+	return cause.Of(PathMissed, "path-exists",
+		"%v dropped packet %v from host %v to %v at %v for want of a path; there is one.", w.who, w.number, w.src, w.dst,
+		w.at)
+}
+
+func causeUnused(who cause.Switch, port, choices int) cause.Cause {
+	return cause.Of(PathUnused, "never",
+		"%v never used port %v, one of equally short paths, in %v choices.", who, cause.Count(port), cause.Count(choices))
+}
+
 // Causes lists an example of each cause.
 func Causes() []cause.Cause {
 	p := what{who: "sw1", number: 1, size: cause.Bytes(64), src: 1, dst: 2, at: 2400}
 	made := what{who: "sw1", number: 5, at: 2400}
+	onTheWay := func(port cause.Count, at cause.Instant) what {
+		return what{who: "sw1", number: 1, dst: 1, port: port, at: at}
+	}
 	return []cause.Cause{
 		causeHeader(p),
 		causePacket(p),
 		causeChanged(p, 1500),
 		causeMadeNone(made),
 		causeMadeUnexplained(made),
+		causePort(onTheWay(2, 2000)),
+		causeDown(onTheWay(0, 102_000)),
+		causeUnreachable(onTheWay(0, 151_000)),
+		causeUnused("sw1", 0, 30),
 	}
 }

@@ -2,6 +2,7 @@ package forwarding
 
 import (
 	"fmt"
+	"math"
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/analyzers/cause"
@@ -15,6 +16,7 @@ type Analyzer struct {
 	view   analyzers.SwitchView
 	report *analyzers.Reporter
 	inside []visits // by switch
+	routes *routes  // nil: the view does not know the network
 	// Packets that switches make: those whose recorded decision names a cause, and whether any decision was recorded.
 	caused   []map[uint64]bool // by switch and packet
 	recorded bool
@@ -24,7 +26,7 @@ type Analyzer struct {
 // New returns an analyzer.
 func New(v analyzers.SwitchView) (analyzers.SwitchJudge, error) {
 	a := &Analyzer{view: v, report: analyzers.NewReporter(Name, Rules()),
-		inside: make([]visits, v.Switches())}
+		inside: make([]visits, v.Switches()), routes: newRoutes(v)}
 	for range a.inside {
 		a.caused = append(a.caused, make(map[uint64]bool))
 	}
@@ -40,6 +42,9 @@ func (a *Analyzer) Stopping(clock.Time, int) {}
 // Started implements analyzers.SwitchJudge: nothing of before may leave.
 func (a *Analyzer) Started(_ clock.Time, sw int) {
 	a.inside[sw] = visits{}
+	if a.routes != nil {
+		a.routes.forget(sw)
+	}
 	clear(a.caused[sw])
 }
 
@@ -56,6 +61,9 @@ func (a *Analyzer) Decide(d *trace.Decision) {
 func (a *Analyzer) Observe(t *trace.SwitchTap) {
 	if t.Internal && t.Stage != trace.Dropped || t.Flags&trace.Notification != 0 {
 		return
+	}
+	if a.routes != nil {
+		a.route(t)
 	}
 	switch t.Stage {
 	case trace.Entered:
@@ -98,6 +106,60 @@ func (a *Analyzer) leave(t *trace.SwitchTap) {
 	}
 }
 
+// route judges where a packet goes.
+func (a *Analyzer) route(t *trace.SwitchTap) {
+	r := a.routes
+	if t.Stage == trace.Entered {
+		r.enter(t)
+		return
+	}
+	since := r.left(t)
+	if t.Flags&trace.Mirrored != 0 { // they go where a mirror session says
+		return
+	}
+	reason := ""
+	if t.Stage == trace.Dropped {
+		reason = a.view.Reason(t.Switch, t.Reason).Name
+	}
+	const want = "a port on a shortest path to the host, over trunks that routes do not avoid"
+	switch {
+	case t.Stage == trace.Left && !r.allows(t, since):
+		a.find(causePort(a.what(t)), t, want, fmt.Sprintf("port %d", t.Port))
+	case reason == trunkDown && !r.allows(t, since):
+		a.find(causeDown(a.what(t)), t, want, fmt.Sprintf("routed to port %d, whose trunk is down", t.Port))
+	case reason == unreachable && r.always(t, since):
+		a.find(causeUnreachable(a.what(t)), t, "a path, over trunks that routes do not avoid", "dropped for want of one")
+	case reason != unreachable:
+		r.choose(t, since)
+	}
+}
+
+// Reasons of drops on arrival.
+const (
+	trunkDown   = "trunk-down"
+	unreachable = "unreachable"
+)
+
+// unused judges the choices among equally short paths.
+func (a *Analyzer) unused() {
+	of := "packets"
+	if a.routes.net.Spread == analyzers.SpreadFlows {
+		of = "flows"
+	}
+	a.routes.unused(func(sw, port int, e *portEvidence) {
+		if !a.report.Wants(PathUnused, 0) {
+			return
+		}
+		got := fmt.Sprintf("none of %d %s; a fair choice does that with a probability of %.0e", e.choices, of,
+			math.Exp(e.log))
+		a.report.Tell(causeUnused(cause.Switch(a.view.SwitchName(sw)), port, e.choices), analyzers.Finding{
+			TimeNS:   e.latest.Nanoseconds(),
+			Expected: "each of equally short paths is chosen", Actual: got,
+			Message: fmt.Sprintf("switch %s port %d: %s", a.view.SwitchName(sw), port, got),
+		})
+	})
+}
+
 // judgeMade judges a packet that leaves without having arrived and that the switch says it made. A copy of such a
 // packet does not count.
 func (a *Analyzer) judgeMade(t *trace.SwitchTap, caused bool) {
@@ -133,6 +195,9 @@ func (a *Analyzer) find(c cause.Cause, t *trace.SwitchTap, want, got string) {
 
 // Finish implements analyzers.SwitchJudge.
 func (a *Analyzer) Finish() (analyzers.Result, error) {
+	if a.routes != nil {
+		a.unused()
+	}
 	r := analyzers.Result{Findings: a.report.Findings()}
 	if a.made > 0 {
 		r.Coverage = map[string]int64{"made": a.made}

@@ -92,6 +92,49 @@ func (d device) Settings(sw int) (any, error) {
 	return d.family(sw).Settings(values, d.at(sw).Ports())
 }
 
+// Number implements analyzers.NetworkView.
+func (d device) Number(sw int) (int, bool) { return d.list[sw], d.list[sw] < d.r.net.Switches() }
+
+// Network implements analyzers.NetworkView: the wiring of the network, and the trunks that the test lets fail.
+func (d device) Network() *analyzers.Network {
+	net, test := d.r.net, d.r.plan.Test
+	n := &analyzers.Network{Homes: make([]analyzers.Home, net.Hosts())}
+	switch d.r.plan.Spec.Topology.Balance {
+	case fabric.ECMP:
+		n.Spread = analyzers.SpreadFlows
+	case fabric.SprayRandom, fabric.SprayRoundRobin:
+		n.Spread = analyzers.SpreadPackets
+	case fabric.SourcePath:
+	}
+	numbers := make(map[string]int)
+	for i := range net.Switches() {
+		numbers[net.Switch(i).Name()] = i
+	}
+	for i := range net.Switches() {
+		sw := net.Switch(i)
+		peers := make([]int, sw.Ports())
+		for port := range peers {
+			peers[port] = -1
+			if peer := sw.Port(port).Peer(); peer != nil {
+				peers[port] = numbers[peer.Name()]
+				if _, failed := test.Topology.TrunkBetween(sw.Name(), peer.Name()); failed {
+					n.Failed = append(n.Failed, [2]int{i, numbers[peer.Name()]})
+				}
+			} else if host, ok := sw.Port(port).HostAt(); ok {
+				n.Homes[host] = analyzers.Home{Switch: i, Port: port}
+			}
+		}
+		n.Peers = append(n.Peers, peers)
+	}
+	for _, c := range sortedChanges(test.Changes) {
+		if c.Trunk != nil && c.Trunk.Failed != nil {
+			n.Learned = append(n.Learned, analyzers.Learned{At: clock.Time(0).Add(c.At + test.Topology.Reroute()),
+				Trunk: [2]int{numbers[c.Trunk.From], numbers[c.Trunk.To]}, Failed: *c.Trunk.Failed})
+		}
+	}
+	return n
+}
+
 func (d device) Counters(sw int) (any, error) { return d.family(sw).Snapshot(d.at(sw)) }
 
 func (d device) FlowOf(t *trace.SwitchTap) int {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/clock"
@@ -297,7 +298,7 @@ func (r *run) simulate(ctx context.Context, end clock.Time) error {
 		if r.plan.Test.Duration == 0 && (r.over() || quiet) {
 			r.end, r.quiet = r.now, quiet
 			r.queuesMeasured()
-			return r.drain(ctx)
+			return r.drain(ctx, changes)
 		}
 		now = next
 	}
@@ -307,15 +308,25 @@ func (r *run) simulate(ctx context.Context, end clock.Time) error {
 const grace = 100 * chunk
 
 // drain has what is still under way arrive, once all flows are through: what nobody has sent by then will never be
-// sent.
-func (r *run) drain(ctx context.Context) error {
+// sent. Trunks go on to change.
+func (r *run) drain(ctx context.Context, changes []event) error {
 	for f := range r.plan.All() {
 		if f.Endless() {
 			return nil
 		}
 	}
-	for next := r.end.Add(r.chunk()); !r.quiet && next <= r.end.Add(grace); next = next.Add(r.chunk()) {
-		quiet, err := r.advance(ctx, next)
+	changes = slices.DeleteFunc(slices.Clone(changes), func(e event) bool { return !e.trunk })
+	for now := r.end; !r.quiet && now < r.end.Add(grace); {
+		for ; len(changes) > 0 && changes[0].at <= now.Sub(0); changes = changes[1:] {
+			if err := changes[0].do(r, now); err != nil {
+				return err
+			}
+		}
+		now = now.Add(r.chunk())
+		if len(changes) > 0 {
+			now = min(now, clock.Time(0).Add(changes[0].at))
+		}
+		quiet, err := r.advance(ctx, now)
 		if err != nil {
 			return err
 		}

@@ -14,8 +14,9 @@ import (
 
 // event is something that is done to the network while traffic runs.
 type event struct {
-	at clock.Duration
-	do func(r *run, now clock.Time) error
+	at    clock.Duration
+	trunk bool // of a trunk, or what routes learn of it
+	do    func(r *run, now clock.Time) error
 }
 
 // events are the changes of the test, and what routes learn of trunks, in order of time.
@@ -24,14 +25,14 @@ func (p *Plan) events() []event {
 	avoided := make(map[fabric.Trunk]bool) // by routes
 	for _, c := range sortedChanges(p.Test.Changes) {
 		if c.Trunk == nil {
-			list = append(list, event{c.At, func(r *run, now clock.Time) error { return r.change(now, &c) }})
+			list = append(list, event{c.At, false, func(r *run, now clock.Time) error { return r.change(now, &c) }})
 			continue
 		}
-		list = append(list, event{c.At, func(r *run, now clock.Time) error { return r.changeTrunk(now, &c) }})
+		list = append(list, event{c.At, true, func(r *run, now clock.Time) error { return r.changeTrunk(now, &c) }})
 		if c.Trunk.Failed == nil {
 			continue
 		}
-		list = append(list, event{c.At + p.Test.Topology.Reroute(), func(r *run, _ clock.Time) error {
+		list = append(list, event{c.At + p.Test.Topology.Reroute(), true, func(r *run, _ clock.Time) error {
 			p.avoid(r.net, avoided, c.Trunk)
 			return nil
 		}})
@@ -103,7 +104,7 @@ func (r *run) trunkOutages() (list []string) {
 	for _, c := range sortedChanges(r.plan.Test.Changes) {
 		switch {
 		case c.Trunk == nil:
-		case clock.Time(0).Add(c.At) > r.end:
+		case clock.Time(0).Add(c.At) > r.now:
 			list = append(list, fmt.Sprintf("the run ended before %s, when %s", c.At, c.Trunk))
 		default:
 			list = append(list, fmt.Sprintf("%s at %s", c.Trunk, c.At))

@@ -1,7 +1,10 @@
 package switchtest_test
 
 import (
+	"candela.dev/candela/analyzers/forwarding"
+	"candela.dev/candela/generator/parameter"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -169,5 +172,37 @@ func TestALongerTrunkShowsInRoundTrips(t *testing.T) {
 		if !strings.Contains(explained.String(), want) {
 			t.Errorf("want %q in\n%s", want, explained.String())
 		}
+	}
+}
+
+// Each seeded bug of routes violates its rule beside a trunk that fails and comes back, with packets and with flows
+// spread over paths; the same switch without it violates none.
+func TestSeededBugsOfRoutesAreCaughtByTheirRule(t *testing.T) {
+	text := func(routing, bugs string) string {
+		return "topology: {kind: leaf-spine, leaves: 3, spines: 2, hosts-per-leaf: 4, routing: " + routing +
+			", link: {gbps: 10}, reroute-us: 5}\n" +
+			"switch-under-test: {model: droptail, bugs: [" + bugs + "]}\nhosts: {transport: raw}\nworkload:\n" +
+			"- poisson: {flows-per-s: 400000, size-bytes: 3000, stop-us: 1400}\n" +
+			"changes:\n- {at-us: 300, trunk: {from: leaf-0, to: spine-1, failed: true}}\n" +
+			"- {at-us: 600, trunk: {from: leaf-0, to: spine-1, failed: false}}\nduration-us: 1500\n"
+	}
+	bugs := slices.DeleteFunc(slices.Clone(configOptions().Switches[0].Bugs), func(b parameter.Bug) bool {
+		return !strings.HasPrefix(b.Rule, forwarding.Name+".")
+	})
+	if len(bugs) < 4 {
+		t.Fatalf("bugs of routes are %v", bugs)
+	}
+	for _, routing := range []string{"ecmp", "spray", "spray-round-robin"} {
+		t.Run(routing, func(t *testing.T) {
+			t.Parallel()
+			if rules, _ := queueRules(t, text(routing, "")); len(rules) > 0 {
+				t.Errorf("without a bug %v are violated", rules)
+			}
+			for _, b := range bugs {
+				if rules, _ := queueRules(t, text(routing, b.Name)); !slices.Contains(rules, b.Rule) {
+					t.Errorf("%s: violated are %v, want %s", b.Name, rules, b.Rule)
+				}
+			}
+		})
 	}
 }

@@ -14,7 +14,7 @@ type queueFault struct {
 	distort func(s *fabric.SwitchSpec)
 }
 
-func queueFaults() []queueFault { return slices.Concat(ofQueues(), ofBolt()) }
+func queueFaults() []queueFault { return slices.Concat(ofQueues(), ofBolt(), ofRoutes()) }
 
 // ofBolt are faults of the options bolt-src, bolt-pru and bolt-sm.
 func ofBolt() []queueFault {
@@ -39,6 +39,20 @@ func ofBolt() []queueFault {
 		bug(fabric.BoltUncappedSM, "uncapped-sm", "grant", "SM tokens grow beyond an MTU."),
 		bug(fabric.BoltForgetsDemand, "forgets-demand", "grant", "Packets take nothing of the SM tokens."),
 		bug(fabric.BoltForgetsSM, "forgets-sm", "refusal", "SM tokens grant nothing."),
+	}
+}
+
+// ofRoutes are faults of routes.
+func ofRoutes() []queueFault {
+	bug := func(fault fabric.RouteFault, rule, doc string) queueFault {
+		return queueFault{parameter.Bug{Name: string(fault), Doc: doc, Rule: "switch." + rule},
+			func(s *fabric.SwitchSpec) { s.Routing = fault }}
+	}
+	return []queueFault{
+		bug(fabric.KeepsFailed, "wrong-port", "Routes never avoid a trunk that fails."),
+		bug(fabric.IgnoresReturn, "path-unused", "A trunk that comes back is not used again."),
+		bug(fabric.LeadsAway, "wrong-port", "Routes include ports that lead no closer."),
+		bug(fabric.ForgetsRoutes, "path-missed", "After a trunk has failed, every other switch is unreachable."),
 	}
 }
 

@@ -58,6 +58,7 @@ type Port struct {
 	counters PortCounters // without those kept above: see Counters
 	failed   bool         // its link is
 	avoided  bool         // no route uses it
+	shunned  bool         // as a fault needs to know: avoided at some time
 
 	lostUntil clock.Time // what arrives until then was on the link when it failed
 	settled   struct {   // when the rate of the link changed last

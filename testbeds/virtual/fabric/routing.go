@@ -163,8 +163,35 @@ func (n *Network) routeTo(to int) {
 				ports = append(ports, uint16(port))
 			}
 		}
+		if fault := n.spec.Switch.Routing; fault != "" {
+			ports = n.misroute(fault, sw, to, ports, distance)
+		}
 		sw.routes.group[to] = sw.routes.intern(ports)
 	}
+}
+
+// misroute returns what a switch with a fault has instead of the ports of a group.
+func (n *Network) misroute(fault RouteFault, sw *Switch, to int, ports []uint16, distance []int) []uint16 {
+	failed := false
+	for i := range sw.ports[:sw.front] {
+		pt := &sw.ports[i]
+		next := pt.Peer()
+		if next == nil {
+			continue
+		}
+		failed = failed || pt.shunned
+		closer := distance[next.id] >= 0 && distance[next.id] < distance[sw.id]
+		switch {
+		case fault == KeepsFailed && pt.avoided && closer, fault == LeadsAway && !closer && len(ports) > 0 && !pt.avoided:
+			ports = append(ports, uint16(i))
+		case fault == IgnoresReturn && pt.shunned && !pt.avoided:
+			ports = slices.DeleteFunc(ports, func(p uint16) bool { return int(p) == i })
+		}
+	}
+	if fault == ForgetsRoutes && failed && to%2 == 1 {
+		return nil
+	}
+	return ports
 }
 
 // Unreachable returns two hosts without a path between them, if there are any.

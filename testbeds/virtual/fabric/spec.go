@@ -148,7 +148,22 @@ type SwitchSpec struct {
 	Bolt             BoltSpec
 	// Gap is a fault: bytes by which each frame occupies a link longer; negative: shorter.
 	Gap int
+	// Routing is a fault.
+	Routing RouteFault
 }
+
+// RouteFault is what a switch does wrong with its routes.
+type RouteFault string
+
+// Faults of routes: it goes on to use trunks that have failed, does not use again what comes back, has a port in its
+// groups that leads no closer, or has no
+// routes to every other switch as soon as a trunk of its own has failed.
+const (
+	KeepsFailed   RouteFault = "keeps-failed"
+	IgnoresReturn RouteFault = "ignores-return"
+	LeadsAway     RouteFault = "leads-away"
+	ForgetsRoutes RouteFault = "forgets-routes"
+)
 
 // DefaultQuantum is SchedulerSpec.Quantum by default.
 const DefaultQuantum = 1500

@@ -136,7 +136,9 @@ func (n *Network) Reroute(avoid func(a, b string) bool) {
 	for _, sw := range n.switches {
 		for i := range sw.ports[:sw.front] {
 			if peer := sw.ports[i].Peer(); peer != nil {
-				sw.ports[i].avoided = avoid(sw.name, peer.name)
+				pt := &sw.ports[i]
+				pt.avoided = avoid(sw.name, peer.name)
+				pt.shunned = pt.shunned || pt.avoided
 			}
 		}
 	}

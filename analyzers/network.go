@@ -1,0 +1,44 @@
+package analyzers
+
+import "candela.dev/candela/clock"
+
+// A NetworkView is a SwitchView that also knows the network around the switches: what the test declares, not what
+// switches do.
+type NetworkView interface {
+	SwitchView
+	// Network returns the network of all switches, also of those that are not judged.
+	Network() *Network
+	// Number returns the number of a switch in the network; not ok: it is a NIC.
+	Number(sw int) (n int, ok bool)
+}
+
+// Network is how switches and hosts are wired, and what routes are to know of it. Switches have the numbers of
+// [NetworkView.Number].
+type Network struct {
+	Peers   [][]int  // by switch and port: the switch at the other end, -1 for a host
+	Homes   []Home   // by host
+	Failed  [][2]int // pairs of switches whose trunk has failed from the start
+	Learned []Learned
+	Spread  Spread
+}
+
+// Home is the port that a host is attached to.
+type Home struct{ Switch, Port int }
+
+// Learned is what routes learn of a trunk: from At on they avoid it, or use it again. They are in order of time.
+type Learned struct {
+	At     clock.Time
+	Trunk  [2]int
+	Failed bool
+}
+
+// Spread is how a switch chooses among equally short paths.
+type Spread uint8
+
+// Ways to choose: nobody knows how, or hosts do; by a hash of what names a flow, so that each path is as likely; each
+// path for as many packets.
+const (
+	SpreadUnknown Spread = iota
+	SpreadFlows
+	SpreadPackets
+)

@@ -102,6 +102,9 @@ func (a *Analyzer) synTimer(n int) clock.Duration {
 func (a *Analyzer) hears(s *stream, o *Observation) bool {
 	g := &s.greeting
 	a.owes(s)
+	if a.cfg.NeedsACK && o.Payload > 0 && !g.established() {
+		return false
+	}
 	confirms := o.HasACK && int32(o.Ack-a.cfg.FirstSequence) >= 0
 	if o.SYN && (o.Seq != a.cfg.FirstSequence-1 || o.HasACK && o.Ack != a.cfg.FirstSequence) {
 		return false // its receiver drops it
@@ -127,7 +130,7 @@ func (a *Analyzer) hears(s *stream, o *Observation) bool {
 	if confirms && g.heard && g.syns > 0 && !g.confirmed {
 		g.confirmed, g.answers = true, false
 		s.longest = max(s.longest, a.now.Sub(min(g.latest, g.armed)))
-		if g.syns == 1 && g.copies == 0 && a.now.Sub(g.armed) < a.synTimer(1) { // none was retransmitted, or waits
+		if !a.cfg.Timestamps && g.syns == 1 && g.copies == 0 && a.now.Sub(g.armed) < a.synTimer(1) { // none was retransmitted, or waits
 			s.sampled, s.shortest = true, a.now.Sub(g.latest)
 		}
 		if g.syns > 2 { // RFC 6928, 2

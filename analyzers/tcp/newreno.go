@@ -45,6 +45,15 @@ func (a *Analyzer) widen(s *stream, extra float64) {
 	s.dups.extra = extra
 }
 
+// echoes takes the sample of the RTT that an ACK with a time stamp gives, whatever it acknowledges.
+func (s *sender) echoes(now clock.Time, o *Observation) {
+	if o.HasEcho && o.Payload == 0 && s.next > 0 {
+		rtt := clock.Duration(uint32(now.Nanoseconds())-o.Echo) * clock.Nanosecond
+		s.sample(max(1, rtt-clock.Nanosecond)) // stamps are rounded
+		s.stamped, s.longest = true, max(s.longest, rtt+clock.Nanosecond)
+	}
+}
+
 // takesDuplicate takes an ACK that acknowledges nothing new. New segments may be outstanding that have not been seen to
 // leave.
 func (a *Analyzer) takesDuplicate(s *stream) {

@@ -58,6 +58,10 @@ func TestTransportsAreJudgedByTheirOptions(t *testing.T) {
 			append(first(1), sends(30, 10_000), sends(31, 11_000)), []string{"tcp.congestion-window"}},
 		{"three duplicate ACKs", newReno, append(first(3), sends(30, 0)), nil},
 		{"two are too few", newReno, append(first(2), sends(30, 0)), []string{"tcp.timeout-early"}},
+		{"a segment more after the first threshold", threshold, grown(11), nil},
+		{"and one to spare", threshold, grown(12), nil},
+		{"three segments more", threshold, grown(13), []string{"tcp.congestion-window"}},
+		{"as many without threshold", func(c *tcp.Config) { c.Beta = 0.5 }, grown(20), nil},
 		{"a partial ACK and the next segment", newReno, recovery(sends(43, 1000)), nil},
 		{"a partial ACK and two segments", newReno, recovery(sends(43, 1000), sends(44, 2000)),
 			[]string{"tcp.retransmit-early"}},
@@ -111,6 +115,21 @@ func TestTransportsAreJudgedByTheirOptions(t *testing.T) {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
 	}
+}
+
+func threshold(c *tcp.Config) { c.Beta, c.Threshold = 0.5, 10 }
+
+// grown is a window of ten segments, then so many more.
+func grown(n int) []step {
+	list := first(0)
+	for i := range uint32(10) {
+		list = append(list, step{us: 20, at: 1000 * i})
+	}
+	list = append(list, acks(21, 10_000)...)
+	for i := range n {
+		list = append(list, step{us: 23 + i, sent: true, at: 10_000 + 1000*uint32(i)})
+	}
+	return list
 }
 
 func threeSRTT(c *tcp.Config) {

@@ -171,6 +171,7 @@ func (a *Analyzer) fresh(s *stream, r span) {
 		times: 1, flying: true})
 	s.next = r.end
 	s.flight += r.end - r.start
+	a.restarts(s)
 }
 
 // resends judges a retransmission.
@@ -196,6 +197,14 @@ func (a *Analyzer) resends(s *stream, r span, number uint64) {
 		s.retransmitted = append(s.retransmitted, transmission{g.start, s.ordinal})
 	}
 	s.next = max(s.next, r.end)
+	a.restarts(s)
+}
+
+// restarts moves the latest start of the timer of a sender that restarts it with every transmission.
+func (a *Analyzer) restarts(s *stream) {
+	if a.cfg.RestartsOnSend {
+		s.timer = a.now
+	}
 }
 
 // rearm handles a retransmission, which moves the latest start of the timer. Whatever else explains a retransmission of
@@ -426,6 +435,9 @@ func (a *Analyzer) learns(s *stream, o *Observation) {
 	s.answered = s.answered || ack > 0 || o.Payload == 0 && s.next > 0
 	una, over := s.una, s.over
 	advanced := ack > s.una
+	if a.cfg.Timestamps {
+		s.echoes(a.now, o)
+	}
 	s.period.delivered = 0
 	if advanced {
 		a.advance(s, ack)
@@ -508,7 +520,7 @@ func (a *Analyzer) advance(s *stream, ack int64) {
 		n++
 	}
 	s.segments = s.segments[n:]
-	s.sampled = s.sampled || certain && n > 0
+	s.sampled = s.sampled || certain && n > 0 && (!a.cfg.Timestamps || s.stamped)
 	if s.swift == nil && a.cfg.Detection != PerPacket && (ack >= s.over || s.timeouts > 0 || s.amnesty > s.una) {
 		a.grow(s, float64(n))
 	}

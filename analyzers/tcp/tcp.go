@@ -31,21 +31,27 @@ type Observation struct {
 	TTL        uint8      // of the IP header, for Swift
 	Delay      uint32     // nanoseconds that the sender of this packet says it has held the latest segment, for Swift
 	HasDelay   bool
+	Echo       uint32 // nanoseconds, mod 2^32: when the segment that an ACK answers was sent (RFC 7323)
+	HasEcho    bool
 }
 
 // Config is what the analyzer must know besides the packets.
 type Config struct {
-	MSS           int            // payload of a full segment in bytes
-	InitialWindow int            // segments; RFC 6928 has 10
-	MinRTO        clock.Duration // least retransmission timeout
-	Beta          float64        // share of the window that remains after a loss: 0.5 (RFC 5681), 0.7 (RFC 9438); 0: 0.7
-	FirstSequence uint32         // of the first byte of every stream
-	Handshake     bool           // connections begin with one; otherwise they are established from the start
-	InitialRTO    clock.Duration // without a sample of the RTT; 0: MinRTO
-	MaxRTO        clock.Duration // greatest timeout; 0: no bound
-	ThreeSRTT     bool           // the timeout is 3·SRTT, not SRTT + 4·RTTVAR
-	MaxRetries    int            // timeouts in a row after which a connection is given up; 0: no bound
-	Detection     Detection
+	MSS            int            // payload of a full segment in bytes
+	InitialWindow  int            // segments; RFC 6928 has 10
+	Threshold      int            // of the first slow start, in segments; 0: unknown or none
+	MinRTO         clock.Duration // least retransmission timeout
+	Beta           float64        // share of the window that remains after a loss: 0.5 (RFC 5681), 0.7 (RFC 9438); 0: 0.7
+	FirstSequence  uint32         // of the first byte of every stream
+	NeedsACK       bool           // receivers drop data that comes before the ACK of the handshake
+	Handshake      bool           // connections begin with one; otherwise they are established from the start
+	InitialRTO     clock.Duration // without a sample of the RTT; 0: MinRTO
+	MaxRTO         clock.Duration // greatest timeout; 0: no bound
+	ThreeSRTT      bool           // the timeout is 3·SRTT, not SRTT + 4·RTTVAR
+	MaxRetries     int            // timeouts in a row after which a connection is given up; 0: no bound
+	Detection      Detection
+	Timestamps     bool // RTT samples are from time stamps of ACKs alone (RFC 7323), not from handshakes
+	RestartsOnSend bool // the retransmission timer restarts when data is sent, too
 	// UnknownStack: nothing is known of how the hosts recover from losses, as of kernels. The rules of Exact are not
 	// applied: Detection and what else is declared below would be guesses.
 	UnknownStack bool

@@ -6,6 +6,7 @@ import "candela.dev/candela/clock"
 type samples struct {
 	sampled  bool           // the sender certainly has one
 	shortest clock.Duration // no sample is shorter
+	stamped  bool           // an ACK has given a sample by a time stamp
 }
 
 // sample takes the first acknowledgement of a segment, which may be a sample.
@@ -36,7 +37,7 @@ func (a *Analyzer) leastTimer(s *stream) clock.Duration {
 			rtt *= 3
 		}
 		return min(max(a.cfg.MinRTO, rtt), a.ceiling())
-	case s.una == 0 && s.top == 0:
+	case s.una == 0 && s.top == 0 && !s.stamped:
 		return min(a.initialRTO(), a.ceiling())
 	}
 	return a.cfg.MinRTO

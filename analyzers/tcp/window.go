@@ -20,7 +20,11 @@ type window struct {
 
 func newWindow(c *Config) window {
 	initial := float64(c.InitialWindow * c.MSS)
-	return window{size: initial, threshold: math.Inf(1), peak: initial}
+	w := window{size: initial, threshold: math.Inf(1), peak: initial}
+	if c.Threshold > 0 {
+		w.threshold = float64(c.Threshold * c.MSS)
+	}
+	return w
 }
 
 // leastThreshold is the least threshold of slow start, in segments (RFC 5681, 3.1, equation 4).

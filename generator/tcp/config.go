@@ -1,6 +1,7 @@
 package tcp
 
 import (
+	"errors"
 	"fmt"
 
 	"candela.dev/candela/clock"
@@ -82,6 +83,7 @@ type Config struct {
 	Address       Endpoint
 	MSS           int            // payload of a full segment in bytes
 	InitialWindow int            // segments; Linux: 10
+	Threshold     int            // of the first slow start, in segments; 0: none (RFC 5681, 3.1: arbitrarily high)
 	ReceiveWindow int            // bytes; Linux grows it to 6 MiB
 	MinRTO        clock.Duration // Linux: 200 ms
 	DelayedACK    clock.Duration // Linux: 40 ms; 0: an ACK for every segment
@@ -97,7 +99,16 @@ type Config struct {
 	QuickACKs     int            // ACKs without delay on a new connection; 0: 16, negative: none
 	ACKEvery      int            // segments that one ACK may acknowledge; 0: 2
 	Detection     Detection
-	Swift         Swift // of SwiftControl
+	// Timestamps (RFC 7323): every ACK without data gives an RTT sample, also of retransmissions and of what is not in
+	// order; handshakes give none. NewReno only, as they take the place of SACK. An ACK echoes the first segment that it
+	// answers.
+	Timestamps bool
+	// NeedsACK: data that comes before the ACK of the handshake is dropped, although it carries that ACK, too (RFC 9293,
+	// 3.10.7.4, would take it).
+	NeedsACK bool
+	// RestartsOnSend: the retransmission timer restarts when data is sent, too.
+	RestartsOnSend bool
+	Swift          Swift // of SwiftControl
 
 	NoFastRetransmit, NoLimitedTransmit bool
 }
@@ -154,6 +165,8 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("MSS %d: must be 1 to 65536 bytes", c.MSS)
 	case c.InitialWindow < 1 || c.InitialWindow > 1<<20:
 		return fmt.Errorf("initial window %d: must be 1 to %d segments", c.InitialWindow, 1<<20)
+	case c.Threshold != 0 && c.Threshold < minWindow || c.Threshold > 1<<20:
+		return fmt.Errorf("initial slow-start threshold %d: must be 0, or %d to %d segments", c.Threshold, minWindow, 1<<20)
 	case c.tellable() < c.MSS || c.ReceiveWindow > 0xffff<<c.Shift():
 		return fmt.Errorf(
 			"receive window %d: must be at least the MSS (%d), rounded up to a multiple of %d, and at most %d bytes",
@@ -173,6 +186,8 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("an ACK every %d segments: must be 1 to 64", c.ACKEvery)
 	case c.Detection > PerPacket:
 		return fmt.Errorf("loss detection %d is unknown", c.Detection)
+	case c.Timestamps && (c.Detection != NewReno || c.Control == SwiftControl):
+		return errors.New("timestamps take the place of SACK and of Swift's delay: loss detection must be NewReno, without Swift")
 	case c.Control > SwiftControl:
 		return fmt.Errorf("congestion control %d is unknown", c.Control)
 	}

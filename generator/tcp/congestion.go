@@ -27,8 +27,12 @@ const (
 	cubicBeta = 0.7
 )
 
-func newWindow(c Control, initial int) window {
-	return window{control: c, size: float64(initial), threshold: math.Inf(1), epoch: clock.Never}
+func newWindow(cfg *Config) window {
+	w := window{control: cfg.Control, size: float64(cfg.InitialWindow), threshold: math.Inf(1), epoch: clock.Never}
+	if cfg.Threshold > 0 {
+		w.threshold = float64(cfg.Threshold)
+	}
+	return w
 }
 
 // segments returns the window in whole segments, at least one: below that, Swift paces.

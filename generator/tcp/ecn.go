@@ -163,7 +163,7 @@ func (h *Host) labelACK(c *connection, p *Packet) {
 }
 
 // notice takes the marks of a segment in the window before the segment itself.
-func (h *Host) notice(c *connection, p *Packet) {
+func (h *Host) notice(now clock.Time, c *connection, p *Packet) {
 	r, e := &c.receiver, &c.ecnReceiver
 	ce := p.ECN == packet.CE && !h.bugs.Has(BugIgnoresCE)
 	switch {
@@ -176,7 +176,8 @@ func (h *Host) notice(c *connection, p *Packet) {
 	case ce != e.echo:
 		if r.pending > 0 && !h.bugs.Has(BugMergesMarks) {
 			var earlier Header
-			h.acknowledge(c, &earlier)
+			h.acknowledge(now, c, &earlier)
+			r.stamp, _, _ = p.Header.Times()
 			e.earlier = append(e.earlier, earlier)
 		}
 		e.echo, r.ackNow = ce, true

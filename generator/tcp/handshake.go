@@ -108,7 +108,7 @@ func (h *Host) greeted(now clock.Time, c *connection, p *Packet) bool {
 		return false
 	case c.stage == established:
 		return true
-	case c.stage == synReceived && confirmed:
+	case c.stage == synReceived && confirmed && (p.Payload == 0 || !h.cfg.NeedsACK):
 		h.establish(now, c)
 		return true
 	}
@@ -121,6 +121,7 @@ func (h *Host) syn(now clock.Time, c *connection, a *Header, confirms bool) {
 	switch {
 	case c.stage == established:
 		c.ackNow = true // the peer has missed an ACK
+		c.confirms = h.cfg.NeedsACK
 		return
 	case confirms && c.stage == closed:
 		h.counters.Invalid++
@@ -141,7 +142,7 @@ func (h *Host) establish(now clock.Time, c *connection) {
 	c.stage, c.greets = established, false
 	c.expires, c.backoff = clock.Never, 0
 	switch {
-	case c.syns == 1:
+	case c.syns == 1 && !h.cfg.Timestamps:
 		c.measure(now.Sub(c.synAt))
 	case c.syns > 2 && !h.bugs.Has(BugKeepsInitialWindow):
 		c.window.size = 1

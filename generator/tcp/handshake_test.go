@@ -95,3 +95,52 @@ func TestSlowStartFillsAnEmptyPathInTheRoundsThatItsWindowTakes(t *testing.T) {
 		t.Errorf("all has arrived after %v, not %v to %v", last, least, most)
 	}
 }
+
+// Data that overtakes the ACK is dropped only if configured, and the ACK is sent again when the SYN-ACK comes again.
+func TestAReceiverMayNeedTheACK(t *testing.T) {
+	for _, needs := range []bool{false, true} {
+		cfg := greeting()
+		cfg.NeedsACK = needs
+		var hosts [2]*tcp.Host
+		for i := range hosts {
+			cfg.Address = tcp.Endpoint(i)
+			var err error
+			if hosts[i], err = tcp.New(cfg, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		now := clock.Time(0)
+		next := func(i int) (list []tcp.Packet) {
+			now = now.Add(clock.Microsecond)
+			hosts[i].HandleTimer(now)
+			for p := (tcp.Packet{}); hosts[i].Poll(now, &p); {
+				list = append(list, p)
+			}
+			return list
+		}
+		give := func(i int, list ...tcp.Packet) {
+			for _, p := range list {
+				hosts[i].HandlePacket(now, &p)
+			}
+		}
+		if err := hosts[0].Write(1, 7, 2*mss, 0); err != nil {
+			t.Fatal(err)
+		}
+		give(1, next(0)...)
+		answer := next(1)
+		give(0, answer...)
+		data := next(0) // the ACK and two segments
+		give(1, data[1:]...)
+		if got := hosts[1].Counters().SegmentsReceived; (got == 0) != needs {
+			t.Errorf("needs the ACK: %v: %d segments before it are taken", needs, got)
+		}
+		give(0, answer...)
+		if again := next(0); len(again) != 1 || again[0].Payload != 0 {
+			t.Errorf("the SYN-ACK is answered by %+v", again)
+		}
+		give(1, data...)
+		if got := hosts[1].Counters().SegmentsReceived; got < 2 {
+			t.Errorf("needs the ACK: %v: %d segments after it are taken", needs, got)
+		}
+	}
+}

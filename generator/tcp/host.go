@@ -235,7 +235,7 @@ func (h *Host) Poll(now clock.Time, p *Packet) bool {
 		default:
 			continue
 		}
-		h.acknowledge(c, &p.Header)
+		h.acknowledge(now, c, &p.Header)
 		h.delay(now, &c.receiver, &p.Header)
 		h.settle(c)
 		return true

@@ -24,6 +24,7 @@ type receiver struct {
 	top                          uint64 // end of the latest part of the stream that has arrived
 
 	arrivedAt clock.Time // latest segment
+	stamp     uint32     // of the first segment that no acknowledgement was sent for
 	began     bool       // there is one
 }
 
@@ -32,6 +33,9 @@ func (h *Host) arrived(now clock.Time, c *connection, p *Packet) {
 	h.counters.SegmentsReceived++
 	r := &c.receiver
 	r.arrivedAt, r.began = now, true
+	if r.pending == 0 {
+		r.stamp, _, _ = p.Header.Times()
+	}
 	start, ok := h.cfg.offset(p.Header.Seq, r.have)
 	end := start + uint64(p.Payload)
 	switch {
@@ -48,7 +52,7 @@ func (h *Host) arrived(now clock.Time, c *connection, p *Packet) {
 		r.ackNow = true
 		return
 	}
-	h.notice(c, p)
+	h.notice(now, c, p)
 	gaps := len(r.beyond) > 0
 	if r.add(span{max(start, r.have), end}) {
 		r.count(start, end)
@@ -141,7 +145,7 @@ func (r *receiver) add(s span) bool {
 }
 
 // acknowledge fills in the acknowledgement, which every packet carries.
-func (h *Host) acknowledge(c *connection, to *Header) {
+func (h *Host) acknowledge(now clock.Time, c *connection, to *Header) {
 	r := &c.receiver
 	to.Flags |= FlagACK
 	to.Ack = h.cfg.sequence(r.have)
@@ -149,6 +153,9 @@ func (h *Host) acknowledge(c *connection, to *Header) {
 	if r.latest < len(r.beyond) && h.cfg.Detection != NewReno {
 		b := r.beyond[r.latest]
 		to.SACK = Block{Start: h.cfg.sequence(b.start), End: h.cfg.sequence(b.end)}
+	}
+	if h.cfg.Timestamps {
+		to.SetTimes(uint32(now.Nanoseconds()), r.stamp)
 	}
 	h.echo(c, to)
 	h.damageAck(r, to)

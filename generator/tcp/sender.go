@@ -58,6 +58,8 @@ type sender struct {
 	detection       Detection
 	fastRetransmit  bool
 	limitedTransmit bool
+	restartsOnSend  bool
+	timestamps      bool
 	dups            duplicates
 	aborted         bool // after too many retries
 	retries         int  // retransmissions of the first segment by timeouts since the latest new ACK
@@ -110,8 +112,9 @@ func newSender(cfg *Config) sender {
 		mss: cfg.MSS, limit: uint64(cfg.tellable()), expires: clock.Never, timing: newTiming(cfg),
 		swift: newSwift(cfg), paced: clock.Never,
 		minRTT: clock.Duration(clock.Never),
-		window: newWindow(cfg.Control, cfg.InitialWindow), ecnSender: ecnSender{alpha: cfg.ECN.Alpha},
+		window: newWindow(cfg), ecnSender: ecnSender{alpha: cfg.ECN.Alpha},
 		detection: cfg.Detection, fastRetransmit: !cfg.NoFastRetransmit, limitedTransmit: !cfg.NoLimitedTransmit,
+		restartsOnSend: cfg.RestartsOnSend, timestamps: cfg.Timestamps,
 	}
 	if s.swift != nil {
 		s.window.size = s.swift.fabric.size
@@ -178,7 +181,7 @@ func (h *Host) transmit(now clock.Time, c *connection, p *Packet) {
 	h.label(c, p, retransmit)
 	p.Rank = s.ranking.Rank(s.written, g.start)
 	s.spoilSequence(&p.Header, g.start+uint64(h.cfg.FirstSequence))
-	if s.expires == clock.Never {
+	if s.expires == clock.Never || s.restartsOnSend {
 		s.restart(now)
 	}
 	if retransmit {
@@ -236,6 +239,9 @@ func (h *Host) acknowledged(now clock.Time, c *connection, p *Packet) {
 	h.ignoresReceiver(s)
 	before := s.una()
 	s.period.delivered = 0
+	if _, echo, ok := a.Times(); ok && s.timestamps && payload == 0 {
+		s.measure(clock.Duration(uint32(now.Nanoseconds())-echo) * clock.Nanosecond)
+	}
 	grown := s.advance(now, upTo)
 	if b := a.Block(); b != (Block{}) {
 		h.sack(now, s, b)
@@ -292,7 +298,7 @@ func (s *sender) advance(now clock.Time, upTo uint64) int {
 	if len(s.segments) == 0 {
 		s.segments, s.array = nil, nil // most of what a connection that has finished would hold
 	}
-	if sample >= 0 {
+	if sample >= 0 && !s.timestamps {
 		s.measure(sample)
 	}
 	return n

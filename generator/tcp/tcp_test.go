@@ -28,6 +28,25 @@ func TestTheFirstWindowIsTenSegmentsAndDoublesEachRoundTrip(t *testing.T) {
 	}
 }
 
+// RFC 5681, 3.1: from the threshold on, the window grows by a segment in a round trip.
+func TestTheFirstSlowStartEndsAtItsThreshold(t *testing.T) {
+	cfg := config()
+	cfg.DelayedACK, cfg.Control, cfg.InitialWindow, cfg.Threshold = 0, tcp.Reno, 4, 8
+	w := newWire(t, cfg)
+	w.write(t, 1000*mss)
+	w.run(clock.Time(5*rtt), 0)
+	var rounds []int
+	for i := range clock.Duration(4) {
+		rounds = append(rounds, w.perRound(i))
+	}
+	if diff := cmp.Diff([]int{4, 8, 8, 9}, rounds); diff != "" {
+		t.Error("segments in each round trip", diff)
+	}
+	if cfg.Threshold = 1; cfg.Validate() == nil {
+		t.Error("a threshold of one segment is accepted")
+	}
+}
+
 func TestASmallWriteTakesHalfARoundTripAndOneSegment(t *testing.T) {
 	w := newWire(t, config())
 	w.write(t, 1)

@@ -29,6 +29,8 @@ func Transport() wire.Transport {
 					Doc: "alpha of DCTCP at the start. RFC 8257 and Linux have 1."},
 				{Name: "initial-window", Kind: parameter.Integer, Unit: "packets", Default: "10", Min: 1, Max: 1 << 20,
 					Doc: "Packets that a connection sends before it has heard anything."},
+				{Name: "initial-ssthresh", Kind: parameter.Integer, Unit: "packets", Default: "0", Max: 1 << 20,
+					Doc: "Window at which the first slow start ends, at least 2; 0: only a loss or a mark ends it. Swift has none."},
 				{Name: "min-rto-us", Kind: parameter.Duration, Unit: "us", Default: "200000", Min: 1, Max: 10_000_000,
 					Doc: "Least retransmission timeout; Linux has 200 ms."},
 				{Name: "delayed-ack-us", Kind: parameter.Duration, Unit: "us", Default: "40000", Max: 1_000_000,
@@ -54,6 +56,9 @@ func options() parameter.Table {
 		{Name: "handshake", Kind: parameter.Boolean, Default: "false",
 			Doc: "Connections begin with SYN, SYN-ACK and ACK, which the FCT includes. false: they are established from the " +
 				"start."},
+		{Name: "handshake-needs-ack", Kind: parameter.Boolean, Default: "false",
+			Doc: "Data that overtakes the ACK of the handshake is dropped, as NetBench's hosts do, whose data carry no ACK. RFC " +
+				"9293 takes it."},
 		{Name: "window-scaling", Kind: parameter.Boolean, Default: "true",
 			Doc: "Windows are scaled by 2^10. false: receive-window-bytes is at most 65535."},
 		{Name: "initial-rto-us", Kind: parameter.Duration, Unit: "us", Default: "0", Max: 10_000_000,
@@ -62,6 +67,11 @@ func options() parameter.Table {
 			Doc: "Greatest retransmission timeout, at which doubling ends."},
 		{Name: "rto", Kind: parameter.Word, Words: []string{"rfc6298", "3-srtt"}, Default: "rfc6298",
 			Doc: "Retransmission timeout above the minimum: SRTT + 4 RTTVAR, or 3 SRTT."},
+		{Name: "timestamps", Kind: parameter.Boolean, Default: "false",
+			Doc: "Every ACK without data gives an RTT sample by RFC 7323's option, also of retransmissions; handshakes give none. " +
+				"With loss-detection: new-reno, as SACK has the option's place."},
+		{Name: "rto-restart", Kind: parameter.Word, Words: []string{"acks", "transmissions"}, Default: "acks",
+			Doc: "What restarts the retransmission timer: acks: new ACKs (RFC 6298). transmissions: also data that is sent."},
 		{Name: "max-retries", Kind: parameter.Integer, Default: "0", Max: 100,
 			Doc: "Retransmissions by timeouts in a row after which the next one gives the connection up; 0: never."},
 		{Name: "loss-detection", Kind: parameter.Word, Words: []string{"sack", "new-reno", "per-packet"}, Default: "sack",

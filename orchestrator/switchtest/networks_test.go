@@ -163,6 +163,18 @@ func (d networkDraw) tcpOptions() (more string) {
 	if d.one(4) {
 		more += ", max-rto-us: " + d.of("1000000", "20000000")
 	}
+	if d.one(4) {
+		more += ", initial-ssthresh: " + d.of("2", "8", "30")
+	}
+	if d.one(4) {
+		more += ", rto-restart: transmissions"
+	}
+	if d.one(4) {
+		more += ", handshake-needs-ack: true"
+	}
+	if strings.Contains(more, "new-reno") && d.one(2) {
+		more += ", timestamps: true"
+	}
 	return more
 }
 

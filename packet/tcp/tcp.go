@@ -34,6 +34,7 @@ const (
 	OptionSACK  Options = 1 << iota // SACK permitted (RFC 2018)
 	OptionScale                     // windows are scaled by WindowScale (RFC 7323)
 	optionDelay                     // of a packet without SYN and SACK block: see Header.Delay
+	optionTimes                     // the same: see Header.Times
 )
 
 // Header is a TCP header without ports and checksum, which the caller adds.
@@ -63,9 +64,20 @@ func (h *Header) SetDelay(nanoseconds uint32) {
 	h.SACK, h.Options = Block{Start: nanoseconds}, optionDelay
 }
 
+// Times returns the time stamp of a packet and the one that it echoes (RFC 7323), and whether it has them. They take
+// the place of the SACK block.
+func (h *Header) Times() (value, echo uint32, ok bool) {
+	return h.SACK.Start, h.SACK.End, h.Options&optionTimes != 0 && h.Flags&FlagSYN == 0
+}
+
+// SetTimes sets the time stamps of a packet without SYN and SACK block.
+func (h *Header) SetTimes(value, echo uint32) {
+	h.SACK, h.Options = Block{Start: value, End: echo}, optionTimes
+}
+
 // Block returns the SACK block; empty: there is none.
 func (h *Header) Block() Block {
-	if _, other := h.Delay(); other {
+	if h.Options&(optionDelay|optionTimes) != 0 && h.Flags&FlagSYN == 0 {
 		return Block{}
 	}
 	return h.SACK
@@ -81,7 +93,8 @@ const (
 	optionScale     = 3
 	optionPermitted = 4
 	optionSACK      = 5
-	blockLen        = 10  // SACK option with one block
+	optionTimestamp = 8
+	blockLen        = 10  // SACK option with one block, and time stamps
 	optionShared    = 253 // experiments (RFC 4727), with an identifier (RFC 6994)
 	sharedLen       = 8
 	sharedID        = 0x5357 // not registered: Swift's own headers are not public
@@ -108,6 +121,10 @@ func (h *Header) AppendTo(b []byte, src, dst uint16) []byte {
 		return binary.BigEndian.AppendUint32(b, delay)
 	}
 	b = append(b, optionNOP, optionNOP)
+	if value, echo, ok := h.Times(); ok {
+		b = binary.BigEndian.AppendUint32(append(b, optionTimestamp, blockLen), value)
+		return binary.BigEndian.AppendUint32(b, echo)
+	}
 	if h.SACK == (Block{}) {
 		return append(b, optionNOP, optionNOP, optionNOP, optionNOP, optionNOP, optionNOP, optionNOP, optionNOP, optionNOP,
 			optionNOP)
@@ -175,6 +192,8 @@ func (h *Header) Parse(b []byte) error {
 		}
 	case b[22] == optionSACK && b[23] == blockLen:
 		g.SACK = Block{binary.BigEndian.Uint32(b[24:]), binary.BigEndian.Uint32(b[28:])}
+	case b[22] == optionTimestamp && b[23] == blockLen:
+		g.SetTimes(binary.BigEndian.Uint32(b[24:]), binary.BigEndian.Uint32(b[28:]))
 	case b[24] == optionShared && b[25] == sharedLen && binary.BigEndian.Uint16(b[26:]) == sharedID && b[22] == optionNOP:
 		g.SetDelay(binary.BigEndian.Uint32(b[28:]))
 	case b[22] != optionNOP:

@@ -56,6 +56,8 @@ func configure(t *transport.Trial) judge.Config {
 	values := t.Values
 	c := judge.Config{
 		MSS: values.Int("packet-size") - tcp.Codec().HeaderSize(t.IPv6()), InitialWindow: values.Int("initial-window"),
+		Threshold: values.Int("initial-ssthresh"), RestartsOnSend: values.Word("rto-restart") == "transmissions",
+		Timestamps: values.Bool("timestamps"), NeedsACK: values.Bool("handshake-needs-ack"),
 		MinRTO: values.Duration("min-rto-us"), Beta: 0.7, FirstSequence: uint32(values.Int("first-sequence")),
 		Hold:      hold(t) + t.Slack,
 		Handshake: values.Bool("handshake"), InitialRTO: values.Duration("initial-rto-us"),
@@ -136,6 +138,7 @@ func (o *observer) Observe(at fabric.Point, now clock.Time, p *fabric.Packet) {
 		ECE: h.Flags&tcp.FlagECE != 0, CWR: h.Flags&tcp.FlagCWR != 0, ECN: p.ECN, TTL: p.TTL,
 	}
 	o.seen.Delay, o.seen.HasDelay = h.Delay()
+	_, o.seen.Echo, o.seen.HasEcho = h.Times()
 	o.judge.Observe(&o.seen)
 }
 

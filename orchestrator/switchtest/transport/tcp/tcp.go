@@ -71,6 +71,8 @@ func (r *endpoints) host(h fabric.HostID, f *transport.Flow) error {
 		Ranked: r.Ranked,
 	}
 	cfg.Options = tcp.Config{
+		Threshold: v.Int("initial-ssthresh"), RestartsOnSend: v.Word("rto-restart") == "transmissions",
+		Timestamps: v.Bool("timestamps"), NeedsACK: v.Bool("handshake-needs-ack"),
 		Handshake: v.Bool("handshake"), Unscaled: !v.Bool("window-scaling"),
 		InitialRTO: v.Duration("initial-rto-us"), MaxRTO: v.Duration("max-rto-us"), ThreeSRTT: v.Word("rto") == "3-srtt",
 		MaxRetries: v.Int("max-retries"), QuickACKs: v.Int("quick-acks"), ACKEvery: v.Int("ack-every"),

@@ -2,6 +2,7 @@ package switchtest_test
 
 import (
 	"fmt"
+	"hash/fnv"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -163,6 +164,14 @@ func (d networkDraw) tcpOptions() (more string) {
 	if d.one(4) {
 		more += ", max-rto-us: " + d.of("1000000", "20000000")
 	}
+	return more + netBench(more)
+}
+
+// netBench draws options of NetBench's hosts by the others, so that what is drawn after them is as it was without them.
+func netBench(others string) (more string) {
+	h := fnv.New64a()
+	h.Write([]byte(others))
+	d := newNetworkDraw(h.Sum64(), 0)
 	if d.one(4) {
 		more += ", initial-ssthresh: " + d.of("2", "8", "30")
 	}
@@ -172,7 +181,7 @@ func (d networkDraw) tcpOptions() (more string) {
 	if d.one(4) {
 		more += ", handshake-needs-ack: true"
 	}
-	if strings.Contains(more, "new-reno") && d.one(2) {
+	if strings.Contains(others, "new-reno") && d.one(2) {
 		more += ", timestamps: true"
 	}
 	return more

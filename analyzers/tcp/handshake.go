@@ -130,7 +130,8 @@ func (a *Analyzer) hears(s *stream, o *Observation) bool {
 	if confirms && g.heard && g.syns > 0 && !g.confirmed {
 		g.confirmed, g.answers = true, false
 		s.longest = max(s.longest, a.now.Sub(min(g.latest, g.armed)))
-		if !a.cfg.Timestamps && g.syns == 1 && g.copies == 0 && a.now.Sub(g.armed) < a.synTimer(1) { // none was retransmitted, or waits
+		// none was retransmitted, or waits
+		if !a.cfg.Timestamps && g.syns == 1 && g.copies == 0 && a.now.Sub(g.armed) < a.synTimer(1) {
 			s.sampled, s.shortest = true, a.now.Sub(g.latest)
 		}
 		if g.syns > 2 { // RFC 6928, 2

@@ -187,7 +187,8 @@ func (c *Config) Validate() error {
 	case c.Detection > PerPacket:
 		return fmt.Errorf("loss detection %d is unknown", c.Detection)
 	case c.Timestamps && (c.Detection != NewReno || c.Control == SwiftControl):
-		return errors.New("timestamps take the place of SACK and of Swift's delay: loss detection must be NewReno, without Swift")
+		return errors.New("timestamps take the place of SACK and of Swift's delay: loss detection must be NewReno, and " +
+			"the congestion control not Swift")
 	case c.Control > SwiftControl:
 		return fmt.Errorf("congestion control %d is unknown", c.Control)
 	}

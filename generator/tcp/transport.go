@@ -57,8 +57,8 @@ func options() parameter.Table {
 			Doc: "Connections begin with SYN, SYN-ACK and ACK, which the FCT includes. false: they are established from the " +
 				"start."},
 		{Name: "handshake-needs-ack", Kind: parameter.Boolean, Default: "false",
-			Doc: "Data that overtakes the ACK of the handshake is dropped, as NetBench's hosts do, whose data carry no ACK. RFC " +
-				"9293 takes it."},
+			Doc: "Data that overtakes the ACK of the handshake is dropped, as NetBench's hosts do, whose data carry no ACK. " +
+				"RFC 9293 takes it."},
 		{Name: "window-scaling", Kind: parameter.Boolean, Default: "true",
 			Doc: "Windows are scaled by 2^10. false: receive-window-bytes is at most 65535."},
 		{Name: "initial-rto-us", Kind: parameter.Duration, Unit: "us", Default: "0", Max: 10_000_000,
@@ -68,8 +68,8 @@ func options() parameter.Table {
 		{Name: "rto", Kind: parameter.Word, Words: []string{"rfc6298", "3-srtt"}, Default: "rfc6298",
 			Doc: "Retransmission timeout above the minimum: SRTT + 4 RTTVAR, or 3 SRTT."},
 		{Name: "timestamps", Kind: parameter.Boolean, Default: "false",
-			Doc: "Every ACK without data gives an RTT sample by RFC 7323's option, also of retransmissions; handshakes give none. " +
-				"With loss-detection: new-reno, as SACK has the option's place."},
+			Doc: "Every ACK without data gives an RTT sample by RFC 7323's option, also of retransmissions; handshakes give " +
+				"none. With loss-detection: new-reno, as SACK has the option's place."},
 		{Name: "rto-restart", Kind: parameter.Word, Words: []string{"acks", "transmissions"}, Default: "acks",
 			Doc: "What restarts the retransmission timer: acks: new ACKs (RFC 6298). transmissions: also data that is sent."},
 		{Name: "max-retries", Kind: parameter.Integer, Default: "0", Max: 100,

@@ -1,6 +1,11 @@
 package analyzers
 
-import "candela.dev/candela/clock"
+import (
+	"math"
+	"slices"
+
+	"candela.dev/candela/clock"
+)
 
 // A NetworkView is a SwitchView that also knows the network around the switches: what the test declares, not what
 // switches do.
@@ -19,6 +24,7 @@ type Network struct {
 	Homes   []Home   // by host
 	Failed  [][2]int // pairs of switches whose trunk has failed from the start
 	Learned []Learned
+	Outages []Outage
 	Spread  Spread
 }
 
@@ -30,6 +36,26 @@ type Learned struct {
 	At     clock.Time
 	Trunk  [2]int
 	Failed bool
+}
+
+// Outage is a time in which a trunk is out of service. From the start on it is since [Always].
+type Outage struct {
+	Trunk    [2]int
+	From, To clock.Time
+}
+
+// Bounds of outages.
+const (
+	Always  clock.Time = math.MinInt64
+	Forever clock.Time = math.MaxInt64
+)
+
+// OutOfService reports whether the trunk at a port of a switch is out of service, or fails or returns, at an instant.
+func (n *Network) OutOfService(sw, port int, at clock.Time) bool {
+	peer := n.Peers[sw][port]
+	return slices.ContainsFunc(n.Outages, func(o Outage) bool {
+		return o.From <= at && at <= o.To && (o.Trunk == [2]int{sw, peer} || o.Trunk == [2]int{peer, sw})
+	})
 }
 
 // Spread is how a switch chooses among equally short paths.

@@ -64,6 +64,12 @@ func causeDown(w what) cause.Cause {
 			"known.", w.who, w.number, w.src, w.dst, w.at, w.port)
 }
 
+func causeInService(w what) cause.Cause {
+	return cause.Of(InService, "dropped",
+		"%v dropped packet %v from host %v to %v at %v for the trunk at port %v, which was in service.", w.who, w.number,
+		w.src, w.dst, w.at, w.port)
+}
+
 func causeUnreachable(w what) cause.Cause {
 	return cause.Of(PathMissed, "path-exists",
 		"%v dropped packet %v from host %v to %v at %v for want of a path; there is one.", w.who, w.number, w.src, w.dst,
@@ -91,6 +97,7 @@ func Causes() []cause.Cause {
 		causePort(onTheWay(2, 2000)),
 		causeDown(onTheWay(0, 102_000)),
 		causeUnreachable(onTheWay(0, 151_000)),
+		causeInService(onTheWay(0, 89_000)),
 		causeUnused("sw1", 0, 30),
 	}
 }

@@ -125,6 +125,8 @@ func (a *Analyzer) route(t *trace.SwitchTap) {
 	switch {
 	case t.Stage == trace.Left && !r.allows(t, since):
 		a.find(causePort(a.what(t)), t, want, fmt.Sprintf("port %d", t.Port))
+	case (reason == trunkDown || reason == trunkFailed) && r.inService(t):
+		a.find(causeInService(a.what(t)), t, "the packet takes the trunk, which is in service", "dropped as "+reason)
 	case reason == trunkDown && !r.allows(t, since):
 		a.find(causeDown(a.what(t)), t, want, fmt.Sprintf("routed to port %d, whose trunk is down", t.Port))
 	case reason == unreachable && r.always(t, since):
@@ -134,10 +136,11 @@ func (a *Analyzer) route(t *trace.SwitchTap) {
 	}
 }
 
-// Reasons of drops on arrival.
+// Reasons of drops for trunks that have failed: on arrival, and of what waits for one.
 const (
 	trunkDown   = "trunk-down"
 	unreachable = "unreachable"
+	trunkFailed = "trunk-failed"
 )
 
 // unused judges the choices among equally short paths.

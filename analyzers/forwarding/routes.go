@@ -173,6 +173,12 @@ func (r *routes) allows(t *trace.SwitchTap, since clock.Time) bool {
 	return false
 }
 
+// inService reports whether the port of a tap has a trunk, or a host, that is in service.
+func (r *routes) inService(t *trace.SwitchTap) bool {
+	sw := r.numbers[t.Switch]
+	return sw >= 0 && t.Port < len(r.net.Peers[sw]) && !r.net.OutOfService(sw, t.Port, t.Time)
+}
+
 // always reports whether a packet inside since had a path all the time.
 func (r *routes) always(t *trace.SwitchTap, since clock.Time) bool {
 	sw := r.numbers[t.Switch]

@@ -10,8 +10,8 @@ import (
 )
 
 // twoPaths is switch 0 with host 0 at port 2, switch 3 with host 1, and switches 1 and 2 between them. The trunk
-// between 0 and 1 fails, which routes learn at 100 us; at 200 us they learn that it is back. Host 2 is at switch 4,
-// which nothing leads to.
+// between 0 and 1 fails at 90 us, which routes learn at 100 us; it is back at 190 us, which they learn at 200 us. Host
+// 2 is at switch 4, which nothing leads to.
 type twoPaths struct {
 	view
 	spread analyzers.Spread
@@ -26,16 +26,17 @@ func (v twoPaths) Network() *analyzers.Network {
 		Peers:   [][]int{{1, 2, -1}, {0, 3}, {0, 3}, {1, 2, -1}, {-1}},
 		Homes:   []analyzers.Home{{Switch: 0, Port: 2}, {Switch: 3, Port: 2}, {Switch: 4}},
 		Learned: []analyzers.Learned{{At: us(100), Trunk: [2]int{0, 1}, Failed: true}, {At: us(200), Trunk: [2]int{1, 0}}},
+		Outages: []analyzers.Outage{{Trunk: [2]int{1, 0}, From: us(90), To: us(190)}},
 		Spread:  v.spread,
 	}
 }
 
 func (twoPaths) Reason(_ int, code uint8) analyzers.DropReason {
-	return analyzers.DropReason{Name: []string{"tail", "trunk-down", "unreachable"}[code]}
+	return analyzers.DropReason{Name: []string{"tail", "trunk-down", "unreachable", "trunk-failed"}[code]}
 }
 
 func TestPacketsLeaveByShortestPaths(t *testing.T) {
-	const tail, down, lost = 0, 1, 2
+	const tail, down, lost, waited = 0, 1, 2, 3
 	type visit struct {
 		in, out   int // us
 		port, dst int
@@ -53,6 +54,13 @@ func TestPacketsLeaveByShortestPaths(t *testing.T) {
 		{"to a host elsewhere", visit{1, 2, 2, 1, false, 0}, forwarding.WrongPort},
 		{"away from its host", visit{1, 2, 1, 0, false, 0}, forwarding.WrongPort},
 		{"to the failed trunk, before routes know", visit{98, 99, 0, 1, true, down}, ""},
+		{"to a trunk that has not failed yet", visit{88, 89, 0, 1, true, down}, forwarding.InService},
+		{"as it fails", visit{90, 90, 0, 1, true, down}, ""},
+		{"waiting as it fails", visit{80, 90, 0, 1, true, waited}, ""},
+		{"waiting before it fails", visit{80, 89, 0, 1, true, waited}, forwarding.InService},
+		{"to a trunk that is back", visit{201, 201, 0, 1, true, down}, forwarding.InService},
+		{"to a trunk that never failed", visit{95, 95, 1, 1, true, down}, forwarding.InService},
+		{"to a host, as if by a trunk", visit{95, 95, 2, 0, true, down}, forwarding.InService},
 		{"as routes learn", visit{100, 100, 0, 1, true, down}, ""},
 		{"afterwards", visit{101, 102, 0, 1, true, down}, forwarding.WrongPort},
 		{"routed before, left after", visit{99, 150, 0, 1, false, 0}, ""},

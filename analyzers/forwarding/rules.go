@@ -15,6 +15,7 @@ const (
 	WrongPort       = "switch.wrong-port"
 	PathMissed      = "switch.path-missed"
 	PathUnused      = "switch.path-unused"
+	InService       = "switch.trunk-in-service"
 )
 
 // Rules lists what is checked.
@@ -36,6 +37,9 @@ func Rules() []analyzers.Rule {
 		{ID: WrongPort, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch, Clause: routing,
 			Statement: "A packet is routed to a port on a shortest path to its host, over trunks that have not failed as far " +
 				"as routes have had time to learn (reroute-us)."},
+		{ID: InService, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch, Clause: routing,
+			Statement: "A packet is dropped for a trunk that has failed (trunk-down, trunk-failed) only while that trunk is " +
+				"out of service."},
 		{ID: PathMissed, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch, Clause: routing,
 			Statement: "A packet is dropped as unreachable only if no path leads to its host."},
 		{ID: PathUnused, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch, Clause: routing,

@@ -118,7 +118,10 @@ func (d device) Network() *analyzers.Network {
 			if peer := sw.Port(port).Peer(); peer != nil {
 				peers[port] = numbers[peer.Name()]
 				if _, failed := test.Topology.TrunkBetween(sw.Name(), peer.Name()); failed {
-					n.Failed = append(n.Failed, [2]int{i, numbers[peer.Name()]})
+					n.Failed = append(n.Failed, [2]int{i, peers[port]})
+				}
+				if i < peers[port] {
+					n.Outages = append(n.Outages, d.r.plan.outages(sw.Name(), peer.Name(), [2]int{i, peers[port]})...)
 				}
 			} else if host, ok := sw.Port(port).HostAt(); ok {
 				n.Homes[host] = analyzers.Home{Switch: i, Port: port}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"candela.dev/candela/analyzers"
 	"candela.dev/candela/clock"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/report"
@@ -61,6 +62,25 @@ func (p *Plan) trunkAt(a, b string, at clock.Duration) (now config.TrunkState) {
 		}
 	}
 	return now
+}
+
+// outages lists when a trunk, of switches with these numbers, is out of service.
+func (p *Plan) outages(a, b string, trunk [2]int) (list []analyzers.Outage) {
+	failed := false
+	for i, s := range p.Test.TrunkStates(a, b) {
+		at := clock.Time(0).Add(s.Since)
+		if i == 0 {
+			at = analyzers.Always
+		}
+		switch {
+		case s.Failed && !failed:
+			list = append(list, analyzers.Outage{Trunk: trunk, From: at, To: analyzers.Forever})
+		case !s.Failed && failed:
+			list[len(list)-1].To = at
+		}
+		failed = s.Failed
+	}
+	return list
 }
 
 func trunkLink(s *config.TrunkState) fabric.LinkSpec {

@@ -1,14 +1,14 @@
 package switchtest_test
 
 import (
-	"candela.dev/candela/analyzers/forwarding"
-	"candela.dev/candela/generator/parameter"
 	"math"
 	"slices"
 	"strings"
 	"testing"
 
+	"candela.dev/candela/analyzers/forwarding"
 	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/parameter"
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/switchtest"
@@ -204,5 +204,28 @@ func TestSeededBugsOfRoutesAreCaughtByTheirRule(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Trunks of a fat tree and of a leaf-spine fail at once, one of them again before routes know that it was back, and a
+// switch is stopped meanwhile: correct switches violate nothing, whatever the routing.
+func TestCorrectSwitchesAreNotBlamedForSeveralOutages(t *testing.T) {
+	for _, c := range []struct{ shape, a, b string }{
+		{"kind: leaf-spine, leaves: 3, spines: 3, hosts-per-leaf: 4", "from: leaf-0, to: spine-1", "from: leaf-1, to: spine-2"},
+		{"kind: fat-tree, k: 4", "from: edge-0, to: aggregation-1", "from: aggregation-0, to: core-0"},
+	} {
+		for _, routing := range []string{"ecmp", "spray", "spray-round-robin", "path"} {
+			text := "topology: {" + c.shape + ", routing: " + routing + ", link: {gbps: 10}, reroute-us: 50}\n" +
+				"switch-under-test: {model: droptail}\nhosts: {transport: raw}\nworkload:\n" +
+				"- cbr: {src: 0..3, dst: 8, rate-gbps: 2, stop-us: 2000}\n- cbr: {src: 8..11, dst: 1, rate-gbps: 2, stop-us: 2000}\n" +
+				"changes:\n- {at-us: 300, trunk: {" + c.a + ", failed: true}}\n- {at-us: 300, trunk: {" + c.b + ", failed: true}}\n" +
+				"- {at-us: 400, switch: 0, state: stopped}\n- {at-us: 500, switch: 0, state: running}\n" +
+				"- {at-us: 800, trunk: {" + c.a + ", failed: false}}\n- {at-us: 820, trunk: {" + c.a + ", failed: true}}\n" +
+				"- {at-us: 1200, trunk: {" + c.a + ", failed: false}}\n- {at-us: 1230, trunk: {" + c.b + ", failed: false}}\n" +
+				"duration-us: 2100\n"
+			if !blamesNobody(t, text, false) {
+				t.Errorf("refused:\n%s", text)
+			}
+		}
 	}
 }

@@ -52,6 +52,8 @@ func ofRoutes() []queueFault {
 		bug(fabric.KeepsFailed, "wrong-port", "Routes never avoid a trunk that fails."),
 		bug(fabric.IgnoresReturn, "path-unused", "A trunk that comes back is not used again."),
 		bug(fabric.LeadsAway, "wrong-port", "Routes include ports that lead no closer."),
+		bug(fabric.ReroutesLate, "wrong-port", "Routes avoid a failed trunk only after 20 more packets are lost."),
+		bug(fabric.StaysDown, "trunk-in-service", "A trunk that comes back carries nothing; what is routed to it is lost."),
 		bug(fabric.ForgetsRoutes, "path-missed", "After a trunk has failed, every other switch is unreachable."),
 	}
 }

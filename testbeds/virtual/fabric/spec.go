@@ -156,13 +156,15 @@ type SwitchSpec struct {
 type RouteFault string
 
 // Faults of routes: it goes on to use trunks that have failed, does not use again what comes back, has a port in its
-// groups that leads no closer, or has no
-// routes to every other switch as soon as a trunk of its own has failed.
+// groups that leads no closer, has no routes to every other switch as soon as a trunk of its own has failed, takes new
+// routes only when the old ones have lost latePackets more, or loses what it routes to a trunk that has come back.
 const (
 	KeepsFailed   RouteFault = "keeps-failed"
 	IgnoresReturn RouteFault = "ignores-return"
 	LeadsAway     RouteFault = "leads-away"
 	ForgetsRoutes RouteFault = "forgets-routes"
+	ReroutesLate  RouteFault = "reroutes-late"
+	StaysDown     RouteFault = "stays-down"
 )
 
 // DefaultQuantum is SchedulerSpec.Quantum by default.

@@ -48,6 +48,7 @@ type Switch struct {
 	dropped       [Reasons]uint64
 	lost          uint64      // PFC frames that it was stopped with
 	bolt          *boltSwitch // nil: off
+	late          *lateRoutes // ReroutesLate: what it does not follow yet; nil: nothing
 }
 
 // ID returns the switch's number in the network.
@@ -115,6 +116,7 @@ func (sw *Switch) arrive(now clock.Time, in *Port, p *Packet) {
 		v = v.Drop(sw.NoRoute(p))
 	} else if sw.routes.cut && sw.ports[out].failed {
 		v = v.Drop(ReasonTrunkDown)
+		sw.lostToTrunk()
 	}
 	p.Egress = uint16(out)
 	if sw.mechanism != nil {

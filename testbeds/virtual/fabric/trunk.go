@@ -87,6 +87,9 @@ func (pt *Port) fail(now clock.Time) {
 // comeBack returns the port's link to service.
 func (pt *Port) comeBack(now clock.Time) {
 	sw := pt.sw
+	if pt.net.spec.Switch.Routing == StaysDown {
+		return
+	}
 	pt.failed, sw.routes.cut = false, false
 	for i := range sw.ports[:sw.front] {
 		sw.routes.cut = sw.routes.cut || sw.ports[i].failed
@@ -142,5 +145,42 @@ func (n *Network) Reroute(avoid func(a, b string) bool) {
 			}
 		}
 	}
+	if n.spec.Switch.Routing == ReroutesLate {
+		n.rerouteLate(populated)
+		return
+	}
 	n.fillTables(populated)
+}
+
+// latePackets is how many packets ReroutesLate loses beyond those of the time to reroute.
+const latePackets = 20
+
+// lateRoutes are routes that a switch is to follow.
+type lateRoutes struct {
+	group   []uint16
+	groups  []group
+	packets int // until then
+}
+
+// rerouteLate has switches keep their routes until they have lost packets to a failed trunk.
+func (n *Network) rerouteLate(populated []bool) {
+	before := make([]routes, len(n.switches))
+	for i, sw := range n.switches {
+		before[i] = sw.routes
+	}
+	n.fillTables(populated)
+	for i, sw := range n.switches {
+		sw.late = &lateRoutes{sw.routes.group, sw.routes.groups, latePackets}
+		sw.routes = before[i]
+	}
+}
+
+// lostToTrunk counts a packet that is lost as its route leads to a trunk that has failed.
+func (sw *Switch) lostToTrunk() {
+	if sw.late == nil {
+		return
+	}
+	if sw.late.packets--; sw.late.packets == 0 {
+		sw.routes.group, sw.routes.groups, sw.late = sw.late.group, sw.late.groups, nil
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"candela.dev/candela/analyzers/waterfill"
 	"candela.dev/candela/clock"
 	"candela.dev/candela/reproduce/comparison"
 )
@@ -17,29 +18,6 @@ const seeds1 = 3
 
 // wire is the share of layer-2 bytes in what a packet of 1500 bytes takes of a link with 20 bytes of framing.
 const wire = 1500.0 / 1520
-
-// maxMin returns the max-min fair shares of demands in a capacity: all that exceed a level get the level.
-func maxMin(demands []float64, capacity float64) []float64 {
-	shares := make([]float64, len(demands))
-	order := make([]int, len(demands))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(a, b int) int {
-		switch {
-		case demands[a] < demands[b]:
-			return -1
-		case demands[a] > demands[b]:
-			return 1
-		}
-		return a - b
-	})
-	for n, i := range order {
-		shares[i] = min(demands[i], capacity/float64(len(order)-n))
-		capacity -= shares[i]
-	}
-	return shares
-}
 
 // carried returns the layer-2 rate of a flow in Gb/s between two instants: payloads are 1458 bytes of 1500.
 func (p *point) carried(flow int, from, to clock.Duration) float64 {
@@ -59,7 +37,10 @@ func a1(ctx context.Context, l *lab) error {
 		return err
 	}
 	demands := []float64{2, 4, 6, 8}
-	fair := maxMin(demands, 10*wire)
+	fair, err := waterfill.Flat(10*wire, demands)
+	if err != nil {
+		return err
+	}
 	var points []*point
 	for _, p := range runs {
 		points = append(points, p[0])

@@ -2,7 +2,6 @@ package afd
 
 import (
 	"fmt"
-	"math"
 	"os"
 	"slices"
 	"strings"
@@ -128,26 +127,6 @@ func TestEveryTestFileIsSound(t *testing.T) {
 		}
 		if want := strings.TrimSuffix(f.Name(), ".yml"); tests[0].Name != want {
 			t.Errorf("%s is named %s", f.Name(), tests[0].Name)
-		}
-	}
-}
-
-// Demands below the level are met; the others get the level. The sums are by hand.
-func TestMaxMinSharesAreThoseOfWaterFilling(t *testing.T) {
-	for _, c := range []struct {
-		demands  []float64
-		capacity float64
-		want     []float64
-	}{
-		{[]float64{2, 4, 6, 8}, 9.868, []float64{2, 2.622667, 2.622667, 2.622667}},
-		{[]float64{8, 1, 3}, 9, []float64{5, 1, 3}},
-		{[]float64{1, 2}, 9, []float64{1, 2}},
-		{[]float64{5, 5}, 4, []float64{2, 2}},
-	} {
-		for i, got := range maxMin(c.demands, c.capacity) {
-			if math.Abs(got-c.want[i]) > 1e-5 {
-				t.Errorf("%v of %g: flow %d gets %g, want %g", c.demands, c.capacity, i, got, c.want[i])
-			}
 		}
 	}
 }

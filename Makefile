@@ -130,7 +130,7 @@ test-package: ## install the Debian package in a guest with systemd, start, kill
 
 test-reproduce: ## measure every result of the papers, and compare headlines and misses with the documents
 	CANDELA_TEST_REPRODUCE=1 $(GO) test -count=1 -timeout 40m -run TestExactly ./reproduce ./reproduce/trimming \
-		./reproduce/afd
+		./reproduce/afd ./reproduce/aifo
 
 test-reproduce-loads: ## measure the results of AFD and DPP that take minutes, and compare as test-reproduce does
 	CANDELA_TEST_REPRODUCE=loads $(GO) test -count=1 -timeout 40m -run TestExactly ./reproduce/afd

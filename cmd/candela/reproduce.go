@@ -18,6 +18,7 @@ import (
 	"candela.dev/candela/orchestrator/report/site"
 	"candela.dev/candela/reproduce"
 	"candela.dev/candela/reproduce/afd"
+	"candela.dev/candela/reproduce/aifo"
 	"candela.dev/candela/reproduce/comparison"
 	"candela.dev/candela/reproduce/experiments"
 	"candela.dev/candela/reproduce/trimming"
@@ -44,7 +45,7 @@ func newReproduce() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newReproduceLumina(), newReproduceTrimming(), newReproduceAFD())
+	cmd.AddCommand(newReproduceLumina(), newReproduceTrimming(), newReproduceAFD(), newReproduceAIFO())
 	return cmd
 }
 
@@ -256,9 +257,41 @@ measured, in the order in which they build on each other.`,
 	return cmd
 }
 
+func newReproduceAIFO() *cobra.Command {
+	var f reproduceFlags
+	cmd := &cobra.Command{
+		Use:   "aifo [RESULT]…",
+		Short: "Reproduce AIFO beside PIFO, TCP and DCTCP: F1, F6 to F8, T1",
+		Long: `Run the tests of configs/rank on the virtual testbed and compare completion
+times, admitted sets and order with the source's. Each value is marked: as of
+the data that the authors published with their simulator, as a statement of the
+text, or as one of hardware, which is not reproducible here:
+
+  F6     packets that three flows get through    figure 4-12
+  F7     reordering within a flow                figure 4-13
+  T1     senders at line rate                    figure 4-15
+  F1     web search at 10 and 40 Gb/s            figure 4-7
+  F8     web search at 1 and 4 Gb/s              figure 4-14
+  TEXT   statements that the data contradict
+  TABLE  resources of a Tofino                   table 4-I
+
+There are no models of AIFO, SP-PIFO and AFQ yet: their rows are not measured.
+With --out, results.json, report.html and one SVG for each figure are written.
+The exit status is 1 if a value is out of tolerance. Without RESULT all are
+measured, which takes an hour.`,
+		Example: `  candela reproduce aifo F6 F7
+  candela reproduce aifo --quick --out aifo-results`,
+		RunE: func(cmd *cobra.Command, args []string) error { return reproduceSwitches(cmd, f, args) },
+	}
+	f.ofSwitches(cmd, "run three loads, for 0.1 simulated seconds")
+	return cmd
+}
+
 // reproductions are those on models of switches, by command.
 func reproductions() map[string]experiments.Reproduction {
-	return map[string]experiments.Reproduction{"afd": afd.Reproduction(), "trimming": trimming.Reproduction()}
+	return map[string]experiments.Reproduction{
+		"afd": afd.Reproduction(), "aifo": aifo.Reproduction(), "trimming": trimming.Reproduction(),
+	}
 }
 
 // reproduceSwitches measures results on models of switches.

@@ -9,6 +9,7 @@ import (
 	"candela.dev/candela/clock"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/reproduce/comparison"
+	"candela.dev/candela/reproduce/experiments"
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
@@ -21,7 +22,7 @@ type completion struct {
 
 func readCompletions(dir string) (list []completion, err error) {
 	columns := []string{"item", "bytes", "fct_ns", "finished"}
-	return list, readTable(filepath.Join(dir, "flows.csv"), columns, func(fields []string) error {
+	return list, experiments.ReadTable(filepath.Join(dir, "flows.csv"), columns, func(fields []string) error {
 		item, err := strconv.Atoi(fields[0])
 		if err != nil {
 			return err

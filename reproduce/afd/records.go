@@ -1,17 +1,13 @@
 package afd
 
 import (
-	"encoding/csv"
-	"errors"
-	"fmt"
-	"io"
 	"math"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 
 	"candela.dev/candela/clock"
+	"candela.dev/candela/reproduce/experiments"
 )
 
 // decision is what a switch recorded of a packet.
@@ -22,48 +18,9 @@ type decision struct {
 	elephant          bool
 }
 
-// readTable reads some columns of a CSV file.
-func readTable(path string, columns []string, row func(fields []string) error) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = f.Close() }()
-	r := csv.NewReader(f)
-	r.ReuseRecord = true
-	head, err := r.Read()
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	var at []int
-	for _, c := range columns {
-		i := slices.Index(head, c)
-		if i < 0 {
-			return fmt.Errorf("%s has no column %s", path, c)
-		}
-		at = append(at, i)
-	}
-	fields := make([]string, len(at))
-	for {
-		record, err := r.Read()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
-		for i, n := range at {
-			fields[i] = record[n]
-		}
-		if err := row(fields); err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
-	}
-}
-
 func readDecisions(path string) (list []decision, err error) {
 	columns := []string{"flow", "queue", "size", "etrap_bytes", "elephant", "kind"}
-	return list, readTable(path, columns, func(fields []string) error {
+	return list, experiments.ReadTable(path, columns, func(fields []string) error {
 		var n [5]int64
 		for i := range n {
 			if fields[i] == "" {
@@ -102,7 +59,7 @@ type samples struct {
 
 func readSeries(path string) (series, error) {
 	all := make(series)
-	return all, readTable(path, []string{"t_ns", "name", "value"}, func(fields []string) error {
+	return all, experiments.ReadTable(path, []string{"t_ns", "name", "value"}, func(fields []string) error {
 		ns, err := strconv.ParseInt(fields[0], 10, 64)
 		if err != nil {
 			return err

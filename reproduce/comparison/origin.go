@@ -45,6 +45,7 @@ type Source string
 // Sources. The zero Source is the paper of the reproduction.
 const (
 	PaperStatement  Source = "paper statement"
+	PublishedData   Source = "published data"   // behind the figures, from a simulator of the authors
 	SpecCalibration Source = "spec calibration" // by a simulator of whoever wrote the specification
 	Hardware        Source = "hardware (not reproducible here)"
 )
@@ -87,6 +88,7 @@ type Summary struct {
 	NotJudgedMisses int `json:"not_judged_that_differ"`
 	// Rows by source, of reproductions that compare with several.
 	PaperStatements int `json:"paper_statements,omitempty"`
+	Published       int `json:"published_data,omitempty"`
 	Calibrations    int `json:"spec_calibrations,omitempty"`
 	Hardware        int `json:"hardware,omitempty"`
 }
@@ -99,6 +101,8 @@ func (r *Results) Summary() Summary {
 		switch row.Source {
 		case PaperStatement:
 			s.PaperStatements++
+		case PublishedData:
+			s.Published++
 		case SpecCalibration:
 			s.Calibrations++
 		case Hardware:
@@ -127,7 +131,11 @@ func (r *Results) Summary() Summary {
 func (r *Results) Headline() string {
 	s := r.Summary()
 	values := fmt.Sprintf("%d values of the paper", s.Rows)
-	if s.PaperStatements+s.Calibrations+s.Hardware > 0 {
+	switch {
+	case s.Published > 0:
+		values = fmt.Sprintf("%d values (%d published data, %d paper statements, %d spec calibrations, %d of hardware, not "+
+			"reproducible here)", s.Rows, s.Published, s.PaperStatements, s.Calibrations, s.Hardware)
+	case s.PaperStatements+s.Calibrations+s.Hardware > 0:
 		values = fmt.Sprintf("%d values (%d paper statements, %d spec calibrations, %d of hardware, not reproducible here)",
 			s.Rows, s.PaperStatements, s.Calibrations, s.Hardware)
 	}

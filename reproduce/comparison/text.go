@@ -108,8 +108,8 @@ const legend = "m: follows from a mechanism; p: a profile constant, measured bac
 // legend explains the columns and marks.
 func (r *Results) legend() string {
 	if slices.ContainsFunc(r.Rows, func(r Row) bool { return r.Source != "" }) {
-		return legend + "; (paper): the value is a statement of the paper; (spec): a calibration of the specification; " +
-			"(hw): of hardware, not reproducible here"
+		return legend + "; (paper): the value is a statement of the paper; (data): of the data published with it; " +
+			"(spec): a calibration of the specification; (hw): of hardware, not reproducible here"
 	}
 	return legend
 }
@@ -119,6 +119,8 @@ func (s Source) mark() string {
 	switch s {
 	case PaperStatement:
 		return " (paper)"
+	case PublishedData:
+		return " (data)"
 	case SpecCalibration:
 		return " (spec)"
 	case Hardware:

@@ -1,0 +1,9 @@
+// Package rank has the scenarios of scheduling by rank that `candela reproduce aifo` measures.
+package rank
+
+import "embed"
+
+// FS holds the tests.
+//
+//go:embed *.yml
+var FS embed.FS

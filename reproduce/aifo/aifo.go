@@ -1,0 +1,45 @@
+// Package aifo repeats the evaluation of AIFO (the thesis's chapter 4) as results F1 to F8, T1, T2 and its table 4-I.
+// Values to compare with are the data that the authors published with their simulator, statements of the text, and
+// figures of hardware. Every measured value comes from a run of a test in configs/rank.
+package aifo
+
+import (
+	"fmt"
+
+	configs "candela.dev/candela/configs/rank"
+	"candela.dev/candela/reproduce/comparison"
+	"candela.dev/candela/reproduce/experiments"
+)
+
+// Reproduction lists the results, those of a single switch first.
+func Reproduction() experiments.Reproduction { return publication() }
+
+func publication() *experiments.Publication[*lab] {
+	return &experiments.Publication[*lab]{
+		Title: "AIFO: programmable packet scheduling with a single queue (chapter 4, and its published data)",
+		Files: configs.FS, Lab: func(l *experiments.Lab) *lab { return &lab{Lab: l} },
+		List: []experiments.Experiment[*lab]{
+			{ID: "F6", Do: f6},
+			{ID: "F7", Do: f7},
+			{ID: "T1", Do: t1},
+			{ID: "F1", Do: f1, Slow: true},
+			{ID: "F8", Do: f8, Slow: true},
+			{ID: "TEXT", Do: text},
+			{ID: "TABLE", Do: hardware},
+		},
+	}
+}
+
+// lab is a lab of this publication.
+type lab struct {
+	*experiments.Lab
+	logs map[string]*arrivals // of F6 and F7, by scheme
+}
+
+// published is the origin of rows that compare with the data behind the figures.
+var published = comparison.FromMechanism("").Of(comparison.PublishedData)
+
+// scheme is a queue and the hosts that it was evaluated with.
+type scheme struct{ name, file string } // of configs/rank
+
+func at(load float64) string { return fmt.Sprintf("load %.1f, ", load) }

@@ -1,0 +1,135 @@
+package aifo
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	configs "candela.dev/candela/configs/rank"
+	"candela.dev/candela/reproduce/comparison"
+	"candela.dev/candela/reproduce/experiments"
+)
+
+func testConfig(set ...string) experiments.Config {
+	fixed := time.Date(2026, 11, 24, 0, 0, 0, 0, time.UTC)
+	return experiments.Config{Workers: 2, Version: "test", Set: set, Wall: func() time.Time { return fixed }}
+}
+
+// misses lists the rows out of tolerance.
+func misses(r *comparison.Results) (list []string) {
+	for i := range r.Rows {
+		if row := &r.Rows[i]; !row.Informative && !row.Pass {
+			list = append(list, row.ID+": "+row.What)
+		}
+	}
+	return list
+}
+
+// TestExactlyTheDocumentedRowsAreOutOfTolerance measures what takes seconds. A row that improves fails too, as the
+// documents must then change.
+func TestExactlyTheDocumentedRowsAreOutOfTolerance(t *testing.T) {
+	if os.Getenv("CANDELA_TEST_REPRODUCE") == "" {
+		t.Skip("SKIP-slow: seconds of simulation; make test-reproduce runs it")
+	}
+	documented, err := os.ReadFile("testdata/results.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range publication().List {
+		if e.Slow {
+			continue
+		}
+		results, err := publication().Run(t.Context(), testConfig(), e.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want []string
+		for missed := range strings.Lines(string(documented)) {
+			if strings.HasPrefix(missed, e.ID+": ") {
+				want = append(want, strings.TrimSpace(missed))
+			}
+		}
+		if got := misses(results); !slices.Equal(got, want) {
+			t.Errorf("%s: out of tolerance are\n%s\ntestdata/results.md has\n%s", e.ID, strings.Join(got, "\n"),
+				strings.Join(want, "\n"))
+		}
+		if want := "| " + e.ID + " | " + results.Headline(); !strings.Contains(string(documented), want) {
+			t.Errorf("testdata/results.md does not say %q", want)
+		}
+	}
+}
+
+// Four packets of flow 3, one of them twice, between two of flow 1.
+func TestTheLogOfF6IsReadAsTheSourceReadsIt(t *testing.T) {
+	a := &arrivals{list: []arrival{{3, 40}, {1, 90}, {3, 20}, {3, 30}, {3, 20}, {3, 10}, {1, 80}, {3, 20}}}
+	if got := a.done(flow10MB); got != 6 {
+		t.Errorf("flow 3 is done after %d packets, want 6", got)
+	}
+	if got := a.count(flow100MB, 6); got != 1 {
+		t.Errorf("%d packets of flow 1 before, want 1", got)
+	}
+	for first, want := range map[int]int{3: 1, 5: 1, 6: 2, 300: 2} {
+		if got := a.late(flow10MB, first); got != want {
+			t.Errorf("%d of the first %d packets are late, want %d", got, first, want)
+		}
+	}
+	b := &arrivals{list: []arrival{{3, 40}, {3, 20}, {3, 30}, {3, 10}}}
+	if got := a.gap(b, 4); got != 0.25 { // {1, 90} and {3, 10} of 8
+		t.Errorf("gap %g, want 0.25", got)
+	}
+	if got := a.gap(a, 100); got != 0 {
+		t.Errorf("gap of a log to itself: %g", got)
+	}
+}
+
+func TestCompletionTimesAreOfFlowsThatEnded(t *testing.T) {
+	file := t.TempDir() + "/flows.csv"
+	rows := "bytes,fct_ns,finished\n1,1000000,1\n99999,3000000,1\n100000,9000000,1\n1000000,10000000,1\n2000000,,0\n50,,0\n"
+	if err := os.WriteFile(file, []byte(rows), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	c, err := readCell(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := (cell{mean: 2, p99: 3, large: 10, ended: 4, unfinished: 2, lateLarge: 1}); *c != want {
+		t.Errorf("%+v, want %+v", *c, want)
+	}
+}
+
+func TestEveryTestFileIsSound(t *testing.T) {
+	_, base, err := publication().Open(testConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer base.Close()
+	files, err := configs.FS.ReadDir(".")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	for _, f := range files {
+		tests, err := base.Tests(f.Name())
+		if err != nil || len(tests) == 0 {
+			t.Errorf("%s: %d tests, %v", f.Name(), len(tests), err)
+			continue
+		}
+		if want := strings.TrimSuffix(f.Name(), ".yml"); tests[0].Name != want {
+			t.Errorf("%s is named %s", f.Name(), tests[0].Name)
+		}
+		if strings.HasPrefix(f.Name(), "f1-") || strings.HasPrefix(f.Name(), "f8-") {
+			if len(tests) != len(labels()) {
+				t.Errorf("%s has %d points, want one for each of the %d loads", f.Name(), len(tests), len(labels()))
+			}
+		}
+	}
+}
+
+func TestResultsThatDoNotExistAreRefused(t *testing.T) {
+	cfg := testConfig()
+	if err := publication().Check(&cfg, []string{"F99"}); err == nil || !strings.Contains(fmt.Sprint(err), "there are F6") {
+		t.Errorf("error is %v", err)
+	}
+}

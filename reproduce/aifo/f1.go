@@ -1,0 +1,80 @@
+package aifo
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"candela.dev/candela/reproduce/comparison"
+)
+
+// absoluteF1 and ratioF1 are the tolerances of the specification.
+const absoluteF1, ratioF1 = 0.30, 0.25
+
+// valuesF1 are the published data of figure 4-7 in ms, by scheme and load: small mean, small 99th percentile, large mean.
+func valuesF1() map[string][7][3]float64 {
+	return map[string][7][3]float64{
+		"TCP": {{0.132, 0.82, 4.30}, {0.186, 0.96, 5.45}, {0.253, 1.21, 7.29}, {0.333, 1.50, 10.2}, {0.458, 2.04, 16.8},
+			{0.863, 4.18, 43.1}, {2.47, 12.6, 116}},
+		"DCTCP": {{0.052, 0.23, 4.21}, {0.065, 0.28, 5.29}, {0.082, 0.35, 7.02}, {0.105, 0.47, 9.83}, {0.152, 0.78, 17.2},
+			{0.391, 2.44, 47.6}, {1.45, 8.00, 118}},
+		"PIFO": {{0.061, 0.22, 4.06}, {0.075, 0.24, 4.97}, {0.090, 0.26, 6.66}, {0.106, 0.27, 10.0}, {0.122, 0.29, 18.0},
+			{0.132, 0.31, 27.6}, {0.138, 0.32, 35.5}},
+		"SP-PIFO": {{0.068, 0.21, 3.93}, {0.076, 0.23, 4.89}, {0.085, 0.25, 6.71}, {0.095, 0.27, 10.1}, {0.104, 0.28, 17.8},
+			{0.111, 0.30, 31.8}, {0.115, 0.31, 43.2}},
+		"AIFO": {{0.107, 0.54, 4.53}, {0.128, 0.59, 6.07}, {0.144, 0.58, 9.14}, {0.153, 0.55, 15.3}, {0.157, 0.51, 23.5},
+			{0.158, 0.49, 30.1}, {0.160, 0.47, 37.1}},
+	}
+}
+
+// f1 compares completion times at 10 and 40 Gb/s.
+func f1(ctx context.Context, l *lab) error {
+	const id = "F1"
+	schemes := []scheme{{"TCP", "f1-tcp.yml"}, {"DCTCP", "f1-dctcp.yml"}, {"PIFO", "f1-pifo.yml"}}
+	measured := make(map[string][]*cell)
+	for _, s := range schemes {
+		cells, err := l.sweep(ctx, s)
+		if err != nil {
+			return err
+		}
+		measured[s.name] = cells
+	}
+	l.compareLoads(id, schemes, measured)
+	l.plotLoads("fig-4-7", schemes, measured)
+	return nil
+}
+
+// compareLoads adds the rows of F1.
+func (l *lab) compareLoads(id string, schemes []scheme, measured map[string][]*cell) {
+	for i, load := range labels() {
+		pifo := measured["PIFO"][i]
+		if pifo == nil {
+			continue
+		}
+		for _, s := range schemes {
+			c, want := measured[s.name][i], valuesF1()[s.name][i]
+			for n, f := range figures() {
+				from := published
+				if n == 2 && l.Config.Quick {
+					from = comparison.Unjudged("0.1 s ends before most large flows do").Of(comparison.PublishedData)
+				}
+				l.Row(from, comparison.NewRow(id, at(load)+s.name+": "+f.title, "ms", want[n], want[n], absoluteF1, f.of(c)))
+			}
+			if s.name != "PIFO" {
+				ratio := want[0] / valuesF1()["PIFO"][i][0]
+				l.Row(published, comparison.NewRow(id, at(load)+s.name+" beside PIFO: small flows, mean", "times", ratio, ratio,
+					ratioF1, c.mean/pifo.mean))
+			}
+			l.unfinished(id, load, s, c)
+		}
+	}
+	l.missing(id, fmt.Sprintf("completion times at %d loads", len(labels())), "SP-PIFO", "AIFO")
+}
+
+// missing adds rows for schemes that have no model here.
+func (l *lab) missing(id, what string, schemes ...string) {
+	for _, s := range schemes {
+		l.Row(comparison.Unjudged("there is no model of "+s+" yet").Of(comparison.PublishedData),
+			comparison.NewRow(id, s+": "+what, "", 0, 0, 0, math.NaN()))
+	}
+}

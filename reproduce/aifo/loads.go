@@ -1,0 +1,157 @@
+package aifo
+
+import (
+	"context"
+	"math"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"candela.dev/candela/clock"
+	"candela.dev/candela/orchestrator"
+	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/reproduce/comparison"
+	"candela.dev/candela/reproduce/experiments"
+)
+
+// labels are the loads as the source calls them; the last is an overload.
+func labels() []float64 { return []float64{0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8} }
+
+// quickFor is the simulated time of a point of a quick reproduction.
+const quickFor = 100 * clock.Millisecond
+
+// quickLabels are the indices of its loads.
+func quickLabels() []int { return []int{0, 3, 6} }
+
+// Classes of sizes in bytes.
+const small, large = 100_000, 1_000_000
+
+// cell is what one scheme did to the flows of one load, in ms. Completion times are of flows that have ended.
+type cell struct {
+	mean, p99, large  float64 // flows below 100 KB: mean and 99th percentile; from 1 MB on: mean
+	ended, unfinished int
+	lateLarge         int // of the unfinished: from 1 MB on
+}
+
+// sweep measures a scheme at all loads, nil where a quick reproduction does not.
+func (l *lab) sweep(ctx context.Context, s scheme) ([]*cell, error) {
+	tests, err := l.Tests(s.file)
+	if err != nil {
+		return nil, err
+	}
+	cells := make([]*cell, len(tests))
+	var wanted []int
+	for i, t := range tests {
+		if l.Config.Quick {
+			if !slices.Contains(quickLabels(), i) {
+				continue
+			}
+			shorten(t)
+		}
+		wanted = append(wanted, i)
+	}
+	return cells, l.Batch(ctx, len(wanted), func(n int) error {
+		i := wanted[n]
+		run := experiments.NewRun(tests[i], 1)
+		return l.Do(ctx, &run, nil, func(out *orchestrator.Outcome) error {
+			cells[i], err = readCell(filepath.Join(out.Dir, "flows.csv"))
+			return err
+		})
+	})
+}
+
+// shorten ends a test early.
+func shorten(t *config.SwitchTest) {
+	t.Deadline = quickFor
+	for i := range t.Workload {
+		w := &t.Workload[i]
+		w.Values = w.Values.Clone()
+		w.Values.SetStep("stop-us", int64(quickFor))
+	}
+}
+
+func readCell(path string) (*cell, error) {
+	c := &cell{}
+	var smalls, larges []float64
+	err := experiments.ReadTable(path, []string{"bytes", "fct_ns", "finished"}, func(fields []string) error {
+		bytes, err := strconv.ParseInt(fields[0], 10, 64)
+		if err != nil {
+			return err
+		}
+		if fields[2] != "1" {
+			if c.unfinished++; bytes >= large {
+				c.lateLarge++
+			}
+			return nil
+		}
+		ns, err := strconv.ParseInt(fields[1], 10, 64)
+		ms := float64(ns) / 1e6
+		switch c.ended++; {
+		case bytes < small:
+			smalls = append(smalls, ms)
+		case bytes >= large:
+			larges = append(larges, ms)
+		}
+		return err
+	})
+	c.mean, c.large, c.p99 = mean(smalls), mean(larges), quantile(smalls, 0.99)
+	return c, err
+}
+
+// mean returns NaN if there are no values.
+func mean(values []float64) float64 {
+	sum := 0.0
+	for _, v := range values {
+		sum += v
+	}
+	return sum / float64(len(values))
+}
+
+// quantile returns the least value that a share of the values does not exceed, NaN if there are none. It sorts them.
+func quantile(values []float64, share float64) float64 {
+	if len(values) == 0 {
+		return math.NaN()
+	}
+	slices.Sort(values)
+	return values[max(0, int(math.Ceil(share*float64(len(values))))-1)]
+}
+
+// figure is one of three plots of completion times over the load.
+type figure struct {
+	suffix, title string
+	of            func(c *cell) float64
+}
+
+func figures() []figure {
+	return []figure{
+		{"-small-mean", "flows below 100 KB, mean", func(c *cell) float64 { return c.mean }},
+		{"-small-p99", "flows below 100 KB, 99th percentile", func(c *cell) float64 { return c.p99 }},
+		{"-large-mean", "flows from 1 MB on, mean", func(c *cell) float64 { return c.large }},
+	}
+}
+
+// plotLoads draws what was measured as the figures of the source.
+func (l *lab) plotLoads(name string, schemes []scheme, measured map[string][]*cell) {
+	for _, f := range figures() {
+		p := comparison.Plot{Name: name + f.suffix, Title: "Figure " + name[len("fig-"):] + ": " + f.title, X: "load",
+			Y: "ms"}
+		for _, s := range schemes {
+			line := comparison.Series{Name: s.name}
+			for i, c := range measured[s.name] {
+				if c != nil && !math.IsNaN(f.of(c)) {
+					line.X, line.Y = append(line.X, labels()[i]), append(line.Y, f.of(c))
+				}
+			}
+			p.Series = append(p.Series, line)
+		}
+		l.Plot(p)
+	}
+}
+
+// unfinished adds a row for the flows that a load left unfinished: they are in no completion time.
+func (l *lab) unfinished(id string, load float64, s scheme, c *cell) {
+	from := comparison.Unjudged("the data have no such count; what has not ended is in no completion time")
+	row := comparison.NewRow(id, at(load)+s.name+": unfinished flows of all", "%", 0, 0, 0,
+		100*float64(c.unfinished)/float64(c.ended+c.unfinished))
+	l.Row(from, row.Noted(strconv.Itoa(c.unfinished)+" flows, "+strconv.Itoa(c.lateLarge)+" of them from 1 MB on"))
+}

@@ -1,0 +1,64 @@
+package aifo
+
+import (
+	"context"
+	"fmt"
+
+	"candela.dev/candela/clock"
+	"candela.dev/candela/orchestrator"
+	"candela.dev/candela/reproduce/comparison"
+	"candela.dev/candela/reproduce/experiments"
+	"candela.dev/candela/testbeds/virtual/fabric"
+)
+
+// phaseT1 is the time between the starts of two senders, of which the first fifth is not counted; senders of T1.
+const phaseT1, sendersT1 = 5 * clock.Millisecond, 4
+
+// sharesT1 returns the rate in Gb/s of each sender while so many send, from 1, counted at the bottleneck.
+func (l *lab) sharesT1(ctx context.Context, s scheme) (rates [sendersT1][sendersT1]float64, err error) {
+	tests, err := l.Tests(s.file)
+	if err != nil {
+		return rates, err
+	}
+	run := experiments.NewRun(tests[0], 1)
+	const counted = phaseT1 / 5 * 4
+	err = l.Batch(ctx, 1, func(int) error {
+		return l.Do(ctx, &run, func(net *fabric.Network) {
+			net.Switch(0).Watch(func(at fabric.Point, now clock.Time, p *fabric.Packet) {
+				phase := now.Sub(0) / phaseT1
+				if at.Stage == fabric.Egress && at.Port == sendersT1 && int(p.Src) < sendersT1 && phase < sendersT1 &&
+					now.Sub(0)%phaseT1 >= phaseT1-counted {
+					rates[phase][p.Src] += float64(p.Size) * 8 / float64(counted.Nanoseconds())
+				}
+			})
+		}, func(*orchestrator.Outcome) error { return nil })
+	})
+	return rates, err
+}
+
+// t1 compares senders at line rate.
+func t1(ctx context.Context, l *lab) error {
+	const id = "T1"
+	rates, err := l.sharesT1(ctx, scheme{"FIFO", "t1-fifo.yml"})
+	if err != nil {
+		return err
+	}
+	from := comparison.FromMechanism("simulated instead of the testbed").Of(comparison.PaperStatement)
+	plot := comparison.Plot{Name: "fig-4-15-fifo", Title: "Figure 4-15: senders at line rate, FIFO", X: "senders",
+		Y: "Gb/s"}
+	for sender := range sendersT1 {
+		plot.Series = append(plot.Series, comparison.Series{Name: fmt.Sprint("sender ", sender+1)})
+	}
+	for n := range rates {
+		fair := 40 / float64(n+1)
+		for sender := range n + 1 {
+			l.Row(from, comparison.NewRow(id, fmt.Sprintf("FIFO, %d senders: sender %d", n+1, sender+1), "Gb/s", fair, fair, 0.1,
+				rates[n][sender]))
+			s := &plot.Series[sender]
+			s.X, s.Y = append(s.X, float64(n+1)), append(s.Y, rates[n][sender])
+		}
+	}
+	l.Plot(plot)
+	l.missing(id, "at least 95 % to the newest sender", "SP-PIFO", "AIFO")
+	return nil
+}

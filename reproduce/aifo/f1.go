@@ -11,7 +11,7 @@ import (
 // absoluteF1 and ratioF1 are the tolerances of the specification.
 const absoluteF1, ratioF1 = 0.30, 0.25
 
-// valuesF1 are the published data of figure 4-7 in ms, by scheme and load: small mean, small 99th percentile, large mean.
+// valuesF1 are the published data of figure 4-7 in ms, by scheme and load: small mean, small p99, large mean.
 func valuesF1() map[string][7][3]float64 {
 	return map[string][7][3]float64{
 		"TCP": {{0.132, 0.82, 4.30}, {0.186, 0.96, 5.45}, {0.253, 1.21, 7.29}, {0.333, 1.50, 10.2}, {0.458, 2.04, 16.8},

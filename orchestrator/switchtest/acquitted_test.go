@@ -12,6 +12,29 @@ import (
 
 // acquitted are networks of compliant hosts and switches that once caused false findings.
 var acquitted = []struct{ name, text string }{
+	{"packets that a slow trunk delivers after the deadline", `
+topology: {reroute-us: 0, kind: leaf-spine, leaves: 2, spines: 2, hosts-per-leaf: 24, link: {gbps: 40, delay-ns: 1,
+  framing-bytes: 24}}
+switch-under-test: {model: wred, port-buffer-bytes: 27686096, bolt-src: true, bolt-sm: false, bolt-mtu-bytes: 121,
+  scheduler: fifo}
+hosts: {transport: ndp, packet-size: 9000, initial-window: 30, rto-us: 30, paths: 4, pull-rate: 1.2}
+seed: 883478513
+deadline-us: 20000
+workload:
+  - incast: {senders: 4, bytes: 16290, start-us: 100, stagger-us: 0.3}
+  - permutation: {bytes: 73086, start-us: 100, stagger-us: 20}
+  - requests: {clients: 1..3, server: 0, count: 5, request-bytes: 2, response-bytes: 1423, service-us: 10}
+  - requests: {clients: 1..6, server: 0, count: 2, request-bytes: 238, response-bytes: 274, service-us: 0}
+changes:
+  - {at-us: 15, trunk: {from: leaf-0, to: spine-0, failed: true}}
+  - {at-us: 87, trunk: {from: leaf-0, to: spine-1, failed: true}}
+  - {at-us: 273, trunk: {from: leaf-1, to: spine-0, delay-ns: 0}}
+  - {at-us: 278, trunk: {from: leaf-0, to: spine-0, failed: false}}
+  - {at-us: 281, trunk: {from: leaf-1, to: spine-0, gbps: 0.5}}
+  - {at-us: 321, trunk: {from: leaf-1, to: spine-1, gbps: 1}}
+  - {at-us: 326, trunk: {from: leaf-0, to: spine-1, failed: false}}
+  - {at-us: 347, trunk: {from: leaf-0, to: spine-0, gbps: 10}}
+`},
 	{"PULLs for packets that came a second time, long after the first", `
 topology: {kind: dumbbell, hosts: 4, link: {delay-ns: 1}, trunk: {gbps: 10, framing-bytes: 20}}
 switch-under-test: {model: sfc, data-queue-bytes: 65806, threshold-bytes: 32903, header-queue-bytes: 1000000,

@@ -13,6 +13,7 @@ import (
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/report"
+	"candela.dev/candela/orchestrator/switchtest/transport"
 	"candela.dev/candela/testbeds"
 	"candela.dev/candela/testbeds/switches"
 	"candela.dev/candela/testbeds/virtual/fabric"
@@ -304,9 +305,6 @@ func (r *run) simulate(ctx context.Context, end clock.Time) error {
 	}
 }
 
-// grace is how much longer than its flows a run may take until nothing is left to happen.
-const grace = 100 * chunk
-
 // drain has what is still under way arrive, once all flows are through: what nobody has sent by then will never be
 // sent. Trunks go on to change.
 func (r *run) drain(ctx context.Context, changes []event) error {
@@ -316,7 +314,7 @@ func (r *run) drain(ctx context.Context, changes []event) error {
 		}
 	}
 	changes = slices.DeleteFunc(slices.Clone(changes), func(e event) bool { return !e.trunk })
-	for now := r.end; !r.quiet && now < r.end.Add(grace); {
+	for now := r.end; !r.quiet && now < r.end.Add(transport.Grace); {
 		for ; len(changes) > 0 && changes[0].at <= now.Sub(0); changes = changes[1:] {
 			if err := changes[0].do(r, now); err != nil {
 				return err

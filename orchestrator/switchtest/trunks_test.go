@@ -1,6 +1,7 @@
 package switchtest_test
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -135,6 +136,26 @@ func TestHalfTheTrunksCarryHalfTheTraffic(t *testing.T) {
 		"packets lost: ", " on trunks that failed", "towards trunks that were down"} {
 		if text := strings.Join(facts, "\n"); !strings.Contains(text, want) {
 			t.Errorf("want %q in\n%s", want, text)
+		}
+	}
+}
+
+// Packets of 1500 bytes at 20 Gb/s are sprayed in turn over n trunks. One fails: until routes follow, each n-th packet
+// is lost, 20e9/12000 · reroute/n in all.
+func TestAnOutageLosesWhatIsRoutedToItsTrunk(t *testing.T) {
+	for _, c := range []struct {
+		spines, reroute int // us
+	}{{2, 30}, {2, 300}, {3, 300}, {4, 120}} {
+		o := run(t, parse(t, fmt.Sprintf("topology: {kind: leaf-spine, leaves: 2, spines: %d, hosts-per-leaf: 4, routing: "+
+			"spray-round-robin, link: {gbps: 10}, reroute-us: %d}\n"+
+			"switch-under-test: {model: droptail}\nhosts: {transport: raw}\nworkload:\n"+
+			"- cbr: {src: 0, dst: 4, rate-gbps: 5, stop-us: 900}\n- cbr: {src: 1, dst: 5, rate-gbps: 5, stop-us: 900}\n"+
+			"- cbr: {src: 2, dst: 6, rate-gbps: 5, stop-us: 900}\n- cbr: {src: 3, dst: 7, rate-gbps: 5, stop-us: 900}\n"+
+			"changes:\n- {at-us: 400, trunk: {from: leaf-0, to: spine-1, failed: true}}\nduration-us: 1000\n",
+			c.spines, c.reroute))[0])
+		lost := float64(counter(t, o.Dir, "leaf-0.dropped-trunk-down"))
+		if want := 20e9 / 12000 * float64(c.reroute) / 1e6 / float64(c.spines); math.Abs(lost-want) > 2 {
+			t.Errorf("%d spines, %d us: %g packets are lost, want %.1f", c.spines, c.reroute, lost, want)
 		}
 	}
 }

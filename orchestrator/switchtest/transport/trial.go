@@ -78,10 +78,16 @@ func (t *Trial) Transit() clock.Duration {
 	// It may be paused, or wait for as long as others fill a queue that is always served first.
 	if strict := v.Table().Find("scheduler") >= 0 && v.Word("scheduler") == "strict"; strict ||
 		len(v.Integers("pfc-classes")) > 0 {
-		return max(least, t.Test.Deadline)
+		return max(least, t.LongestRun())
 	}
 	return max(least, t.way())
 }
+
+// Grace is for how long a run without a duration goes on when all flows have finished, at most.
+const Grace = 10 * clock.Millisecond
+
+// LongestRun bounds how long the run lasts: nothing is inside the network for longer.
+func (t *Trial) LongestRun() clock.Duration { return t.Test.Deadline + Grace }
 
 // hops is how many switches there are on the longest way of a topology without failed trunks.
 const hops = 5
@@ -198,7 +204,7 @@ func (t *Trial) queueing(hops int) clock.Duration {
 	frames := int64(0)
 	v := t.Test.Switch.Values
 	if v.Table().Find("port-buffer-bytes") >= 0 && len(t.Queues) > 1 {
-		return t.Test.Deadline // mice are served first for as long as they come
+		return t.LongestRun() // mice are served first for as long as they come
 	}
 	for _, name := range []string{
 		"data-queue-bytes", "header-queue-bytes", "recirculation-queue-bytes", "port-buffer-bytes",
@@ -211,12 +217,12 @@ func (t *Trial) queueing(hops int) clock.Duration {
 		frames += t.buffered()
 	}
 	if v.Table().Find("queues") >= 0 && v.Int("queues") > 1 {
-		return t.Test.Deadline // others may be served first for as long as they come
+		return t.LongestRun() // others may be served first for as long as they come
 	}
 	if frames == 0 { // a model that has none of these parameters
 		room, bounded := t.room()
 		if !bounded {
-			return t.Test.Deadline
+			return t.LongestRun()
 		}
 		frames = room
 	}
@@ -224,8 +230,8 @@ func (t *Trial) queueing(hops int) clock.Duration {
 		frames *= int64(v.Int("header-weight")) + 1
 	}
 	takes := clock.Duration(hops) * t.Slowest(frame)
-	if frames > int64(t.Test.Deadline/takes) {
-		return t.Test.Deadline + takes // longer than the test
+	if frames > int64(t.LongestRun()/takes) {
+		return t.LongestRun() + takes // longer than the test
 	}
 	return clock.Duration(frames) * takes
 }

@@ -51,7 +51,7 @@ func (o *observer) configure(t *transport.Trial) judge.Config {
 			return n
 		}}
 	if !c.Idle {
-		c.AckLimit = max(c.AckLimit, t.Test.Deadline)
+		c.AckLimit = max(c.AckLimit, t.LongestRun())
 	}
 	return c
 }

@@ -99,7 +99,7 @@ func record(t *transport.Trial) (transport.Recorder, string) {
 	}
 	// a packet may have waited for a pause to end, and captures hold no pauses: no host must have known anything
 	if r.cfg.Paused {
-		r.cfg.RoundTrip = max(r.cfg.RoundTrip, t.Test.Deadline)
+		r.cfg.RoundTrip = max(r.cfg.RoundTrip, t.LongestRun())
 	}
 	return r, ""
 }
@@ -152,7 +152,7 @@ func configure(t *transport.Trial) judge.Config {
 	copies := copiesWithin(c.RoundTrip+t.Backlog(window)+t.RoundTripBound(), c.RTO)
 	c.Answer, c.Transit = answerTime(t, window, copies, c.RoundTrip), t.Transit()+t.Slack
 	if c.Paused { // hosts that are silenced catch up when they like
-		c.Answer = max(c.Answer, t.Test.Deadline)
+		c.Answer = max(c.Answer, t.LongestRun())
 		return c
 	}
 	if gap, alike := pullGap(t); alike {
@@ -212,8 +212,8 @@ func answerTime(t *transport.Trial, window int, copies int64, roundTrip clock.Du
 		packets += most
 	}
 	each := t.Slowest(ndp.Codec().HeaderSize(true))
-	if most := int64(t.Test.Deadline / each); packets*copies > most/4 {
-		return roundTrip + t.Test.Deadline // longer than the test
+	if most := int64(t.LongestRun() / each); packets*copies > most/4 {
+		return roundTrip + t.LongestRun() // longer than the test
 	}
 	return roundTrip + max(least, 4*clock.Duration(packets*copies)*each)
 }

@@ -52,7 +52,7 @@ func configure(t *transport.Trial) judge.Config {
 			return n
 		}}
 	if !c.Idle {
-		c.AckLimit = max(c.AckLimit, t.Test.Deadline)
+		c.AckLimit = max(c.AckLimit, t.LongestRun())
 	}
 	return c
 }

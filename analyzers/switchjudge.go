@@ -53,6 +53,8 @@ type DropReason struct {
 	Outage bool
 	// Unseen says that the packet was dropped on arrival, before the switch decided about it.
 	Unseen bool
+	// Evicts says that the packet waited, and another has taken its place.
+	Evicts bool
 	// Decided says that a decision record precedes such a drop, if the switch keeps records.
 	Decided bool
 }

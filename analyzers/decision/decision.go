@@ -130,6 +130,12 @@ func (a *Analyzer) release(sw int, p *packet) {
 	p.waiting = 0
 }
 
+// withdrawn reports whether a packet was dropped for a reason for which what waits may be.
+func (a *Analyzer) withdrawn(t *trace.SwitchTap) bool {
+	r := a.view.Reason(t.Switch, t.Reason)
+	return r.Outage || r.Evicts
+}
+
 // Observe implements analyzers.SwitchJudge.
 func (a *Analyzer) Observe(t *trace.SwitchTap) {
 	inside := a.inside[t.Switch]
@@ -150,7 +156,7 @@ func (a *Analyzer) Observe(t *trace.SwitchTap) {
 	case t.Stage == trace.Left && (p.outcome != trace.OutcomeQueued || p.at != left):
 		a.find(causeContradicted(a.what(t.Switch, t.Time, t.ID), p, t), t.Switch, t.Time, t.ID,
 			"what was decided: "+p.text(), stageText(t))
-	case t.Stage == trace.Dropped && p.outcome == trace.OutcomeQueued && !a.view.Reason(t.Switch, t.Reason).Outage:
+	case t.Stage == trace.Dropped && p.outcome == trace.OutcomeQueued && !a.withdrawn(t):
 		a.find(causeContradicted(a.what(t.Switch, t.Time, t.ID), p, t), t.Switch, t.Time, t.ID,
 			"what was decided: "+p.text(), stageText(t))
 	}

@@ -20,11 +20,21 @@ const (
 	ruleFIFO  = "rank.fifo"
 	ruleDrop  = "rank.drop"
 	ruleRoom  = "rank.room"
+
+	ruleAdmission = "rank.admission"
+	ruleBound     = "rank.bound"
+	ruleRefused   = "rank.refused"
+	ruleDeparture = "rank.departure"
+	ruleMapping   = "rank.mapping"
+	ruleStart     = "rank.start"
+	ruleHorizon   = "rank.horizon"
+	ruleRecord    = "rank.record"
 )
 
 // Rules lists what the analyzer checks.
 func Rules() []analyzers.Rule {
 	const clause = "Alizadeh et al. 2013, 4.1; Sivaraman et al. 2016 (PIFO)"
+	const ofAIFO = "Yu et al. 2021, algorithm 5 (AIFO)"
 	return []analyzers.Rule{
 		{ID: ruleOrder, Clause: clause, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch,
 			Statement: "Of the packets that wait for a port, one of the lowest rank leaves first."},
@@ -34,6 +44,28 @@ func Rules() []analyzers.Rule {
 			Statement: "Of the packets that wait for a port and the one that arrives, one of the highest rank is dropped."},
 		{ID: ruleRoom, Clause: clause, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch,
 			Statement: "A packet is dropped for want of room only if the queue cannot hold all packets of the switch."},
+		{ID: ruleAdmission, Clause: ofAIFO, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch,
+			Statement: "AIFO admits a packet if and only if at most k C packets wait, or the share of smaller ranks in the " +
+				"window is at most the share of the queue that is free."},
+		{ID: ruleBound, Clause: ofAIFO, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch,
+			Statement: "A queue never holds more than it may."},
+		{ID: ruleRefused, Clause: ofAIFO, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch,
+			Statement: "A packet is dropped for want of room only if its queue is full."},
+		{ID: ruleDeparture, Clause: ofAIFO, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch,
+			Statement: "Packets leave in the order of the scheme: of arrival (AIFO); by priority, then arrival (SP-PIFO); by " +
+				"rank, then arrival (PIFO, AFQ)."},
+		{ID: ruleMapping, Clause: "Alcoz et al. 2020, 4 (SP-PIFO)", Severity: analyzers.Violation,
+			Needs: analyzers.NeedsSwitch,
+			Statement: "SP-PIFO puts a packet into the lowest priority whose bound is at most its rank; the bound becomes the " +
+				"rank, and an inversion lowers the others."},
+		{ID: ruleStart, Clause: "Goyal et al. 1997 (STFQ); Sharma et al. 2018, 3 (AFQ)", Severity: analyzers.Violation,
+			Needs: analyzers.NeedsSwitch,
+			Statement: "A port ranks a packet by where its flow ended, or by what is served if that is later; a packet that " +
+				"is dropped does not move its flow on."},
+		{ID: ruleHorizon, Clause: "Sharma et al. 2018, 3 (AFQ)", Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch,
+			Statement: "AFQ drops a packet if and only if its round is too far ahead."},
+		{ID: ruleRecord, Clause: ofAIFO, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch,
+			Statement: "What AIFO records of a decision is what its arrivals and departures show."},
 	}
 }
 
@@ -59,6 +91,51 @@ func causeRoom(who cause.Switch, id uint64, at clock.Time, inside, limit cause.C
 		"queue takes %v.", who, packet(id), cause.Clock(at), inside, limit)
 }
 
+func causeAdmission(who cause.Switch, id, rank uint64, did string, q quota) cause.Cause {
+	return cause.Of(ruleAdmission, did, "%v "+did+" packet %v of rank %v while %v waited and %v of %v ranks in the "+
+		"window were smaller.", who, packet(id), cause.Count(rank), packets(int(q.waiting)), cause.Count(q.below),
+		cause.Count(q.filled))
+}
+
+func causeBound(who cause.Switch, id uint64, held, limit cause.Counted) cause.Cause {
+	return cause.Of(ruleBound, "overfilled", "%v let packet %v join %v; the queue takes %v.", who, packet(id), held, limit)
+}
+
+func causeRefused(who cause.Switch, id uint64, held, limit cause.Counted) cause.Cause {
+	return cause.Of(ruleRefused, "left", "%v dropped packet %v for want of room while %v waited; the queue takes %v.", who,
+		packet(id), held, limit)
+}
+
+func causeDeparture(who cause.Switch, id uint64, at clock.Time, first uint64) cause.Cause {
+	return cause.Of(ruleDeparture, "overtakes", "%v sent packet %v at %v; packet %v was to leave first.", who, packet(id),
+		cause.Clock(at), packet(first))
+}
+
+func causeMapping(who cause.Switch, id, rank uint64, got, want int) cause.Cause {
+	return cause.Of(ruleMapping, "other-queue", "%v put packet %v of rank %v into queue %v; by its bounds it belonged "+
+		"into queue %v.", who, packet(id), cause.Count(rank), cause.Count(got), cause.Count(want))
+}
+
+func causeStart(who cause.Switch, id, got, want uint64) cause.Cause {
+	return cause.Of(ruleStart, "other-rank", "%v gave packet %v rank %v; by what its flow has sent it is %v.", who,
+		packet(id), cause.Count(got), cause.Count(want))
+}
+
+func causeHorizon(who cause.Switch, id uint64, kept bool, ahead int64, rounds int) cause.Cause {
+	if kept {
+		return cause.Of(ruleHorizon, "kept", "%v kept packet %v, which is %v rounds ahead; %v are allowed.", who, packet(id),
+			cause.Count(ahead), cause.Count(rounds))
+	}
+	return cause.Of(ruleHorizon, "dropped", "%v dropped packet %v, which is only %v rounds ahead; %v are allowed.", who,
+		packet(id), cause.Count(ahead), cause.Count(rounds))
+}
+
+func causeRecord(who cause.Switch, id uint64, got, want quota) cause.Cause {
+	return cause.Of(ruleRecord, "other", "%v recorded that packet %v found %v waiting and %v of %v ranks smaller; there "+
+		"were %v, and %v of %v.", who, packet(id), cause.Count(got.waiting), cause.Count(got.below), cause.Count(got.filled),
+		cause.Count(want.waiting), cause.Count(want.below), cause.Count(want.filled))
+}
+
 func packets(n int) cause.Counted { return cause.Counted{N: int64(n), Noun: "packet"} }
 
 func packet(id uint64) cause.Argument { return cause.Name(trace.PacketText(id)) }
@@ -71,6 +148,16 @@ func Causes() []cause.Cause {
 		causeFIFO("s", 1, 10, us(4)),
 		causeDrop("s", 2, 1, us(2), 10, 20),
 		causeRoom("s", 1, us(2), cause.Bytes(100), cause.Bytes(150)),
+		causeAdmission("s", 4, 9, "dropped", quota{1, 1, 4}),
+		causeAdmission("s", 4, 9, "admitted", quota{3, 4, 4}),
+		causeBound("s", 4, packets(3), packets(3)),
+		causeRefused("s", 4, packets(2), packets(3)),
+		causeDeparture("s", 2, us(2), 1),
+		causeMapping("s", 1, 5, 1, 0),
+		causeStart("s", 1, 100, 0),
+		causeHorizon("s", 4, true, 33, 32),
+		causeHorizon("s", 4, false, 31, 32),
+		causeRecord("s", 3, quota{1, 0, 2}, quota{2, 0, 2}),
 	}
 }
 
@@ -82,6 +169,10 @@ type Judge struct {
 	ports  []map[int]*port      // by switch
 	limits []Limits             // by switch
 	bytes  []int                // by switch, of the packets inside
+
+	replays    []*replay // by switch; nil: PIFO with ranks of packets
+	coverage   map[string]int64
+	inversions *analyzers.Distribution
 }
 
 // Limits is what a queue may hold; 0: no limit. The zero value says that other limits apply, too, and want of room is
@@ -111,14 +202,18 @@ type event struct {
 
 // NewJudge returns a judge.
 func NewJudge(v analyzers.SwitchView) (analyzers.SwitchJudge, error) {
-	j := &Judge{view: v, report: analyzers.NewReporter("rank", Rules())}
+	j := &Judge{view: v, report: analyzers.NewReporter("rank", Rules()), coverage: make(map[string]int64),
+		inversions: analyzers.NewDistribution("rank.inversions", "packets", 0)}
 	for sw := range v.Switches() {
 		settings, err := v.Settings(sw)
 		if err != nil {
 			return nil, err
 		}
-		limits, _ := settings.(Limits)
-		j.limits, j.bytes = append(j.limits, limits), append(j.bytes, 0)
+		set, _ := settings.(Settings)
+		j.limits, j.bytes, j.replays = append(j.limits, set.Limits), append(j.bytes, 0), append(j.replays, nil)
+		if set.Scheme != PIFO || set.STFQ {
+			j.replays[sw] = newReplay(j, sw, set)
+		}
 		j.inside, j.ports = append(j.inside, make(map[uint64]waiting)), append(j.ports, make(map[int]*port))
 	}
 	return j, nil
@@ -126,6 +221,10 @@ func NewJudge(v analyzers.SwitchView) (analyzers.SwitchJudge, error) {
 
 // Observe implements analyzers.SwitchJudge.
 func (j *Judge) Observe(t *trace.SwitchTap) {
+	if r := j.replays[t.Switch]; r != nil {
+		r.observe(t)
+		return
+	}
 	inside := j.inside[t.Switch]
 	if t.Stage == trace.Entered {
 		inside[t.ID] = waiting{t.Time, t.Rank, int(t.Size)}
@@ -239,8 +338,13 @@ func (j *Judge) tell(t *trace.SwitchTap, c cause.Cause, id uint64) {
 	}
 }
 
-// Decide implements analyzers.SwitchJudge: there are no decisions.
-func (j *Judge) Decide(*trace.Decision) {}
+// Decide implements analyzers.SwitchJudge.
+func (j *Judge) Decide(d *trace.Decision) {
+	if r := j.replays[d.Switch]; r != nil && r.inside[d.Packet] != nil {
+		own := *d
+		r.inside[d.Packet].claim = &own
+	}
+}
 
 // Changed implements analyzers.SwitchJudge: nothing that it judges changes.
 func (j *Judge) Changed(clock.Time, int) {}
@@ -250,14 +354,40 @@ func (j *Judge) Stopping(_ clock.Time, sw int) {
 	clear(j.inside[sw])
 	j.bytes[sw] = 0
 	clear(j.ports[sw])
+	if r := j.replays[sw]; r != nil {
+		r.reset()
+		r.out = true
+	}
 }
 
 // Started implements analyzers.SwitchJudge.
-func (j *Judge) Started(clock.Time, int) {}
+func (j *Judge) Started(_ clock.Time, sw int) {
+	if r := j.replays[sw]; r != nil {
+		r.reset()
+		r.out = false
+	}
+}
 
 // Finish implements analyzers.SwitchJudge.
 func (j *Judge) Finish() (analyzers.Result, error) {
+	gaps := analyzers.NewDistribution("rank.gap", "ppm", 0)
+	for _, r := range j.replays {
+		if r == nil {
+			continue
+		}
+		for _, l := range r.ports {
+			if share, ok := l.gap.share(); ok {
+				gaps.Record(share)
+			}
+		}
+	}
 	findings := j.report.Findings()
 	slices.SortStableFunc(findings, func(a, b analyzers.Finding) int { return cmp.Compare(a.TimeNS, b.TimeNS) })
-	return analyzers.Result{Findings: findings}, nil
+	result := analyzers.Result{Findings: findings, Coverage: j.coverage}
+	for _, d := range []*analyzers.Distribution{j.inversions, gaps} {
+		if d.Count() > 0 {
+			result.Metrics = append(result.Metrics, d.Metric())
+		}
+	}
+	return result, nil
 }

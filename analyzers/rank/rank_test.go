@@ -24,8 +24,10 @@ func TestEveryRuleHasCausesWithSentences(t *testing.T) {
 // view is that of a network with one switch.
 type view struct{ analyzers.SwitchView }
 
-func (view) Switches() int               { return 1 }
-func (view) Settings(int) (any, error)   { return rank.Limits{Packets: 2, Bytes: 150}, nil }
+func (view) Switches() int { return 1 }
+func (view) Settings(int) (any, error) {
+	return rank.Settings{Limits: rank.Limits{Packets: 2, Bytes: 150}}, nil
+}
 func (view) SwitchName(int) string       { return "s" }
 func (view) FlowOf(*trace.SwitchTap) int { return 1 }
 func (view) Reason(_ int, code uint8) analyzers.DropReason {

@@ -80,6 +80,9 @@ func TestCorrectQueuesOfEveryModelAreNotBlamed(t *testing.T) {
 		draws = 2
 	}
 	for i, m := range configOptions().Switches {
+		if m.Parameters.Find("queues") < 0 { // its queues are its own
+			continue
+		}
 		t.Run(m.Name, func(t *testing.T) {
 			t.Parallel()
 			for seed := range draws {

@@ -120,13 +120,25 @@ var (
 	exchanges = regexp.MustCompile(`(- (?:requests|ping): \{)`)
 )
 
+// needsRanks matches networks whose switches go by the ranks of packets.
+var needsRanks = regexp.MustCompile(`model: (?:pifo|aifo|sp-pifo)\b`)
+
+// refusesPFC matches those whose models refuse lossless classes, which lossless matches.
+var (
+	refusesPFC = regexp.MustCompile(`model: (?:stfq-)?(?:aifo|sp-pifo|afq)\b`)
+	lossless   = regexp.MustCompile(`, pfc-(?:classes: \[[^]]*\]|[a-z]+-bytes: [0-9]+)`)
+)
+
 // findings returns the findings of a run and, if recorded, of its captures; ran is false if the test is refused.
 func findings(t *testing.T, text string, recorded bool) (found, captures []analyzers.Finding, reasons []string,
 	ran bool) {
 	t.Helper()
-	if strings.Contains(text, "model: pifo") { // it needs the rank of every packet
+	if needsRanks.MatchString(text) { // it needs the rank of every packet
 		text = transfers.ReplaceAllString(text, "${1}rank: remaining, ")
 		text = exchanges.ReplaceAllString(text, "${1}rank: 7000, ")
+	}
+	if refusesPFC.MatchString(text) {
+		text = lossless.ReplaceAllString(text, "")
 	}
 	tests, err := config.ParseSwitchTests("f.yml", []byte("name: x\n"+text), configOptions())
 	if err != nil {

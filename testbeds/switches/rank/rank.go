@@ -1,4 +1,6 @@
-// Package rank has switches that schedule by the ranks that hosts give packets: PIFO, as pFabric's switches use it.
+// Package rank has switches that schedule by rank: PIFO, as pFabric's switches use it, and what approximates it: AIFO
+// (Yu et al. 2021), SP-PIFO (Alcoz et al. 2020) and AFQ (Sharma et al. 2018). Hosts give ranks, or ports do (start-time
+// fair queueing).
 package rank
 
 import (
@@ -13,8 +15,12 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// Evicted is the reason of the packet that a more urgent one takes the place of.
-const Evicted = fabric.ReasonOwn
+// Reasons of drops: a more urgent packet takes the place, AIFO's quantile is too high, and AFQ's flow is too far ahead.
+const (
+	Evicted = fabric.ReasonOwn + iota
+	Quantile
+	Horizon
+)
 
 const (
 	inverts    = "inverts"
@@ -27,19 +33,70 @@ const (
 // Family declares the family.
 func Family() switches.Family {
 	return switches.Family{Name: "rank", NICs: true,
-		Reasons: []analyzers.DropReason{{Name: "evicted", Doc: "A more urgent packet needed the room."}},
-		Models:  []switches.Model{pifo()}, Settings: limits,
+		Reasons: []analyzers.DropReason{{Name: "evicted", Doc: "A more urgent packet needed the room.", Evicts: true},
+			{Name: "quantile", Doc: "AIFO: too many recent packets have smaller ranks, for the room that is left."},
+			{Name: "horizon", Doc: "AFQ: the flow is too many rounds ahead."}},
+		Models:   []switches.Model{pifo(), aifo(), spPIFO(), afq(), fair(pifo()), fair(aifo()), fair(spPIFO())},
+		Settings: settings, Decisions: decisions(),
+		Metrics: []switches.Metric{
+			{Name: "rank-gap", Of: "rank.gap", Scale: 1e6, Head: "gap to PIFO",
+				Doc: "For each port of AIFO or SP-PIFO, how far the packets that it has sent differ from those that a PIFO of as " +
+					"many packets would have sent of the same arrivals: packets of one set alone, as a share of all of both. Of " +
+					"rank."},
+			{Name: "rank-inversions", Of: "rank.inversions", Scale: 1, Head: "inversions",
+				Doc: "For each packet that leaves, how many of smaller ranks wait. Of rank."},
+		},
 	}
 }
 
-// limits says what a queue may hold, if nothing else decides whether there is room.
-func limits(v parameter.Values, _ int) (any, error) {
+// faults are the seeded bugs of a switch.
+type faults map[string]bool
+
+func faultsOf(bugs []string) faults {
+	f := make(faults, len(bugs))
+	for _, b := range bugs {
+		f[b] = true
+	}
+	return f
+}
+
+// lossy refuses lossless classes: these models refuse packets of every class.
+func lossy(v parameter.Values, _ int, _ []switches.Frames) []switches.Problem {
+	if v.Table().Find("pfc-classes") < 0 || len(v.Integers("pfc-classes")) == 0 {
+		return nil
+	}
+	return []switches.Problem{{Key: "pfc-classes", What: "makes classes lossless",
+		Why: "the model refuses packets of every class by their ranks: leave it out"}}
+}
+
+func has(bugs []string, name string) bool { return slices.Contains(bugs, name) }
+
+// settings says what a port's queue is set to.
+func settings(v parameter.Values, _ int) (any, error) {
+	own := func(name string) bool { return v.Table().Find(name) >= 0 }
+	s := judge.Settings{STFQ: own(stfqFlag)}
+	s.Undo = s.STFQ && v.Bool(stfqFlag)
+	switch {
+	case own("target-packets"):
+		s.Scheme, s.Admission = judge.AIFO, admission(v)
+	case own("priorities"):
+		s.Scheme, s.Mapping = judge.SPPIFO, mapping(v)
+	case own("round-bytes"):
+		s.Scheme, s.Calendar, s.Limits = judge.AFQ, calendar(v), judge.Limits{Packets: v.Int("queue-packets")}
+	default:
+		s.Limits = limits(v)
+	}
+	return s, nil
+}
+
+// limits says what a queue of PIFO may hold, if nothing else decides whether there is room.
+func limits(v parameter.Values) judge.Limits {
 	has := func(name string) bool { return v.Table().Find(name) >= 0 } // those common to all switches; NICs have few
 	if has("buffer-bytes") && v.Int("buffer-bytes") > 0 || has("per-queue") && len(v.List("per-queue")) > 0 ||
 		has("pfc-classes") && len(v.Integers("pfc-classes")) > 0 {
-		return judge.Limits{}, nil
+		return judge.Limits{}
 	}
-	return judge.Limits{Packets: v.Int("queue-packets"), Bytes: v.Int("queue-bytes")}, nil
+	return judge.Limits{Packets: v.Int("queue-packets"), Bytes: v.Int("queue-bytes")}
 }
 
 func pifo() switches.Model {
@@ -67,8 +124,9 @@ func pifo() switches.Model {
 				Order: fabric.ByRank}}
 			return nil
 		},
-		New: func(_ *fabric.Switch, _ parameter.Values, bugs []string) (fabric.Mechanism, error) {
-			return &PIFO{inverts: slices.Contains(bugs, inverts), tailDrops: slices.Contains(bugs, tailDrops),
+		New: func(_ *fabric.Switch, v parameter.Values, bugs []string) (fabric.Mechanism, error) {
+			return &PIFO{ranks: ranker(v, bugs), inverts: slices.Contains(bugs, inverts),
+				tailDrops:  slices.Contains(bugs, tailDrops),
 				dropsFirst: slices.Contains(bugs, dropsFirst), dropsEarly: slices.Contains(bugs, dropsEarly),
 				lastFirst: slices.Contains(bugs, lastFirst)}, nil
 		},
@@ -81,12 +139,17 @@ type PIFO struct {
 	inverts, tailDrops, dropsFirst, dropsEarly, lastFirst bool
 
 	arrived uint64 // of lastFirst: packets
+	ranks   *stfq  // nil: packets carry ranks
 }
 
 // Ingress implements fabric.Mechanism: one queue for all classes.
-func (m *PIFO) Ingress(_ clock.Time, sw *fabric.Switch, p *fabric.Packet, _ *fabric.Port,
+func (m *PIFO) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, _ *fabric.Port,
 	v fabric.Verdict) fabric.Verdict {
+	if v.Action != fabric.Forward {
+		return v
+	}
 	v.Queue = 0
+	m.ranks.rank(int(v.Port), p)
 	switch q := sw.Port(int(v.Port)).Queue(0); {
 	case m.inverts: // in the queue alone
 		p.Meta = 1
@@ -96,9 +159,20 @@ func (m *PIFO) Ingress(_ clock.Time, sw *fabric.Switch, p *fabric.Packet, _ *fab
 		m.arrived++
 		p.SetRank(p.Rank<<orderBits | ^m.arrived&(1<<orderBits-1))
 	case m.dropsEarly && q.Tail() != nil && q.Tail().Rank < p.Rank && q.Packets() > 8:
+		m.record(now, sw, p, v, causeFull)
 		return v.Drop(fabric.ReasonTail)
 	}
+	if sw.Decides() && sw.Fits(sw.Port(int(v.Port)), 0, p) {
+		m.record(now, sw, p, v, causeAdmitted)
+	}
 	return v
+}
+
+func (m *PIFO) record(now clock.Time, sw *fabric.Switch, p *fabric.Packet, v fabric.Verdict, cause int) {
+	if sw.Decides() {
+		q := sw.Port(int(v.Port)).Queue(0)
+		record(now, sw, p, v, cause, q.Bytes(), int64(p.Rank), int64(q.Packets()))
+	}
 }
 
 // orderBits number packets of one rank.
@@ -106,6 +180,7 @@ const orderBits = 32
 
 // Dequeued implements fabric.Mechanism.
 func (m *PIFO) Dequeued(_ clock.Time, _ *fabric.Switch, p *fabric.Packet, v fabric.Verdict) fabric.Verdict {
+	m.ranks.served(int(v.Port), p)
 	if p.Meta == 1 {
 		p.Meta = 0
 		if m.inverts {
@@ -124,22 +199,28 @@ func (m *PIFO) Overflow(now clock.Time, sw *fabric.Switch, p *fabric.Packet, v f
 	queue := port.Queue(0)
 	evict := func(q *fabric.Packet) {
 		sw.Extract(now, port, 0, q)
+		m.ranks.undo(int(v.Port), q)
 		sw.Discard(now, q, v.Drop(Evicted))
 	}
 	first := queue.Head()
 	switch {
 	case m.tailDrops:
+		m.record(now, sw, p, v, causeFull)
 		return v.Drop(fabric.ReasonTail)
 	case m.dropsFirst && first != nil && first.Rank < queue.Tail().Rank:
 		evict(first)
+		m.record(now, sw, p, v, causeAdmitted)
 		return v
 	}
 	for !sw.Fits(port, 0, p) {
 		tail := queue.Tail()
 		if tail == nil || tail.Rank <= p.Rank {
+			m.ranks.undo(int(v.Port), p)
+			m.record(now, sw, p, v, causeFull)
 			return v.Drop(fabric.ReasonTail)
 		}
 		evict(tail)
 	}
+	m.record(now, sw, p, v, causeAdmitted)
 	return v
 }

@@ -1,0 +1,509 @@
+package rank
+
+import (
+	"cmp"
+	"slices"
+
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/cause"
+	"candela.dev/candela/clock"
+	"candela.dev/candela/trace"
+)
+
+// replay repeats what a switch does, port by port, from its taps: what arrives, leaves and is dropped, in order. The
+// port of an arrival is known at once if its host is attached to the switch, otherwise when the packet leaves; what
+// happens after it waits until then.
+type replay struct {
+	judge   *Judge
+	number  int // of the switch
+	who     cause.Switch
+	set     Settings
+	hosts   map[uint32]int // port, by host that is attached
+	only    bool           // there is one port: a NIC
+	inside  map[uint64]*arrival
+	pending *arrival // the latest, whose fate is not known yet
+	log     []step
+	done    int // of log
+	ended   bool
+	out     bool // of service
+	ports   []*line
+}
+
+// arrival is a packet that came in.
+type arrival struct {
+	id      uint64
+	at      clock.Time
+	rank    uint64
+	size    int64
+	flow    flowKey
+	of      int // number of its flow in reports
+	port    int // -1: unknown
+	fate    fate
+	reason  string // of a drop
+	queue   int    // where it was; -1: unknown
+	seen    uint64 // its rank when it left or was dropped
+	evicted []*arrival
+	claim   *trace.Decision
+
+	key    sortKey // in its line
+	inLine bool
+	gap    gapState
+}
+
+type flowKey struct {
+	src, dst, flow uint32
+	protocol       trace.Protocol
+	v6             bool
+}
+
+type fate uint8
+
+const (
+	unknown fate = iota
+	admitted
+	refused
+	elsewhere // the scheme did not see it
+)
+
+type step struct {
+	at      clock.Time
+	a       *arrival
+	leaving bool // or lost in the queue
+	lost    bool
+}
+
+// mostLogged bounds the log: a packet may wait for as long as it likes.
+const mostLogged = 1 << 18
+
+func newReplay(j *Judge, sw int, set Settings) *replay {
+	r := &replay{judge: j, number: sw, who: cause.Switch(j.view.SwitchName(sw)), set: set, hosts: make(map[uint32]int),
+		inside: make(map[uint64]*arrival)}
+	n := j.view.Ports(sw)
+	for port := range n {
+		if host, ok := j.view.HostAt(sw, port); ok {
+			r.hosts[host] = port
+		}
+	}
+	view, ok := j.view.(analyzers.NetworkView)
+	if ok {
+		_, of := view.Number(sw)
+		r.only = !of
+	}
+	r.reset()
+	return r
+}
+
+// reset makes the state of a switch that begins to serve.
+func (r *replay) reset() {
+	clear(r.inside)
+	r.pending, r.log, r.done = nil, nil, 0
+	r.ports = make([]*line, r.judge.view.Ports(r.number))
+	for i := range r.ports {
+		r.ports[i] = newLine(r, i)
+	}
+}
+
+func (r *replay) observe(t *trace.SwitchTap) {
+	if r.ended || r.out || t.Internal {
+		return
+	}
+	if t.Stage == trace.Entered {
+		r.settle()
+		r.enter(t)
+		return
+	}
+	a := r.inside[t.ID]
+	if a == nil {
+		return
+	}
+	delete(r.inside, t.ID)
+	a.queue, a.seen = t.Queue, t.Rank
+	if a.port < 0 {
+		a.port = t.Port
+	} else if a.port != t.Port { // the judge of routes blames it
+		a.fate = elsewhere
+	}
+	arriving := a == r.pending
+	switch {
+	case t.Stage == trace.Left:
+		r.settle()
+		a.fate = max(a.fate, admitted)
+		r.log = append(r.log, step{at: t.Time, a: a, leaving: true})
+	case arriving:
+		r.pending = nil
+		r.refuse(t, a)
+	default:
+		a.reason = r.judge.view.Reason(r.number, t.Reason).Name
+		if a.reason == "evicted" && r.pending != nil {
+			r.pending.evicted = append(r.pending.evicted, a)
+			r.pending.port = t.Port
+			break
+		}
+		r.settle()
+		r.log = append(r.log, step{at: t.Time, a: a, leaving: true, lost: true})
+	}
+	r.advance()
+}
+
+func (r *replay) enter(t *trace.SwitchTap) {
+	a := &arrival{id: t.ID, at: t.Time, rank: t.Rank, size: int64(t.Size), queue: -1, port: -1,
+		flow: flowKey{t.Src, t.Dst, t.Flow, t.Protocol, t.IPv6}, of: r.judge.view.FlowOf(t)}
+	if port, ok := r.hosts[t.Dst]; ok {
+		a.port = port
+	} else if r.only {
+		a.port = 0
+	}
+	r.inside[t.ID] = a
+	r.pending = a
+	r.log = append(r.log, step{at: t.Time, a: a})
+	if len(r.log)-r.done > mostLogged {
+		r.ended = true
+		r.log, r.inside = nil, nil
+		r.judge.coverage["switches not replayed to the end"]++
+	}
+}
+
+// settle takes the latest packet for admitted: something else has happened.
+func (r *replay) settle() {
+	if r.pending != nil {
+		r.pending.fate = admitted
+		r.pending = nil
+	}
+}
+
+// refuse notes that a packet was dropped as it came.
+func (r *replay) refuse(t *trace.SwitchTap, a *arrival) {
+	reason := r.judge.view.Reason(r.number, t.Reason)
+	a.reason = reason.Name
+	switch {
+	case reason.Unseen || reason.Name == "ttl" || reason.Name == "no-route":
+		a.fate = elsewhere
+	case reason.Outage: // the trunk failed after the scheme had admitted it
+		a.fate = admitted
+		r.log = append(r.log, step{at: t.Time, a: a, leaving: true, lost: true})
+	default:
+		a.fate = refused
+	}
+}
+
+// advance judges what happened before the first packet whose fate or port is unknown.
+func (r *replay) advance() {
+	for ; r.done < len(r.log); r.done++ {
+		e := &r.log[r.done]
+		if e.a.fate == unknown || e.a.port < 0 && e.a.fate != elsewhere {
+			break
+		}
+		if e.a.fate != elsewhere {
+			l := r.ports[e.a.port]
+			switch {
+			case !e.leaving:
+				l.arrives(e.a)
+			case e.lost:
+				l.remove(e.a)
+			default:
+				l.leaves(e.at, e.a)
+			}
+		}
+		*e = step{}
+	}
+	if r.done > 1024 && 2*r.done > len(r.log) {
+		r.log = r.log[:copy(r.log, r.log[r.done:])]
+		r.done = 0
+	}
+}
+
+func (r *replay) tell(a *arrival, at clock.Time, c cause.Cause, want, got string, others ...uint64) {
+	if r.judge.report.Wants(c.Rule, a.of) {
+		r.judge.report.Tell(c, analyzers.Finding{Connection: a.of, Packets: append([]uint64{a.id}, others...),
+			TimeNS: at.Nanoseconds(), Expected: want, Actual: got,
+			Message: "switch " + r.judge.view.SwitchName(r.number)})
+	}
+}
+
+// sortKey is where a packet stands: by priority, then rank, then arrival.
+type sortKey struct {
+	class int
+	rank  uint64
+	order uint64
+}
+
+func compareKeys(a, b sortKey) int {
+	return cmp.Or(cmp.Compare(a.class, b.class), cmp.Compare(a.rank, b.rank), cmp.Compare(a.order, b.order))
+}
+
+// line is what waits at a port, in the order in which it is to leave.
+type line struct {
+	r       *replay
+	port    int
+	waiting []*arrival
+	bytes   int64
+	order   uint64 // of arrivals
+	classes []int  // packets of each class
+
+	window  window
+	bounds  []uint64
+	virtual uint64            // time of STFQ, round of AFQ
+	ends    map[flowKey]int64 // of STFQ and AFQ, bytes
+	limit   int               // of ends
+	gap     gap
+}
+
+func newLine(r *replay, port int) *line {
+	l := &line{r: r, port: port, limit: 1024, ends: make(map[flowKey]int64)}
+	switch r.set.Scheme {
+	case AIFO:
+		l.window = newWindow(&r.set.Admission)
+		l.gap.room = int(r.set.Admission.Target)
+	case SPPIFO:
+		l.bounds, l.classes = make([]uint64, r.set.Mapping.Queues), make([]int, r.set.Mapping.Queues)
+		l.gap.room = r.set.Mapping.Queues * r.set.Mapping.Packets
+	case PIFO, AFQ:
+	}
+	return l
+}
+
+// arrives judges what became of a packet, and lets it join the line if it was admitted.
+func (l *line) arrives(a *arrival) {
+	l.order++
+	a.key = sortKey{order: l.order}
+	l.r.judge.coverage["packets"]++
+	if l.r.set.STFQ {
+		l.start(a)
+	}
+	for _, other := range a.evicted {
+		l.evicts(a, other)
+	}
+	switch l.r.set.Scheme {
+	case AIFO:
+		l.admission(a)
+	case SPPIFO:
+		l.mapping(a)
+	case AFQ:
+		l.calendar(a)
+	case PIFO:
+		a.key.rank = a.rank
+		l.room(a)
+	}
+	l.gap.arrives(a)
+	if a.fate == refused {
+		if l.r.set.STFQ {
+			l.undo(a)
+		}
+		l.gap.dropped(a)
+		return
+	}
+	l.insert(a)
+}
+
+func (l *line) insert(a *arrival) {
+	i, _ := slices.BinarySearchFunc(l.waiting, a.key, func(w *arrival, k sortKey) int { return compareKeys(w.key, k) })
+	l.waiting = slices.Insert(l.waiting, i, a)
+	a.inLine = true
+	l.bytes += a.size
+	if l.classes != nil {
+		l.classes[a.key.class]++
+	}
+}
+
+// remove takes a packet out of the line and returns where it stood; -1: it did not.
+func (l *line) remove(a *arrival) int {
+	if !a.inLine {
+		return -1
+	}
+	i, _ := slices.BinarySearchFunc(l.waiting, a.key, func(w *arrival, k sortKey) int { return compareKeys(w.key, k) })
+	l.waiting = slices.Delete(l.waiting, i, i+1)
+	a.inLine = false
+	l.bytes -= a.size
+	if l.classes != nil {
+		l.classes[a.key.class]--
+	}
+	return i
+}
+
+// leaves judges that a packet is sent.
+func (l *line) leaves(now clock.Time, a *arrival) {
+	if l.r.set.Scheme == SPPIFO && a.inLine {
+		if want := l.r.set.Mapping.Queues - 1 - a.key.class; a.queue != want {
+			l.r.tell(a, a.at, causeMapping(l.r.who, a.id, a.rank, a.queue, want), "", "")
+		}
+	}
+	if (l.r.set.STFQ || l.r.set.Scheme == AFQ) && a.seen != a.rank {
+		l.r.tell(a, a.at, causeStart(l.r.who, a.id, a.seen, a.rank), "", "")
+	}
+	var first *arrival
+	if len(l.waiting) > 0 {
+		first = l.waiting[0]
+	}
+	if i := l.remove(a); i > 0 {
+		l.r.tell(a, now, causeDeparture(l.r.who, a.id, now, first.id), "", "", first.id)
+	}
+	if l.r.set.STFQ {
+		l.virtual = a.rank
+	} else if l.r.set.Scheme == AFQ {
+		l.virtual = max(l.virtual, a.rank)
+	}
+	if l.r.set.Scheme == AIFO {
+		l.window.departed(now, len(l.waiting))
+	}
+	if l.r.set.Scheme != AFQ {
+		l.inversions(a)
+		l.gap.served(a)
+	}
+}
+
+// inversions counts the packets that wait although their ranks are smaller.
+func (l *line) inversions(a *arrival) {
+	n := int64(0)
+	for _, w := range l.waiting {
+		if w.rank < a.rank {
+			n++
+		}
+	}
+	l.r.judge.inversions.Record(n)
+}
+
+// start gives a packet the rank of start-time fair queueing.
+func (l *line) start(a *arrival) {
+	start := max(int64(l.virtual), l.ends[a.flow])
+	l.ends[a.flow] = start + a.size
+	a.rank = uint64(start)
+	if a.fate == refused && a.seen != a.rank {
+		l.r.tell(a, a.at, causeStart(l.r.who, a.id, a.seen, a.rank), "", "")
+	}
+	l.forget(int64(l.virtual))
+}
+
+// forget drops flows that have ended before what is served.
+func (l *line) forget(now int64) {
+	if len(l.ends) <= l.limit {
+		return
+	}
+	for k, end := range l.ends {
+		if end <= now {
+			delete(l.ends, k)
+		}
+	}
+	l.limit = max(1024, 2*len(l.ends))
+}
+
+func (l *line) undo(a *arrival) {
+	if end, known := l.ends[a.flow]; known && l.r.set.Undo {
+		l.ends[a.flow] = end - min(end, a.size)
+	}
+}
+
+// admission judges by AIFO's algorithm 5.
+func (l *line) admission(a *arrival) {
+	set := &l.r.set.Admission
+	c := int64(len(l.waiting))
+	if set.Stale {
+		c = l.window.seen(a.at)
+	}
+	below, filled, admits := l.window.arrive(a.rank, c)
+	why := quota{c, below, filled}
+	full := len(l.waiting) >= set.Room
+	switch {
+	case a.fate == refused && a.reason == "quantile" && admits:
+		l.r.tell(a, a.at, causeAdmission(l.r.who, a.id, a.rank, "dropped", why), "admitted", "dropped")
+	case a.fate == admitted && !admits:
+		l.r.tell(a, a.at, causeAdmission(l.r.who, a.id, a.rank, "admitted", why), "dropped", "admitted")
+	case a.fate == admitted && full:
+		l.r.tell(a, a.at, causeBound(l.r.who, a.id, packets(len(l.waiting)), packets(set.Room)), "", "")
+	case a.fate == refused && a.reason == "tail" && !full:
+		l.r.tell(a, a.at, causeRefused(l.r.who, a.id, packets(len(l.waiting)), packets(set.Room)), "", "")
+	}
+	if d := a.claim; d != nil && (d.Values[0] != int64(a.rank) || d.Values[1] != c || d.Values[2] != below ||
+		d.Values[3] != filled) {
+		l.r.tell(a, a.at, causeRecord(l.r.who, a.id, quota{d.Values[1], d.Values[2], d.Values[3]}, why), "", "")
+	}
+}
+
+// mapping judges by SP-PIFO's bounds.
+func (l *line) mapping(a *arrival) {
+	set := &l.r.set.Mapping
+	i := len(l.bounds) - 1
+	for i > 0 && l.bounds[i] > a.rank {
+		i--
+	}
+	a.key.class = i
+	if d := a.claim; d != nil && (d.Values[1] != int64(i) || d.Values[2] != int64(l.bounds[i])) {
+		l.r.tell(a, a.at, causeMapping(l.r.who, a.id, a.rank, set.Queues-1-int(d.Values[1]), set.Queues-1-i), "", "")
+	}
+	full := l.classes[i] >= set.Packets
+	switch {
+	case a.fate == admitted && full:
+		l.r.tell(a, a.at, causeBound(l.r.who, a.id, packets(l.classes[i]), packets(set.Packets)), "", "")
+	case a.fate == refused && a.queue >= 0 && a.queue != set.Queues-1-i:
+		l.r.tell(a, a.at, causeMapping(l.r.who, a.id, a.rank, a.queue, set.Queues-1-i), "", "")
+	case a.fate == refused && !full:
+		l.r.tell(a, a.at, causeRefused(l.r.who, a.id, packets(l.classes[i]), packets(set.Packets)), "", "")
+	}
+	if a.fate == refused {
+		return
+	}
+	if i == 0 && a.rank < l.bounds[0] && set.PushDown {
+		down := l.bounds[0] - a.rank
+		for j := range l.bounds[1:] {
+			l.bounds[1+j] -= min(down, l.bounds[1+j])
+		}
+	}
+	l.bounds[i] = a.rank
+}
+
+// calendar judges by AFQ's bids.
+func (l *line) calendar(a *arrival) {
+	set := &l.r.set.Calendar
+	bid := max(int64(l.virtual)*set.RoundBytes, l.ends[a.flow]) + a.size
+	a.rank = uint64(bid / set.RoundBytes)
+	a.key.rank = a.rank
+	ahead := int64(a.rank) - int64(l.virtual)
+	far := ahead > int64(set.Rounds)
+	limit := l.r.set.Packets
+	switch {
+	case a.fate == admitted && far, a.fate == refused && a.reason == "horizon" && !far:
+		l.r.tell(a, a.at, causeHorizon(l.r.who, a.id, a.fate == admitted, ahead, set.Rounds), "", "")
+	case a.fate == admitted && limit > 0 && len(l.waiting) >= limit:
+		l.r.tell(a, a.at, causeBound(l.r.who, a.id, packets(len(l.waiting)), packets(limit)), "", "")
+	case a.fate == refused && a.reason == "tail" && (limit == 0 || len(l.waiting) < limit):
+		l.r.tell(a, a.at, causeRefused(l.r.who, a.id, packets(len(l.waiting)), packets(limit)), "", "")
+	}
+	if a.fate == refused && a.seen != a.rank {
+		l.r.tell(a, a.at, causeStart(l.r.who, a.id, a.seen, a.rank), "", "")
+	}
+	if a.fate == admitted {
+		l.ends[a.flow] = bid
+		l.forget(int64(l.virtual) * set.RoundBytes)
+	}
+}
+
+// room judges drops of PIFO.
+func (l *line) room(a *arrival) {
+	set := l.r.set.Limits
+	if set == (Limits{}) {
+		return
+	}
+	fits := (set.Packets == 0 || len(l.waiting) < set.Packets) && (set.Bytes == 0 || l.bytes+a.size <= int64(set.Bytes))
+	switch {
+	case a.fate == admitted && !fits:
+		l.r.tell(a, a.at, causeBound(l.r.who, a.id, packets(len(l.waiting)), packets(set.Packets)), "", "")
+	case a.fate == refused && fits:
+		l.r.tell(a, a.at, causeRefused(l.r.who, a.id, packets(len(l.waiting)), packets(set.Packets)), "", "")
+	case a.fate == refused && len(l.waiting) > 0:
+		if last := l.waiting[len(l.waiting)-1]; last.rank > a.rank {
+			l.r.tell(a, a.at, causeDrop(l.r.who, a.id, last.id, a.at, a.rank, last.rank), "", "", last.id)
+		}
+	}
+}
+
+// evicts judges that a packet makes room for another.
+func (l *line) evicts(a, other *arrival) {
+	if i := l.remove(other); i >= 0 && i < len(l.waiting) {
+		if last := l.waiting[len(l.waiting)-1]; last.rank > other.rank {
+			l.r.tell(other, a.at, causeDrop(l.r.who, other.id, last.id, a.at, other.rank, last.rank), "", "", last.id)
+		}
+	}
+	if l.r.set.STFQ {
+		l.undo(other)
+	}
+	l.gap.dropped(other)
+}

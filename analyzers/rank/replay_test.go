@@ -1,0 +1,139 @@
+package rank_test
+
+import (
+	"slices"
+	"testing"
+
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/rank"
+	"candela.dev/candela/clock"
+	"candela.dev/candela/trace"
+)
+
+// one is a switch with one port, to host 9, and settings.
+type one struct {
+	analyzers.SwitchView
+	set rank.Settings
+}
+
+func (one) Switches() int                  { return 1 }
+func (o one) Settings(int) (any, error)    { return o.set, nil }
+func (one) SwitchName(int) string          { return "s" }
+func (one) FlowOf(*trace.SwitchTap) int    { return 1 }
+func (one) Ports(int) int                  { return 1 }
+func (one) HostAt(int, int) (uint32, bool) { return 9, true }
+func (one) Reason(_ int, code uint8) analyzers.DropReason {
+	return analyzers.DropReason{Name: [...]string{"tail", "quantile", "horizon", "evicted"}[code]}
+}
+
+const (
+	tail = iota
+	quantile
+	horizon
+	evicted
+)
+
+// act is what a packet of 100 bytes does: it comes in, leaves from a queue or is dropped for a reason; rank is that in
+// the tap.
+type act struct {
+	stage  trace.SwitchStage
+	id     uint64
+	rank   uint64
+	queue  int
+	reason uint8
+	src    uint32
+	size   int32
+}
+
+func comes(id, rank uint64) act { return act{stage: trace.Entered, id: id, rank: rank, size: 100} }
+func goes(id, rank uint64, queue int) act {
+	return act{stage: trace.Left, id: id, rank: rank, queue: queue}
+}
+func dies(id, rank uint64, reason uint8) act {
+	return act{stage: trace.Dropped, id: id, rank: rank, reason: reason}
+}
+func sends(id uint64, src uint32, size int32) act {
+	return act{stage: trace.Entered, id: id, src: src, size: size}
+}
+
+// recorded is the records that a switch makes of packets: waiting, smaller, window.
+type recorded map[uint64][3]int64
+
+func TestSchemesAreRepeated(t *testing.T) {
+	aifo := func(a rank.Admission) rank.Settings {
+		a.Sample = max(a.Sample, 1)
+		return rank.Settings{Scheme: rank.AIFO, Admission: a}
+	}
+	plain := aifo(rank.Admission{Target: 4, Window: 4, Room: 4})
+	small := aifo(rank.Admission{Target: 4, Window: 4, Room: 3})
+	mapped := rank.Settings{Scheme: rank.SPPIFO, Mapping: rank.Mapping{Queues: 2, Packets: 3, PushDown: true}}
+	fair := rank.Settings{STFQ: true, Undo: true, Limits: rank.Limits{Packets: 2}}
+	rounds := rank.Settings{Scheme: rank.AFQ, Calendar: rank.Calendar{Rounds: 32, RoundBytes: 10},
+		Limits: rank.Limits{Packets: 3}}
+	for _, c := range []struct {
+		name string
+		set  rank.Settings
+		acts []act
+		make recorded
+		want []string
+	}{
+		{"in order of arrival", plain, []act{comes(1, 9), comes(2, 1), goes(1, 9, 0), goes(2, 1, 0)}, nil, nil},
+		{"the second first", plain, []act{comes(1, 9), comes(2, 1), goes(2, 1, 0), goes(1, 9, 0)}, nil,
+			[]string{"rank.departure"}},
+		// 3 of 4 places are free, 2 of 2 ranks smaller
+		{"a high rank while one waits", plain, []act{comes(1, 1), goes(1, 1, 0), comes(2, 1), comes(3, 1),
+			goes(2, 1, 0), comes(4, 9), dies(4, 9, quantile)}, nil, nil},
+		{"of four one is smaller", plain, []act{comes(1, 9), goes(1, 9, 0), comes(2, 8), goes(2, 8, 0), comes(5, 9), goes(5, 9, 0),
+			comes(3, 9), comes(4, 9), dies(4, 9, quantile)}, nil, []string{"rank.admission"}},
+		{"all are smaller", plain, []act{comes(1, 1), comes(2, 1), comes(3, 1), comes(5, 1), dies(5, 1, tail), comes(4, 9),
+			goes(1, 1, 0), goes(2, 1, 0), goes(3, 1, 0), goes(4, 9, 0)}, nil, []string{"rank.refused", "rank.admission"}},
+		{"one too many", small, []act{comes(1, 1), comes(2, 1), comes(3, 1), comes(4, 1), goes(1, 1, 0)}, nil,
+			[]string{"rank.bound"}},
+		{"one too few", small, []act{comes(1, 1), comes(2, 1), comes(4, 1), dies(4, 1, tail), goes(1, 1, 0)}, nil,
+			[]string{"rank.refused"}},
+		{"a wrong record", plain, []act{comes(1, 1), comes(2, 1), comes(3, 1), goes(1, 1, 0)},
+			recorded{1: {0, 0, 0}, 2: {1, 0, 1}, 3: {1, 0, 2}}, []string{"rank.record"}},
+		{"queue 0 is served last", mapped, []act{comes(1, 5), comes(2, 3), goes(2, 3, 1), goes(1, 5, 0)}, nil, nil},
+		{"the wrong queue", mapped, []act{comes(1, 5), goes(1, 5, 1)}, nil, []string{"rank.mapping"}},
+		{"an inversion lowers the bounds", mapped, []act{comes(1, 5), comes(2, 3), comes(3, 1), comes(4, 3),
+			goes(2, 3, 1), goes(3, 1, 1), goes(1, 5, 0), goes(4, 3, 0)}, nil, nil},
+		{"a queue with room", mapped, []act{comes(1, 5), comes(2, 5), dies(2, 5, tail)}, nil, []string{"rank.refused"}},
+		{"starts where its flow ends", fair, []act{sends(1, 1, 100), sends(2, 1, 100), goes(1, 0, 0), goes(2, 100, 0)}, nil,
+			nil},
+		{"of another flow", fair, []act{sends(1, 1, 100), sends(2, 2, 100), goes(1, 0, 0), goes(2, 0, 0)}, nil, nil},
+		{"a wrong start", fair, []act{sends(1, 1, 100), goes(1, 100, 0)}, nil, []string{"rank.start"}},
+		{"what is dropped does not count", fair, []act{sends(1, 1, 100), sends(2, 1, 100), sends(3, 1, 100),
+			dies(3, 200, tail), goes(1, 0, 0), sends(4, 1, 100), goes(2, 100, 0), goes(4, 200, 0)}, nil, nil},
+		{"evicted by a lower rank", fair, []act{sends(1, 1, 100), sends(2, 1, 100), sends(3, 2, 100), dies(2, 100, evicted),
+			goes(1, 0, 0), goes(3, 0, 0)}, nil, nil},
+		{"the wrong one is evicted", fair, []act{sends(1, 1, 100), sends(2, 1, 100), sends(3, 2, 100), dies(1, 0, evicted),
+			goes(3, 0, 0), goes(2, 100, 0)}, nil, []string{"rank.drop"}},
+		{"a round ahead", rounds, []act{sends(1, 1, 300), goes(1, 30, 0)}, nil, nil},
+		{"too far ahead", rounds, []act{sends(4, 1, 330), goes(4, 33, 0)}, nil, []string{"rank.horizon"}},
+		{"not too far", rounds, []act{sends(4, 1, 310), dies(4, 31, horizon)}, nil, []string{"rank.horizon"}},
+	} {
+		j, err := rank.NewJudge(one{set: c.set})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, a := range c.acts {
+			tap := trace.SwitchTap{Time: clock.Time(0).Add(clock.Duration(i) * clock.Microsecond), Stage: a.stage, ID: a.id,
+				Rank: a.rank, Queue: a.queue, Reason: a.reason, Src: a.src, Dst: 9, Size: a.size}
+			j.Observe(&tap)
+			if r, known := c.make[a.id]; known && a.stage == trace.Entered {
+				j.Decide(&trace.Decision{Packet: a.id, Values: [trace.DecisionValues]int64{int64(a.rank), r[0], r[1], r[2]}})
+			}
+		}
+		result, err := j.Finish()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, f := range book.Keep(result.Findings) {
+			got = append(got, f.Rule)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
+		}
+	}
+}

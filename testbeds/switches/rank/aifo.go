@@ -1,0 +1,324 @@
+package rank
+
+import (
+	"math"
+
+	judge "candela.dev/candela/analyzers/rank"
+	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/parameter"
+	"candela.dev/candela/testbeds/switches"
+	"candela.dev/candela/testbeds/virtual/fabric"
+	"candela.dev/candela/trace"
+)
+
+// million is the denominator of k.
+const million = 1_000_000
+
+// Faults of AIFO.
+const (
+	inverted          = "aifo-inverted"
+	countsTransmitted = "counts-transmitted"
+	admittedWindow    = "admitted-window"
+	dropsTies         = "drops-ties"
+	switchWindow      = "switch-window"
+	noHeadroom        = "no-headroom"
+	samplesLate       = "samples-late"
+	shortWindow       = "short-window"
+	overfills         = "overfills"
+	sorts             = "sorts"
+	physicalTarget    = "physical-target"
+)
+
+func aifo() switches.Model {
+	return switches.Model{
+		Model: parameter.Model{Name: "aifo",
+			Doc: "Admission-in first-out (AIFO): one FIFO; a packet is admitted if the share of recent packets with smaller " +
+				"ranks is at most the share of the queue that is free.",
+			Parameters: parameter.Table{
+				{Name: "target-packets", Kind: parameter.Integer, Unit: "packets", Default: "20", Min: 1, Max: 1 << 20,
+					Doc: "C, the length that the queue is to keep below. The packet on the wire does not count."},
+				{Name: "headroom", Kind: parameter.Number, Default: "0.1", Max: 1,
+					Doc: "k: up to k C waiting packets everything is admitted. Below 1."},
+				{Name: "window", Kind: parameter.Integer, Unit: "packets", Default: "20", Min: 1, Max: 1 << 16,
+					Doc: "How many recent ranks are compared with that of a packet."},
+				{Name: "sample", Kind: parameter.Integer, Unit: "packets", Default: "15", Min: 1, Max: 1 << 20,
+					Doc: "One of so many packets, dropped ones included, enters the window."},
+				{Name: "update", Kind: parameter.Word, Words: []string{"after", "before"}, Default: "after",
+					Doc: "Whether a packet enters the window after the decision about it (the authors' simulator) or before it " +
+						"(algorithm 5)."},
+				{Name: "compare", Kind: parameter.Word, Words: []string{"at-most", "below"}, Default: "at-most",
+					Doc: "How the share of smaller ranks and that of free places are compared: at most (the paper) or below (the " +
+						"authors' simulator)."},
+				{Name: "room-packets", Kind: parameter.Integer, Unit: "packets", Optional: true, Min: 1, Max: 1 << 20,
+					Doc: "Packets that the queue holds; default: target-packets."},
+				{Name: "mode", Kind: parameter.Word, Words: []string{"ideal", "dataplane"}, Default: "ideal",
+					Doc: "dataplane: as on a Tofino, the ingress sees the queue as packets left it, loop-ns ago; the places of the " +
+						"window that are still empty count as larger ranks."},
+				{Name: "loop-ns", Kind: parameter.Duration, Unit: "ns", Default: "200", Max: 1_000_000,
+					Doc: "How long a queue length takes to the ingress in mode dataplane."},
+			},
+			Bugs: []parameter.Bug{
+				{Name: inverted, Doc: "Larger instead of smaller ranks are counted, as section 4.4.4 says.",
+					Rule: "rank.admission"},
+				{Name: countsTransmitted, Doc: "The packet on the wire counts as waiting.", Rule: "rank.admission"},
+				{Name: admittedWindow, Doc: "Only admitted packets enter the window.", Rule: "rank.admission"},
+				{Name: dropsTies, Doc: "Equal ranks count as smaller.", Rule: "rank.admission"},
+				{Name: switchWindow, Doc: "All ports share one window.", Rule: "rank.admission"},
+				{Name: noHeadroom, Doc: "k is 0.", Rule: "rank.admission"},
+				{Name: samplesLate, Doc: "One packet more passes between those that enter the window.", Rule: "rank.admission"},
+				{Name: shortWindow, Doc: "The window has a quarter of its places, but at least one less.",
+					Rule: "rank.admission"},
+				{Name: physicalTarget, Doc: "What the queue holds (room-packets) is taken for C.", Rule: "rank.admission"},
+				{Name: overfills, Doc: "The queue holds four packets more.", Rule: "rank.bound"},
+				{Name: sorts, Doc: "The queue is sorted by rank.", Rule: "rank.departure"},
+			}},
+		NeedsRanks: true, OwnQueues: true,
+		Configure: func(v parameter.Values, s *fabric.SwitchSpec) error {
+			s.Queues = []fabric.QueueSpec{{MaxPackets: int(1 << 30)}}
+			return nil
+		},
+		Check: func(v parameter.Values, ports int, offered []switches.Frames) []switches.Problem {
+			list := lossy(v, ports, offered)
+			if v.Number("headroom") == 1 {
+				list = append(list, switches.Problem{Key: "headroom", What: "is 1",
+					Why: "k is below 1: otherwise nothing is ever refused"})
+			}
+			return list
+		},
+		Distort: func(bugs []string, s *fabric.SwitchSpec) {
+			if has(bugs, sorts) {
+				s.Queues[0].Order = fabric.ByRank
+			}
+		},
+		New: func(_ *fabric.Switch, v parameter.Values, bugs []string) (fabric.Mechanism, error) {
+			return newAIFO(admission(v), ranker(v, bugs), bugs), nil
+		},
+	}
+}
+
+// admission returns the settings of AIFO.
+func admission(v parameter.Values) judge.Admission {
+	a := judge.Admission{Target: int64(v.Int("target-packets")), HeadroomPPM: v.Step("headroom"), Window: v.Int("window"),
+		Sample: v.Int("sample"), UpdateFirst: v.Word("update") == "before", Below: v.Word("compare") == "below",
+		Room: v.Int("target-packets")}
+	if v.Has("room-packets") {
+		a.Room = v.Int("room-packets")
+	}
+	if v.Word("mode") == "dataplane" {
+		a.Loop = v.Duration("loop-ns")
+		a.Stale = true
+	}
+	return a
+}
+
+// AIFO admits packets to a FIFO by rank (Yu et al. 2021, algorithm 5). It draws no random numbers.
+type AIFO struct {
+	fabric.TailDrop
+	set    judge.Admission
+	ports  []*window
+	ranks  *stfq // nil: packets carry ranks
+	faults faults
+}
+
+// window is the recent ranks of a port, and in mode dataplane what its ingress knows of the queue.
+type window struct {
+	ranks   []uint64
+	filled  int
+	next    int // place
+	arrived int
+	reports []report
+}
+
+// report is a queue length that a departing packet left behind.
+type report struct {
+	at      clock.Time
+	waiting int64
+}
+
+func newAIFO(set judge.Admission, ranks *stfq, bugs []string) *AIFO {
+	m := &AIFO{set: set, ranks: ranks, faults: faultsOf(bugs)}
+	if m.faults[noHeadroom] {
+		m.set.HeadroomPPM = 0
+	}
+	if m.faults[samplesLate] {
+		m.set.Sample++
+	}
+	if m.faults[shortWindow] {
+		m.set.Window = max(1, min(m.set.Window/4, m.set.Window-1))
+	}
+	if m.faults[physicalTarget] {
+		m.set.Target = int64(m.set.Room)
+	}
+	if m.faults[overfills] {
+		m.set.Room += 4
+	}
+	return m
+}
+
+func (m *AIFO) port(i int) *window {
+	if m.faults[switchWindow] {
+		i = 0
+	}
+	for len(m.ports) <= i {
+		m.ports = append(m.ports, nil)
+	}
+	if m.ports[i] == nil {
+		w := &window{ranks: make([]uint64, m.set.Window)}
+		if m.set.Stale {
+			for j := range w.ranks {
+				w.ranks[j] = math.MaxUint64
+			}
+			w.filled = len(w.ranks)
+		}
+		m.ports[i] = w
+	}
+	return m.ports[i]
+}
+
+// Ingress implements fabric.Mechanism.
+func (m *AIFO) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, _ *fabric.Port,
+	v fabric.Verdict) fabric.Verdict {
+	if v.Action != fabric.Forward {
+		return v
+	}
+	v.Queue = 0
+	m.ranks.rank(int(v.Port), p)
+	w, q := m.port(int(v.Port)), sw.Port(int(v.Port)).Queue(0)
+	c := int64(q.Packets())
+	if m.set.Stale {
+		c = w.seen(now, m.set.Loop)
+	}
+	if m.faults[countsTransmitted] && sw.Port(int(v.Port)).BusyUntil() > now {
+		c++
+	}
+	sampled := w.arrived%m.set.Sample == 0
+	w.arrived++
+	if sampled && m.set.UpdateFirst && !m.faults[admittedWindow] {
+		w.insert(p.Rank)
+	}
+	below := m.below(w, p.Rank)
+	cause, admit := causeAdmitted, m.admits(c, below, int64(w.filled))
+	filled := w.filled
+	if !admit {
+		cause = causeQuantile
+	} else if q.Packets() >= m.set.Room {
+		cause, admit = causeFull, false
+	}
+	if sampled && (!m.set.UpdateFirst && !m.faults[admittedWindow] || m.faults[admittedWindow] && admit) {
+		w.insert(p.Rank)
+	}
+	if sw.Decides() {
+		record(now, sw, p, v, cause, q.Bytes(), int64(p.Rank), c, below, int64(filled), number(sampled))
+	}
+	switch cause {
+	case causeQuantile:
+		m.ranks.undo(int(v.Port), p)
+		return v.Drop(Quantile)
+	case causeFull:
+		m.ranks.undo(int(v.Port), p)
+		return v.Drop(fabric.ReasonTail)
+	}
+	return v
+}
+
+// Dequeued implements fabric.Mechanism.
+func (m *AIFO) Dequeued(now clock.Time, sw *fabric.Switch, p *fabric.Packet, v fabric.Verdict) fabric.Verdict {
+	m.ranks.served(int(v.Port), p)
+	if m.set.Stale {
+		w := m.port(int(v.Port))
+		w.reports = append(w.reports, report{now, int64(sw.Port(int(v.Port)).Queue(0).Packets())})
+	}
+	return v
+}
+
+// seen returns the queue length of a port that has reached its ingress.
+func (w *window) seen(now clock.Time, loop clock.Duration) int64 {
+	i := 0
+	for i+1 < len(w.reports) && w.reports[i+1].at.Add(loop) <= now {
+		i++
+	}
+	if w.reports = w.reports[:copy(w.reports, w.reports[i:])]; len(w.reports) == 0 || w.reports[0].at.Add(loop) > now {
+		return 0
+	}
+	return w.reports[0].waiting
+}
+
+func (w *window) insert(rank uint64) {
+	w.ranks[w.next] = rank
+	if w.next++; w.next == len(w.ranks) {
+		w.next = 0
+	}
+	w.filled = min(w.filled+1, len(w.ranks))
+}
+
+// below counts the ranks of a window that are smaller.
+func (m *AIFO) below(w *window, rank uint64) (n int64) {
+	for _, r := range w.ranks[:w.filled] {
+		switch {
+		case m.faults[inverted]:
+			n += int64(number(r > rank))
+		case m.faults[dropsTies]:
+			n += int64(number(r <= rank))
+		case r < rank:
+			n++
+		}
+	}
+	return n
+}
+
+// admits is the condition of algorithm 5 in integers: c ≤ k C, or below / filled ≤ (C − c) / (C (1 − k)).
+func (m *AIFO) admits(c, below, filled int64) bool {
+	s := &m.set
+	if million*c <= s.HeadroomPPM*s.Target {
+		return true
+	}
+	over := below*s.Target*(million-s.HeadroomPPM) - million*(s.Target-c)*max(filled, 1)
+	return over < 0 || over == 0 && !s.Below
+}
+
+// Kinds and causes of decisions.
+const (
+	kindQueued = iota
+	kindRefused
+)
+
+const (
+	causeAdmitted = iota
+	causeQuantile
+	causeFull
+	causeHorizon
+)
+
+// decisions declares what the models record of every packet.
+func decisions() []trace.DecisionKind {
+	values := []trace.DecisionValue{
+		{Name: "rank", Doc: "Rank of the packet, as the port sees it."},
+		{Name: "waiting", Unit: "packets", Doc: "Packets that wait, as AIFO sees them; of sp-pifo the queue, from 0, the " +
+			"first to be served; of afq the round that is served."},
+		{Name: "smaller", Doc: "Ranks of the window that are smaller; of sp-pifo the bound of the queue before."},
+		{Name: "window", Doc: "Ranks in the window; of sp-pifo by how much all bounds fall."},
+		{Name: "sampled", Doc: "1: the packet enters the window."},
+	}
+	causes := []string{"", "quantile", "full", "horizon"}
+	return []trace.DecisionKind{
+		{Name: "queued", Doc: "The packet waits.", Outcome: trace.OutcomeQueued, Causes: causes, Values: values},
+		{Name: "refused", Doc: "It is dropped.", Outcome: trace.OutcomeDropped, Causes: causes, Values: values},
+	}
+}
+
+func record(now clock.Time, sw *fabric.Switch, p *fabric.Packet, v fabric.Verdict, cause, bytes int, values ...int64) {
+	d := trace.Decision{Port: int(v.Port), Queue: int(v.Queue), Kind: kindQueued, Cause: uint8(cause),
+		Occupancy: int64(bytes)}
+	if cause != causeAdmitted {
+		d.Kind = kindRefused
+	}
+	copy(d.Values[:], values)
+	sw.Decide(now, p, d)
+}
+
+func number(yes bool) int64 {
+	if yes {
+		return 1
+	}
+	return 0
+}

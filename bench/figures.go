@@ -73,6 +73,12 @@ func asUsersRun(config string) program {
 	return program{command: []string{"candela", "run", "bench/testdata/" + config, "--out", "OUT"}, value: cpuSecondsOf}
 }
 
+// ranked is a switch that schedules by rank, at twice the load, beside tail drop.
+func ranked(name, config string) figure {
+	return figure{name: name + " at twice the load of a link, beside tail drop", unit: "CPU s", ratio: atMost(1.5),
+		source: asUsersRun("rank-" + config + ".yml"), peer: &peer{"tail drop", asUsersRun("rank-fifo.yml")}}
+}
+
 // once runs a configuration that takes minutes.
 func once(config string, value func(u usage, packets int) float64) program {
 	p := asUsersRun(config)
@@ -116,6 +122,8 @@ var figures = []figure{
 	{name: "reconstruct 8 shards, 1 M packets, to one pcap", unit: "packets/s", peer: mergecap, ratio: atLeast(2),
 		source: program{command: []string{"candela", "trace", "merge", "--out", "OUT", "SHARDS"}, on: millionPackets,
 			value: packetsPerCPUSecond, warm: true}},
+
+	ranked("PIFO", "pifo"), ranked("SP-PIFO", "sp-pifo"), ranked("AIFO", "aifo"),
 
 	{name: "injector pipeline, parsed headers, 4096 flows, 8192 events", unit: "ns/packet", target: atMost(60),
 		source: benchmark{pkg: "./injector/pipeline", name: "BenchmarkProcess", unit: "ns/op"}},

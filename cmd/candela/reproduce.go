@@ -261,7 +261,7 @@ func newReproduceAIFO() *cobra.Command {
 	var f reproduceFlags
 	cmd := &cobra.Command{
 		Use:   "aifo [RESULT]…",
-		Short: "Reproduce AIFO beside PIFO, TCP and DCTCP: F1, F6 to F8, T1",
+		Short: "Reproduce AIFO beside SP-PIFO and PIFO: F1, F6 to F8, T1",
 		Long: `Run the tests of configs/rank on the virtual testbed and compare completion
 times, admitted sets and order with the source's. Each value is marked: as of
 the data that the authors published with their simulator, as a statement of the
@@ -275,7 +275,7 @@ text, or as one of hardware, which is not reproducible here:
   TEXT   statements that the data contradict
   TABLE  resources of a Tofino                   table 4-I
 
-There are no models of AIFO, SP-PIFO and AFQ yet: their rows are not measured.
+F2 to F5, T2, and F8 but for TCP and DCTCP are missing.
 With --out, results.json, report.html and one SVG for each figure are written.
 The exit status is 1 if a value is out of tolerance. Without RESULT all are
 measured, which takes an hour.`,

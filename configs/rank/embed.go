@@ -5,5 +5,5 @@ import "embed"
 
 // FS holds the tests.
 //
-//go:embed *.yml
+//go:embed f*.yml t*.yml
 var FS embed.FS

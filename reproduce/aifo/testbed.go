@@ -59,6 +59,15 @@ func t1(ctx context.Context, l *lab) error {
 		}
 	}
 	l.Plot(plot)
-	l.missing(id, "at least 95 % to the newest sender", "SP-PIFO", "AIFO")
+	for _, s := range []scheme{{"SP-PIFO", "t1-sp-pifo.yml"}, {"AIFO", "t1-aifo.yml"}} {
+		rates, err := l.sharesT1(ctx, s)
+		if err != nil {
+			return err
+		}
+		for n := 1; n < sendersT1; n++ {
+			l.Row(from, comparison.NewBound(id, fmt.Sprintf("%s, %d senders: share of the newest", s.name, n+1), "%",
+				comparison.AtLeast, 95, 0, 100*rates[n][n]/(rates[n][0]+rates[n][1]+rates[n][2]+rates[n][3])))
+		}
+	}
 	return nil
 }

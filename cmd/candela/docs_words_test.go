@@ -16,7 +16,8 @@ import (
 // Limits in words, as wc -w counts them, including tables and code: of handwritten pages, to which a later issue may
 // add 1,200, and of decision records.
 const (
-	maxWords   = 16000 + 3*1200 // issue 17: judge, flow statistics, traffic; 18: active queue management; 19: scheduling by rank
+	// Issue 17: judge, flows, traffic; 18: queue management; 19: scheduling by rank.
+	maxWords   = 16000 + 3*1200
 	maxRecords = 7000
 )
 

@@ -251,6 +251,9 @@ func seeded(text string, bug tcp.BugInfo) string {
 	if bug.Bug == tcp.BugForgetsAck || bug.Bug == tcp.BugLateAck {
 		text, more = timers.ReplaceAllString(text, ""), " delayed-ack-us: 100000, min-rto-us: 2000000,"
 	}
+	if bug.Bug == tcp.BugFastRetransmits && !strings.Contains(text, ", fast-retransmit: false") {
+		more = " fast-retransmit: false,"
+	}
 	if bug.Bug == tcp.BugIgnoresMaxRTO {
 		text, more = timers.ReplaceAllString(text, ""), " min-rto-us: 1000, max-rto-us: 2000,"
 	}

@@ -54,12 +54,13 @@ func (l *lab) compareLoads(id string, schemes []scheme, measured map[string][]*c
 		for _, s := range schemes {
 			c, want := measured[s.name][i], valuesF1()[s.name][i]
 			for n, f := range figures() {
-				l.Row(l.fromF1(load, n == 2), comparison.NewRow(id, at(load)+s.name+": "+f.title, "ms", want[n], want[n], absoluteF1, f.of(c)))
+				l.Row(l.fromF1(load, n == 2), comparison.NewRow(id, at(load)+s.name+": "+f.title, "ms", want[n], want[n],
+					absoluteF1, f.of(c)))
 			}
 			if s.name != "PIFO" {
 				ratio := want[0] / valuesF1()["PIFO"][i][0]
-				l.Row(l.fromF1(load, false), comparison.NewRow(id, at(load)+s.name+" beside PIFO: small flows, mean", "times", ratio, ratio,
-					ratioF1, c.mean/pifo.mean))
+				l.Row(l.fromF1(load, false), comparison.NewRow(id, at(load)+s.name+" beside PIFO: small flows, mean", "times",
+					ratio, ratio, ratioF1, c.mean/pifo.mean))
 			}
 			l.unfinished(id, load, s, c)
 		}

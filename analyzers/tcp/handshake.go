@@ -17,6 +17,7 @@ type greeting struct {
 	armed     clock.Time // and at the earliest: it may have waited at its NIC
 	heard     bool       // the peer's SYN has arrived
 	confirmed bool       // what has arrived acknowledges the own SYN
+	fresh     bool       // it is the latest packet that has arrived
 	answers   bool       // a SYN that has arrived is to be answered
 	confirms  bool       // a SYN-ACK that has arrived is to be acknowledged
 	owed      clock.Time // since when either is
@@ -101,6 +102,7 @@ func (a *Analyzer) synTimer(n int) clock.Duration {
 // hears takes what a host receives by the handshake; false: the packet says nothing else.
 func (a *Analyzer) hears(s *stream, o *Observation) bool {
 	g := &s.greeting
+	g.fresh = false
 	a.owes(s)
 	if a.cfg.NeedsACK && o.Payload > 0 && !g.established() {
 		return false
@@ -128,7 +130,7 @@ func (a *Analyzer) hears(s *stream, o *Observation) bool {
 		}
 	}
 	if confirms && g.heard && g.syns > 0 && !g.confirmed {
-		g.confirmed, g.answers = true, false
+		g.confirmed, g.fresh, g.answers = true, true, false
 		s.longest = max(s.longest, a.now.Sub(min(g.latest, g.armed)))
 		// none was retransmitted, or waits
 		if !a.cfg.Timestamps && g.syns == 1 && g.copies == 0 && a.now.Sub(g.armed) < a.synTimer(1) {
@@ -190,14 +192,16 @@ func (a *Analyzer) unanswered(s *stream, waited clock.Duration) {
 		fmt.Sprintf("the sender did not answer a %s for %s", what, waited.Text()))
 }
 
-// opens judges new data before anything is acknowledged: no more than the initial window (RFC 5681, 3.1).
+// opens judges new data before anything is acknowledged: no more than the initial window (RFC 5681, 3.1), and what
+// limited transmit adds if the ACK of a handshake was repeated after the first segment had been sent (RFC 3042).
 func (a *Analyzer) opens(s *stream, end int64, number uint64) {
-	if s.answered || end <= s.initial || s.overrun {
+	most := s.initial + int64(a.cfg.MSS*min(s.dups.early, limited))
+	if s.answered || end <= most || s.overrun {
 		return
 	}
 	s.overrun = true
-	a.breaks(s, txBeyondInitial, causeInitialWindow(a.tx(s), end, s.initial), number,
-		fmt.Sprintf("at most %d bytes before the first acknowledgement", s.initial),
+	a.breaks(s, txBeyondInitial, causeInitialWindow(a.tx(s), end, most), number,
+		fmt.Sprintf("at most %d bytes before the first acknowledgement", most),
 		fmt.Sprintf("the sender sent %d bytes before the first acknowledgement; its initial window is %d bytes", end,
-			s.initial))
+			most))
 }

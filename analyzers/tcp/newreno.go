@@ -60,7 +60,7 @@ func (a *Analyzer) takesDuplicate(s *stream) {
 	switch d := &s.dups; {
 	case s.una < s.next:
 		a.duplicate(s)
-	case a.cfg.Hold > 0 && s.next > 0 && !a.cfg.NoLimitedTransmit:
+	case a.cfg.Hold > 0 && (s.next > 0 || s.greeting.confirmed && !s.greeting.fresh) && !a.cfg.NoLimitedTransmit:
 		d.early++
 		a.widen(s, float64(a.cfg.MSS*min(d.early, limited)))
 	}

@@ -193,9 +193,15 @@ func (a *Analyzer) unanswered(s *stream, waited clock.Duration) {
 }
 
 // opens judges new data before anything is acknowledged: no more than the initial window (RFC 5681, 3.1), and what
-// limited transmit adds if the ACK of a handshake was repeated after the first segment had been sent (RFC 3042).
+// limited transmit (RFC 3042) or a recovery adds if the ACK of a handshake was repeated after the first segment had been
+// sent.
 func (a *Analyzer) opens(s *stream, end int64, number uint64) {
-	most := s.initial + int64(a.cfg.MSS*min(s.dups.early, limited))
+	most, early := s.initial, s.dups.early
+	if early < dupThresh || a.cfg.NoFastRetransmit {
+		most += int64(a.cfg.MSS * min(early, limited))
+	} else { // a recovery may have begun, whose window has at least two segments (RFC 5681, 3.2)
+		most = max(most, int64(2*a.cfg.MSS)) + int64(a.cfg.MSS*early)
+	}
 	if s.answered || end <= most || s.overrun {
 		return
 	}

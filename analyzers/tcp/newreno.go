@@ -20,6 +20,7 @@ const (
 type duplicates struct {
 	count   int     // duplicate ACKs since the latest new one
 	early   int     // and those before anything was seen outstanding, which the sender may have counted
+	again   bool    // they may have begun a recovery since the latest timeout
 	extra   float64 // bytes by which they let the sender exceed its window
 	partial bool    // a partial ACK has come, in this recovery
 	// A partial ACK is to be followed by a retransmission of the first segment, since when.
@@ -62,7 +63,12 @@ func (a *Analyzer) takesDuplicate(s *stream) {
 		a.duplicate(s)
 	case a.cfg.Hold > 0 && (s.next > 0 || s.greeting.confirmed && !s.greeting.fresh) && !a.cfg.NoLimitedTransmit:
 		d.early++
-		a.widen(s, float64(a.cfg.MSS*min(d.early, limited)))
+		if d.early < dupThresh || a.cfg.NoFastRetransmit {
+			a.widen(s, float64(a.cfg.MSS*min(d.early, limited)))
+			return
+		}
+		a.wavers(s)
+		a.widen(s, float64(a.cfg.MSS*d.early))
 	}
 }
 
@@ -78,6 +84,7 @@ func (a *Analyzer) duplicate(s *stream) {
 			s.presumeLost(g)
 			s.doubt(g)
 			a.wavers(s)
+			d.again = true
 		}
 	case d.count < dupThresh:
 		if !a.cfg.NoLimitedTransmit {
@@ -115,6 +122,10 @@ func (a *Analyzer) partial(s *stream, n int, state uint8, doubtful bool) {
 		return
 	}
 	if state == txLoss {
+		if d.again {
+			s.presumeLost(&s.segments[0])
+			s.doubt(&s.segments[0])
+		}
 		return
 	}
 	s.presumeLost(&s.segments[0])

@@ -171,8 +171,8 @@ func (a *Analyzer) fresh(s *stream, r span) {
 		times: 1, flying: true})
 	s.next = r.end
 	s.flight += r.end - r.start
-	if a.cfg.Detection == NewReno && a.cfg.Hold > 0 && r.start == s.una && a.known(s.key.src) <= s.turned &&
-		s.turned <= s.cleared { // what looked like the end of a recovery was a partial ACK, perhaps
+	if a.cfg.Detection == NewReno && a.cfg.Hold > 0 && r.start == s.una && a.known(s.key.src) <= s.turned {
+		// A duplicate or a partial ACK since may have asked for it again.
 		g := &s.segments[len(s.segments)-1]
 		s.presumeLost(g)
 		s.doubt(g)

@@ -193,7 +193,7 @@ func (a *Analyzer) unanswered(s *stream, waited clock.Duration) {
 }
 
 // opens judges new data before anything is acknowledged: no more than the initial window (RFC 5681, 3.1), and what
-// limited transmit (RFC 3042) or a recovery adds if the ACK of a handshake was repeated after the first segment had been
+// limited transmit (RFC 3042) or a recovery adds if the ACK of a handshake was repeated after the first segment was
 // sent.
 func (a *Analyzer) opens(s *stream, end int64, number uint64) {
 	most, early := s.initial, s.dups.early

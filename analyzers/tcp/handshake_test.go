@@ -16,17 +16,27 @@ type greet struct {
 	syn, ack bool
 	seq, no  uint32 // sequence and acknowledgement number; a SYN has 0, data begins at 1
 	payload  int
+	stamped  bool // with a time stamp that echoes none
 }
 
 // judgeHandshake returns the rules that a handshake breaks. Its timer runs for 1 ms. If end is 0, nothing was in flight
 // at the end.
 func judgeHandshake(end int, steps []greet) (rules []string) {
-	a := tcp.New(tcp.Config{MSS: 1000, InitialWindow: 3, MinRTO: 200 * clock.Microsecond, InitialRTO: clock.Millisecond,
-		FirstSequence: 1, Handshake: true})
+	return judgeHandshakeBy(greeting(), end, steps)
+}
+
+func greeting() tcp.Config {
+	return tcp.Config{MSS: 1000, InitialWindow: 3, MinRTO: 200 * clock.Microsecond, InitialRTO: clock.Millisecond,
+		FirstSequence: 1, Handshake: true}
+}
+
+func judgeHandshakeBy(c tcp.Config, end int, steps []greet) (rules []string) {
+	a := tcp.New(c)
 	at := func(us int) clock.Time { return clock.Time(0).Add(clock.Duration(us) * clock.Microsecond) }
 	for i, s := range steps {
 		o := tcp.Observation{Time: at(s.us), Number: uint64(i + 1), Sent: s.sent, Connection: 1, Src: 1, Dst: 2,
-			Window: 1 << 16, SYN: s.syn, HasACK: s.ack, Seq: s.seq, Ack: s.no, Payload: s.payload}
+			Window: 1 << 16, SYN: s.syn, HasACK: s.ack, Seq: s.seq, Ack: s.no, Payload: s.payload,
+			HasEcho: s.stamped}
 		if s.back {
 			o.Src, o.Dst = 2, 1
 		}
@@ -99,6 +109,28 @@ func TestHandshakesAreJudged(t *testing.T) {
 	} {
 		if got := judgeHandshake(tt.end, tt.steps); !slices.Equal(got, tt.want) {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
+// SYNs have no time stamps, so that of the ACK of a handshake echoes nothing (RFC 7323, 3.2): it measures no round
+// trip, however late it comes.
+func TestTheACKOfAHandshakeGivesNoSampleByItsTimeStamp(t *testing.T) {
+	c := greeting()
+	c.Detection, c.Timestamps = tcp.NewReno, true
+	answer := greet{us: 50_060, back: true, ack: true, seq: 1, no: 1001, payload: 1000}
+	steps := slices.Concat(both(greet{us: 50_000, syn: true}),
+		both(greet{us: 50_020, back: true, syn: true, ack: true, no: 1}),
+		[]greet{{us: 50_040, sent: true, ack: true, seq: 1, no: 1}},
+		both(greet{us: 50_041, ack: true, seq: 1, no: 1, payload: 1000}),
+		both(greet{us: 50_055, back: true, ack: true, seq: 1, no: 1001}),
+		[]greet{answer, {us: 50_070, ack: true, seq: 1, no: 1, stamped: true}})
+	steps[len(steps)-2].sent = true
+	for us, want := range map[int][]string{51_060: nil, 50_900: {"tcp.timeout-early"}, 80_000: {"tcp.timeout-missing"}} {
+		again := answer
+		again.us, again.sent = us, true
+		if got := judgeHandshakeBy(c, us, append(slices.Clone(steps), again)); !slices.Equal(got, want) {
+			t.Errorf("retransmitted at %d us: %v, want %v", us, got, want)
 		}
 	}
 }

@@ -46,10 +46,11 @@ func (a *Analyzer) widen(s *stream, extra float64) {
 	s.dups.extra = extra
 }
 
-// echoes takes the sample of the RTT that an ACK with a time stamp gives, whatever it acknowledges.
-func (s *sender) echoes(now clock.Time, o *Observation) {
-	if o.HasEcho && o.Payload == 0 && s.next > 0 {
-		rtt := clock.Duration(uint32(now.Nanoseconds())-o.Echo) * clock.Nanosecond
+// clocks takes the sample of the RTT that an ACK with a time stamp gives, whatever it acknowledges. That of a handshake
+// echoes nothing, which is 0 (RFC 7323, 3.2).
+func (a *Analyzer) clocks(s *stream, o *Observation) {
+	if o.HasEcho && o.Payload == 0 && s.next > 0 && (o.Echo != 0 || !a.cfg.Handshake) {
+		rtt := clock.Duration(uint32(a.now.Nanoseconds())-o.Echo) * clock.Nanosecond
 		s.sample(max(1, rtt-clock.Nanosecond)) // stamps are rounded
 		s.stamped, s.longest = true, max(s.longest, rtt+clock.Nanosecond)
 	}

@@ -67,6 +67,11 @@ func TestTransportsAreJudgedByTheirOptions(t *testing.T) {
 			[]string{"tcp.retransmit-early"}},
 		{"a partial ACK and new data", newReno, recovery(sends(43, 10_000)), []string{"tcp.partial-ack"}},
 		{"a partial ACK and nothing", newReno, recovery(arrives(20_000, 5000)), []string{"tcp.partial-ack"}},
+		{"a partial ACK of a recovery after a timeout", newReno, afterTimeout(3, sends(200_143, 12_000)), nil},
+		{"and two segments", newReno, afterTimeout(3, sends(200_143, 12_000), sends(200_144, 13_000)),
+			[]string{"tcp.retransmit-early"}},
+		{"two duplicate ACKs began no recovery", newReno, afterTimeout(2, sends(200_143, 12_000)),
+			[]string{"tcp.timeout-early"}},
 		{"a recovery in which a window more is sent", newReno, append(first(9), sends(40, 0), sends(41, 10_000),
 			sends(42, 11_000), sends(43, 12_000), sends(44, 13_000), sends(45, 14_000)), nil},
 		{"and two segments more", newReno, append(first(9), sends(40, 0), sends(41, 10_000),
@@ -115,6 +120,40 @@ func TestTransportsAreJudgedByTheirOptions(t *testing.T) {
 			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
 		}
 	}
+}
+
+// afterTimeout is a window that is lost and retransmitted after a timeout. An acknowledgement is late enough for a
+// second timeout. Then n duplicates follow, and one that ends where the second timeout's retransmissions would.
+func afterTimeout(n int, more ...step) []step {
+	list := first(0)
+	sent, took := []uint32{0, 1, 3, 7, 12}, 100_000
+	for i, from := range sent[:len(sent)-1] {
+		to := sent[i+1]
+		if i == 3 {
+			to--
+		}
+		for at := from; at < sent[i+1]; at++ {
+			list = append(list, step{us: took, sent: true, at: 1000 * at})
+		}
+		for at := from; at < to; at++ {
+			list = append(list, step{us: took + 5, at: 1000 * at})
+		}
+		if i < 3 {
+			list = append(list, acks(took+5, 1000*to)...)
+		}
+		took += 10
+	}
+	list = append(list, step{us: took, sent: true, ack: true, at: 11_000}, step{us: 200_100, ack: true, at: 11_000})
+	for i := range uint32(4) {
+		list = append(list, step{us: 200_101, sent: true, at: 12_000 + 1000*i})
+	}
+	for i := range uint32(n) {
+		list = append(list, step{us: 200_110 + int(i), at: 13_000 + 1000*i})
+		list = append(list, step{us: 200_110 + int(i), sent: true, ack: true, at: 11_000},
+			step{us: 200_120 + int(i), ack: true, at: 11_000})
+	}
+	list = append(list, step{us: 200_130, sent: true, at: 11_000}, step{us: 200_135, at: 11_000})
+	return append(append(list, acks(200_140, 12_000)...), more...)
 }
 
 func threshold(c *tcp.Config) { c.Beta, c.Threshold = 0.5, 10 }

@@ -442,7 +442,7 @@ func (a *Analyzer) learns(s *stream, o *Observation) {
 	una, over := s.una, s.over
 	advanced := ack > s.una
 	if a.cfg.Timestamps {
-		s.echoes(a.now, o)
+		a.clocks(s, o)
 	}
 	s.period.delivered = 0
 	if advanced {

@@ -144,3 +144,22 @@ func TestAReceiverMayNeedTheACK(t *testing.T) {
 		}
 	}
 }
+
+// SYNs have no time stamps, so that of the ACK of a handshake echoes nothing (RFC 7323, 3.2): whoever answered has no
+// sample of the RTT yet, and its timer runs for the initial timeout.
+func TestTheACKOfAHandshakeGivesNoSampleByItsTimeStamp(t *testing.T) {
+	cfg := greeting()
+	cfg.Detection, cfg.Timestamps = tcp.NewReno, true
+	w := newWire(t, cfg)
+	if err := w.hosts[1].Write(0, 7, mss, clock.Time(50*clock.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.hosts[0].Write(1, 7, mss, clock.Time(60*clock.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	w.fate = dropping(0)
+	w.run(clock.Time(clock.Second), cfg.FirstSequence+1)
+	if len(w.at) != 2 || w.at[1].Sub(w.at[0]) != cfg.MinRTO {
+		t.Errorf("sent at %v, want twice, a timeout of %v apart", w.at, cfg.MinRTO.Text())
+	}
+}

@@ -24,6 +24,14 @@ func (s *sender) rto() clock.Duration {
 	return max(s.srtt+4*s.variance, s.timing.least)
 }
 
+// echoed takes the sample that an ACK without data gives by its time stamp. That of a handshake echoes nothing, as SYNs
+// have no time stamps: it is 0 (RFC 7323, 3.2).
+func (h *Host) echoed(now clock.Time, s *sender, a *Header) {
+	if _, echo, ok := a.Times(); ok && s.timestamps && (echo != 0 || !h.cfg.Handshake) {
+		s.measure(clock.Duration(uint32(now.Nanoseconds())-echo) * clock.Nanosecond)
+	}
+}
+
 // restart restarts the retransmission timer if data is outstanding, otherwise stops it.
 func (s *sender) restart(now clock.Time) {
 	if len(s.segments) == 0 {

@@ -239,8 +239,8 @@ func (h *Host) acknowledged(now clock.Time, c *connection, p *Packet) {
 	h.ignoresReceiver(s)
 	before := s.una()
 	s.period.delivered = 0
-	if _, echo, ok := a.Times(); ok && s.timestamps && payload == 0 {
-		s.measure(clock.Duration(uint32(now.Nanoseconds())-echo) * clock.Nanosecond)
+	if payload == 0 {
+		h.echoed(now, s, a)
 	}
 	grown := s.advance(now, upTo)
 	if b := a.Block(); b != (Block{}) {

@@ -196,12 +196,11 @@ func (a *Analyzer) unanswered(s *stream, waited clock.Duration) {
 // limited transmit (RFC 3042) or a recovery adds if the ACK of a handshake was repeated after the first segment was
 // sent.
 func (a *Analyzer) opens(s *stream, end int64, number uint64) {
-	most, early := s.initial, s.dups.early
-	if early < dupThresh || a.cfg.NoFastRetransmit {
-		most += int64(a.cfg.MSS * min(early, limited))
-	} else { // a recovery may have begun, whose window has at least two segments (RFC 5681, 3.2)
-		most = max(most, int64(2*a.cfg.MSS)) + int64(a.cfg.MSS*early)
+	most := s.initial
+	if a.earlyRecovery(s) { // its window has at least two segments (RFC 5681, 3.2)
+		most = max(most, int64(leastThreshold*a.cfg.MSS))
 	}
+	most += int64(a.cfg.MSS * a.earlySegments(s))
 	if s.answered || end <= most || s.overrun {
 		return
 	}

@@ -113,6 +113,66 @@ func TestHandshakesAreJudged(t *testing.T) {
 	}
 }
 
+// The ACK of a handshake may be repeated while the first segment waits on its way to the NIC: a sender of NewReno
+// counts it as a duplicate (RFC 5681, 2; RFC 3042).
+func TestTheRepeatedACKOfAHandshakeLetsMoreThanTheInitialWindowGo(t *testing.T) {
+	held := func(c *tcp.Config) { c.Hold = 50 * clock.Microsecond }
+	unlimited := func(c *tcp.Config) { held(c); c.NoLimitedTransmit = true }
+	slow := func(c *tcp.Config) { held(c); c.NoFastRetransmit = true }
+	beyond, early := []string{"tcp.initial-window"}, []string{"tcp.timeout-early"}
+	for _, tt := range []struct {
+		name           string
+		change         func(*tcp.Config)
+		repeated, sent int
+		again          bool // the first segment is retransmitted
+		then           int  // repeated after the segments were sent
+		want           []string
+	}{
+		{"none", held, 0, 3, false, 0, nil},
+		{"none, and a segment more", held, 0, 4, false, 0, beyond},
+		{"one", held, 1, 4, false, 0, nil},
+		{"one, and two segments more", held, 1, 5, false, 0, beyond},
+		{"one, and packets leave when they are decided", func(*tcp.Config) {}, 1, 4, false, 0, beyond},
+		{"one without limited transmit", unlimited, 1, 4, false, 0, beyond},
+		{"two", held, 2, 5, false, 0, nil},
+		{"two, and three segments more", held, 2, 6, false, 0, beyond},
+		{"two, and the first segment again", held, 2, 1, true, 0, early},
+		{"three begin a recovery", held, 3, 1, true, 0, nil},
+		{"two, and one after the departure", held, 2, 1, true, 1, nil},
+		{"one, and one after the departure", held, 1, 1, true, 1, early},
+		{"three, without limited transmit", unlimited, 3, 1, true, 0, nil},
+		{"three, without fast retransmit", slow, 3, 1, true, 0, early},
+		{"three, and three segments without limited transmit", unlimited, 3, 6, false, 0, nil},
+		{"three, and three segments without fast retransmit", slow, 3, 6, false, 0, beyond},
+		{"three, and three segments more", held, 3, 6, false, 0, nil},
+		{"three, and four segments more", held, 3, 7, false, 0, beyond},
+	} {
+		c := greeting()
+		c.Detection = tcp.NewReno
+		tt.change(&c)
+		steps := slices.Concat(both(greet{us: 0, syn: true}), both(greet{us: 20, back: true, syn: true, ack: true, no: 1}),
+			both(greet{us: 40, ack: true, seq: 1, no: 1}))
+		for i := range tt.repeated {
+			steps = append(steps, greet{us: 60 + i, ack: true, seq: 1, no: 1})
+		}
+		data := greet{us: 70, sent: true, back: true, ack: true, seq: 1, no: 1, payload: 1000}
+		for range tt.sent {
+			steps = append(steps, data)
+			data.us++
+			data.seq += 1000
+		}
+		for range tt.then {
+			steps = append(steps, greet{us: data.us, ack: true, seq: 1, no: 1})
+		}
+		if data.seq = 1; tt.again {
+			steps = append(steps, data)
+		}
+		if got := judgeHandshakeBy(c, data.us, steps); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
 // SYNs have no time stamps, so that of the ACK of a handshake echoes nothing (RFC 7323, 3.2): it measures no round
 // trip, however late it comes.
 func TestTheACKOfAHandshakeGivesNoSampleByItsTimeStamp(t *testing.T) {

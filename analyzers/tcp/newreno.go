@@ -62,15 +62,28 @@ func (a *Analyzer) takesDuplicate(s *stream) {
 	switch d := &s.dups; {
 	case s.una < s.next:
 		a.duplicate(s)
-	case a.cfg.Hold > 0 && (s.next > 0 || s.greeting.confirmed && !s.greeting.fresh) && !a.cfg.NoLimitedTransmit:
-		d.early++
-		if d.early < dupThresh || a.cfg.NoFastRetransmit {
-			a.widen(s, float64(a.cfg.MSS*min(d.early, limited)))
-			return
+	case a.cfg.Hold > 0 && (s.next > 0 || s.greeting.confirmed && !s.greeting.fresh):
+		if d.early++; a.earlyRecovery(s) {
+			a.wavers(s)
 		}
-		a.wavers(s)
-		a.widen(s, float64(a.cfg.MSS*d.early))
+		a.widen(s, float64(a.cfg.MSS*a.earlySegments(s)))
 	}
+}
+
+// earlyRecovery reports whether duplicates that came before anything was seen outstanding may have begun a recovery.
+func (a *Analyzer) earlyRecovery(s *stream) bool {
+	return s.dups.early >= dupThresh && !a.cfg.NoFastRetransmit
+}
+
+// earlySegments returns how many segments those duplicates let go.
+func (a *Analyzer) earlySegments(s *stream) int {
+	switch {
+	case a.earlyRecovery(s):
+		return s.dups.early
+	case a.cfg.NoLimitedTransmit:
+		return 0
+	}
+	return min(s.dups.early, limited)
 }
 
 // duplicate takes an ACK that acknowledges nothing new (RFC 6582, 3.2, steps 2 to 4).
@@ -87,6 +100,12 @@ func (a *Analyzer) duplicate(s *stream) {
 			a.wavers(s)
 			d.again = true
 		}
+	case d.count < dupThresh && d.count+d.early >= dupThresh && !a.cfg.NoFastRetransmit: // a recovery may begin
+		g := &s.segments[0]
+		s.presumeLost(g)
+		s.doubt(g)
+		a.wavers(s)
+		a.widen(s, mss*float64(d.count+d.early))
 	case d.count < dupThresh:
 		if !a.cfg.NoLimitedTransmit {
 			a.widen(s, mss*float64(min(d.count+d.early, limited)))

@@ -72,6 +72,9 @@ func TestTransportsAreJudgedByTheirOptions(t *testing.T) {
 			[]string{"tcp.retransmit-early"}},
 		{"two duplicate ACKs began no recovery", newReno, afterTimeout(2, sends(200_143, 12_000)),
 			[]string{"tcp.timeout-early"}},
+		{"a partial ACK asks for what has not left yet", held, afterRecovery(45), nil},
+		{"what leaves later was decided after it", held, afterRecovery(100), []string{"tcp.timeout-early"}},
+		{"without jitter it had left", newReno, afterRecovery(45), []string{"tcp.timeout-early"}},
 		{"a recovery in which a window more is sent", newReno, append(first(9), sends(40, 0), sends(41, 10_000),
 			sends(42, 11_000), sends(43, 12_000), sends(44, 13_000), sends(45, 14_000)), nil},
 		{"and two segments more", newReno, append(first(9), sends(40, 0), sends(41, 10_000),
@@ -154,6 +157,23 @@ func afterTimeout(n int, more ...step) []step {
 	}
 	list = append(list, step{us: 200_130, sent: true, at: 11_000}, step{us: 200_135, at: 11_000})
 	return append(append(list, acks(200_140, 12_000)...), more...)
+}
+
+func held(c *tcp.Config) { newReno(c); c.Hold = 50 * clock.Microsecond }
+
+// afterRecovery is a recovery that seems to end with the acknowledgement of all that has left, and then a segment that
+// leaves at a time and again a microsecond later.
+func afterRecovery(us int) []step {
+	return slices.Concat(first(3), []step{{us: 30, sent: true, at: 0}}, arrive(31, 4, 10), []step{{us: 35, at: 0}},
+		acks(36, 10_000), []step{{us: us, sent: true, at: 10_000}, {us: us + 1, sent: true, at: 10_000}})
+}
+
+// arrive is the arrival of a range of segments.
+func arrive(us int, from, to uint32) (list []step) {
+	for i := from; i < to; i++ {
+		list = append(list, step{us: us, at: 1000 * i})
+	}
+	return list
 }
 
 func threshold(c *tcp.Config) { c.Beta, c.Threshold = 0.5, 10 }

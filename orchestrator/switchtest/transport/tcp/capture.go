@@ -140,6 +140,7 @@ func (c *recorder) tell(s *sighting, t *tcpFrame) error {
 		SYN: h.Flags&tcp.FlagSYN != 0, HasACK: h.Flags&tcp.FlagACK != 0,
 		ECE: h.Flags&tcp.FlagECE != 0, CWR: h.Flags&tcp.FlagCWR != 0, ECN: t.ECN,
 	}
+	_, s.seen.Echo, s.seen.HasEcho = h.Times()
 	if s.seen.Sent && !t.IPv6 {
 		// The identification is the end of the number that the run has for the packet: the nearest such number of its host.
 		last, ok := c.numbers[src]

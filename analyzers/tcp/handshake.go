@@ -132,9 +132,9 @@ func (a *Analyzer) hears(s *stream, o *Observation) bool {
 	if confirms && g.heard && g.syns > 0 && !g.confirmed {
 		g.confirmed, g.fresh, g.answers = true, true, false
 		s.longest = max(s.longest, a.now.Sub(min(g.latest, g.armed)))
-		// none was retransmitted, or waits
-		if !a.cfg.Timestamps && g.syns == 1 && g.copies == 0 && a.now.Sub(g.armed) < a.synTimer(1) {
-			s.sampled, s.shortest = true, a.now.Sub(g.latest)
+		if !a.cfg.Timestamps && g.syns == 1 { // a sample for certain if no other SYN waits
+			s.sample(a.now.Sub(g.latest))
+			s.sampled = g.copies == 0 && a.now.Sub(g.armed) < a.synTimer(1)
 		}
 		if g.syns > 2 { // RFC 6928, 2
 			s.size, s.peak = float64(a.cfg.MSS), float64(a.cfg.MSS)

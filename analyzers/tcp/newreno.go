@@ -254,20 +254,20 @@ func (a *Analyzer) fastAlthoughOff(s *stream, g *segment, number uint64) {
 }
 
 // gaveUp notes whether a sender may have given its connection up: it has retransmitted the first segment often enough,
-// counting what may still wait at its NIC.
+// counting what may still wait at its NIC, and the timer has run out since. Of what is drained, every timer has.
 func (a *Analyzer) gaveUp(s *stream) bool {
 	most := a.cfg.MaxRetries
 	if most == 0 {
 		return false
 	}
-	if g := &s.greeting; g.began != clock.Never && !g.confirmed && a.now.Sub(g.armed) >= a.initialRTO() {
+	if g := &s.greeting; g.began != clock.Never && !g.confirmed && (a.drained || a.now.Sub(g.armed) >= a.initialRTO()) {
 		retries := g.syns - 1
 		if wait := a.unserved(s, g.began); wait > 0 {
 			retries += g.copies + a.expiries(a.initialRTO(), wait)
 		}
 		s.gone = s.gone || retries >= most
 	}
-	if s.una < s.next && a.expired(s) {
+	if s.una < s.next && (a.drained || a.expired(s)) {
 		retries := max(s.repeats, s.doublings) + a.expiries(a.leastTimer(s), a.unserved(s, s.began))
 		s.gone = s.gone || retries >= most
 	}

@@ -16,6 +16,7 @@ type segment struct {
 	times    int        // sent
 	sacked   bool
 	sackedAt clock.Time // when it was SACKed first
+	missed   bool       // it was taken for lost then
 	lost     bool       // it may be taken for lost, and was not retransmitted since
 	unsure   bool       // it is unknown whether it was
 	flying   bool
@@ -116,6 +117,7 @@ func (a *Analyzer) sends(s *stream, o *Observation) {
 				fmt.Sprintf("the sender retransmitted bytes %d to %d; all bytes before %d are acknowledged", start, end, s.una))
 		}
 		s.ordinal++
+		a.overtakes(s)
 		return
 	default:
 		a.resends(s, span{start, end}, o.Number)
@@ -201,9 +203,21 @@ func (a *Analyzer) resends(s *stream, r span, number uint64) {
 			s.flight += g.end - g.start
 		}
 		s.retransmitted = append(s.retransmitted, transmission{g.start, s.ordinal})
+		if g.sacked && g.sackedAt > g.decided {
+			a.overtakes(s)
+		}
 	}
 	s.next = max(s.next, r.end)
 	a.restarts(s)
+}
+
+// overtakes follows a retransmission that leaves after an acknowledgement of its segment: if it was decided before, the
+// sender takes the acknowledgement for its own, which makes earlier retransmissions seem lost.
+func (a *Analyzer) overtakes(s *stream) {
+	if a.cfg.Hold > 0 && a.cfg.Detection != NewReno {
+		s.delivered = s.ordinal
+		a.detects(s)
+	}
 }
 
 // restarts moves the latest start of the timer of a sender that restarts it with every transmission.
@@ -241,7 +255,7 @@ func (a *Analyzer) justify(s *stream, i int, number uint64) {
 				fmt.Sprintf("the sender retransmitted bytes %d to %d, which are SACKed", g.start, g.end))
 		}
 		return
-	case g.lost:
+	case g.lost, g.missed && g.sackedAt > a.known(s.key.src):
 		a.sender.Step(&s.state, txRetransmitLost)
 	// of the first segment, by a timeout that was not recognised
 	case g.end <= s.amnesty && g.ordinal <= s.pardon && (i > 0 || !expired):
@@ -575,7 +589,7 @@ func (s *sender) sack(now clock.Time, b span) {
 	for ; i < len(s.segments) && s.segments[i].end <= b.end; i++ {
 		if g := &s.segments[i]; !g.sacked {
 			s.deliver(g)
-			g.sacked, g.lost, g.sackedAt = true, false, now
+			g.sacked, g.missed, g.lost, g.sackedAt = true, g.lost, false, now
 			s.swift.delivers(g)
 			s.sample(now.Sub(g.sent))
 			s.settle(g)

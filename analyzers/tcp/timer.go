@@ -37,7 +37,7 @@ func (a *Analyzer) leastTimer(s *stream) clock.Duration {
 			rtt *= 3
 		}
 		return min(max(a.cfg.MinRTO, rtt), a.ceiling())
-	case s.una == 0 && s.top == 0 && !s.stamped:
+	case s.una == 0 && s.top == 0 && s.shortest == 0: // nor can it have one
 		return min(a.initialRTO(), a.ceiling())
 	}
 	return a.cfg.MinRTO

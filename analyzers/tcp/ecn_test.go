@@ -16,6 +16,7 @@ type marked struct {
 	at        uint32
 	ece, cwr  bool
 	ecn       packet.ECN
+	from, to  uint32 // SACK
 }
 
 func judgeMarks(e tcp.ECN, conversation ...[]marked) (rules []string) {
@@ -29,6 +30,9 @@ func judgeMarks(e tcp.ECN, conversation ...[]marked) (rules []string) {
 			Ack: c.FirstSequence, ECE: s.ece, CWR: s.cwr, ECN: s.ecn}
 		if s.ack {
 			o.Src, o.Dst, o.Ack = 2, 1, c.FirstSequence+s.at
+			if s.from < s.to {
+				o.SACKStart, o.SACKEnd = c.FirstSequence+s.from, c.FirstSequence+s.to
+			}
 		} else {
 			o.Seq, o.Payload = c.FirstSequence+s.at, 1000
 		}
@@ -75,6 +79,18 @@ func TestMarksAreJudgedByTheRFCs(t *testing.T) {
 	const ce = packet.CE
 	cwr := one(marked{us: 40, sent: true, at: 10_000, ecn: packet.ECT0, cwr: true})
 	said := one(marked{us: 50, at: 10_000, ecn: packet.ECT0, cwr: true})
+	reduced := func(us int, at uint32) []marked {
+		return one(marked{us: us, sent: true, at: 1000 * at, ecn: packet.ECT0, cwr: true})
+	}
+	selected := func(us int, from, count uint32) []marked {
+		m := marked{us: us, sent: true, ack: true, from: 1000 * from, to: 1000 * (from + count)}
+		got := m
+		got.us, got.sent = us+5, false
+		return append(arrivals(us, from, count, packet.ECT0), m, got)
+	}
+	// The first segment is lost, retransmitted, and followed by three.
+	recovery := slices.Concat(burst(0, 0, 10), selected(20, 1, 8), one(marked{us: 30, sent: true}), reduced(31, 10),
+		burst(32, 11, 2))
 	echoed := slices.Concat(burst(0, 0, 10), arrivals(10, 0, 10, ce), answer(20, 10_000, true))
 	for _, tt := range []struct {
 		name string
@@ -105,6 +121,11 @@ func TestMarksAreJudgedByTheRFCs(t *testing.T) {
 			[]string{"tcp.cwr-unfounded"}},
 		{"CWR twice for a mark", classic, [][]marked{echoed, cwr,
 			one(marked{us: 41, sent: true, at: 11_000, ecn: packet.ECT0, cwr: true})}, []string{"tcp.cwr-unfounded"}},
+		{"CWR again as the retransmission is lost", classic, [][]marked{recovery, selected(40, 10, 3), reduced(50, 13)}, nil},
+		{"and a third time", classic, [][]marked{recovery, selected(40, 10, 3), reduced(50, 13), reduced(51, 14)},
+			[]string{"tcp.cwr-unfounded"}},
+		{"CWR again although it need not be lost", classic, [][]marked{recovery, selected(40, 10, 2), reduced(50, 13)},
+			[]string{"tcp.cwr-unfounded"}},
 		{"ECT without ECN", tcp.ECN{}, [][]marked{burst(0, 0, 1)}, []string{"tcp.ect"}},
 		{"ECT on a retransmission", classic, [][]marked{burst(0, 0, 1), burst(2000, 0, 1)}, []string{"tcp.ect"}},
 		{"ECT on an acknowledgement", classic, [][]marked{burst(0, 0, 1), arrivals(10, 0, 1, packet.ECT0),

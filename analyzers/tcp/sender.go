@@ -505,6 +505,9 @@ func (a *Analyzer) detects(s *stream) {
 	case a.cfg.Detection == PerPacket && s.una < s.over:
 		a.reducesAgain(s, lost || maybe || s.unsure > 0)
 	case s.una < s.over:
+		if maybe { // the loss of a retransmission is another indication of congestion (RFC 5681, 4.3)
+			a.losesProof(s)
+		}
 	case lost:
 		a.reduce(s)
 	case s.unsure > 0:

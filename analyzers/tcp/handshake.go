@@ -134,6 +134,7 @@ func (a *Analyzer) hears(s *stream, o *Observation) bool {
 		s.longest = max(s.longest, a.now.Sub(min(g.latest, g.armed)))
 		if !a.cfg.Timestamps && g.syns == 1 { // a sample for certain if no other SYN waits
 			s.sample(a.now.Sub(g.latest))
+			s.taken++
 			s.sampled = g.copies == 0 && a.now.Sub(g.armed) < a.synTimer(1)
 		}
 		if g.syns > 2 { // RFC 6928, 2

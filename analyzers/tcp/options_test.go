@@ -107,6 +107,18 @@ func TestTransportsAreJudgedByTheirOptions(t *testing.T) {
 		{"for two", threeSRTT,
 			slices.Concat([]step{sends(0, 0), arrives(500, 0)}, acks(501, 1000),
 				[]step{sends(503, 1000), sends(503+1000, 1000)}), []string{"tcp.timeout-early"}},
+		{"after one sample the timer runs for three of it", short,
+			slices.Concat([]step{sends(0, 0), arrives(500, 0)}, acks(501, 1000),
+				[]step{sends(503, 1000), sends(503+1510, 1000)}), nil},
+		{"for two of it", short,
+			slices.Concat([]step{sends(0, 0), arrives(500, 0)}, acks(501, 1000),
+				[]step{sends(503, 1000), sends(503+1000, 1000)}), []string{"tcp.timeout-early"}},
+		{"after two equal samples, for two and a half", short,
+			slices.Concat([]step{sends(0, 0), arrives(500, 0)}, acks(501, 1000), []step{sends(503, 1000), arrives(1003, 1000)},
+				acks(1004, 2000), []step{sends(1006, 2000), sends(1006+1256, 2000)}), nil},
+		{"for little more than two", short,
+			slices.Concat([]step{sends(0, 0), arrives(500, 0)}, acks(501, 1000), []step{sends(503, 1000), arrives(1003, 1000)},
+				acks(1004, 2000), []step{sends(1006, 2000), sends(1006+1100, 2000)}), []string{"tcp.timeout-early"}},
 		{"every second segment is acknowledged", delays,
 			slices.Concat([]step{sends(0, 0), sends(1, 1000), arrives(10, 0), arrives(14, 1000)}, acks(14, 2000)), nil},
 		{"16 us late", delays,
@@ -191,8 +203,8 @@ func grown(n int) []step {
 	return list
 }
 
-func threeSRTT(c *tcp.Config) {
-	c.ThreeSRTT, c.MinRTO, c.InitialRTO = true, 10*clock.Microsecond, clock.Millisecond
-}
+func threeSRTT(c *tcp.Config) { short(c); c.ThreeSRTT = true }
+
+func short(c *tcp.Config) { c.MinRTO, c.InitialRTO = 10*clock.Microsecond, clock.Millisecond }
 
 func delays(c *tcp.Config) { c.ACKEvery, c.ACKDelay = 2, 200*clock.Microsecond }

@@ -449,6 +449,7 @@ func (a *Analyzer) learns(s *stream, o *Observation) {
 	}
 	a.overdue(s)
 	a.withholds(s)
+	s.taken++ // each arrival gives one, at most
 	edge := ack + int64(o.Window)
 	sameWindow := s.limit == 0 || edge == s.limit // a duplicate ACK has it (RFC 5681, 2)
 	s.limit = max(s.limit, edge)

@@ -1,12 +1,17 @@
 package tcp
 
-import "candela.dev/candela/clock"
+import (
+	"math"
+
+	"candela.dev/candela/clock"
+)
 
 // samples is what is known of a sender's RTT samples.
 type samples struct {
 	sampled  bool           // the sender certainly has one
 	shortest clock.Duration // no sample is shorter
 	stamped  bool           // an ACK has given a sample by a time stamp
+	taken    int            // samples, at most
 }
 
 // sample takes the first acknowledgement of a segment, which may be a sample.
@@ -28,13 +33,17 @@ func (a *Analyzer) ceiling() clock.Duration {
 }
 
 // leastTimer returns the least that a timer runs for without backoff. SRTT is a mean of samples, hence no shorter than
-// the shortest, and RFC 6298 adds to it.
+// the shortest. RFC 6298, 2 adds 4·RTTVAR, which begins as half of the first sample and loses at most a quarter with
+// each other.
 func (a *Analyzer) leastTimer(s *stream) clock.Duration {
 	switch {
 	case s.sampled:
 		rtt := s.shortest - a.cfg.Hold
-		if a.cfg.ThreeSRTT {
+		switch {
+		case a.cfg.ThreeSRTT:
 			rtt *= 3
+		case !a.cfg.UnknownStack: // less what may be rounded off
+			rtt += max(0, clock.Duration(2*float64(rtt)*math.Pow(0.75, float64(s.taken-1)))-clock.Nanosecond)
 		}
 		return min(max(a.cfg.MinRTO, rtt), a.ceiling())
 	case s.una == 0 && s.top == 0 && s.shortest == 0: // nor can it have one

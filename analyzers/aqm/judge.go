@@ -3,6 +3,7 @@ package aqm
 import (
 	"cmp"
 	"slices"
+	"strconv"
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/analyzers/cause"
@@ -161,8 +162,12 @@ func (j *Judge) Relinked(now clock.Time, sw, port int) {
 	if d.relinked == nil {
 		d.relinked = make(map[int]clock.Time)
 	}
-	if _, known := d.relinked[port]; !known {
-		d.relinked[port] = now
+	if _, known := d.relinked[port]; known {
+		return
+	}
+	d.relinked[port] = now
+	if d.set.DPP != nil {
+		d.note(now, "how long mice wait at port "+strconv.Itoa(port)+" (aqm.mice-delay)", "its link changed")
 	}
 }
 

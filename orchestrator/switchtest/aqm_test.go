@@ -314,6 +314,39 @@ func (d networkDraw) aqmModel() (text string, queues int) {
 	return strings.Join(parts, ", "), queues
 }
 
+// How long mice wait is not judged behind a link that changed, and the run says so; other schemes have no such rule.
+func TestMiceBehindLinksThatChangeAreNotJudged(t *testing.T) {
+	const network = `
+topology: {kind: dumbbell, hosts: 4, link: {gbps: 10}, trunk: {gbps: 10}}
+switch-under-test: {model: %s}
+hosts: {transport: raw}
+duration-us: 50
+changes:
+  - {at-us: 10, trunk: {from: left, to: right, gbps: 5}}
+  - {at-us: 20, trunk: {from: left, to: right, gbps: 2}}
+workload: [flow: {src: 0, dst: 2, packets: 20}]
+`
+	for model, want := range map[string]int{"dpp": 2, "afd-dpp": 2, "afd": 0} { // one for either end
+		p, err := switchtest.New(parse(t, fmt.Sprintf(network, model))[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		o, err := switchtest.Run(t.Context(), p, unwritten())
+		if err != nil || o.Analysis == nil {
+			t.Fatalf("%v, %+v", err, o)
+		}
+		n := 0
+		for _, f := range o.Analysis.Findings {
+			if f.Rule == "aqm.not-judged" && strings.Contains(f.Message, "aqm.mice-delay") {
+				n++
+			}
+		}
+		if n != want {
+			t.Errorf("%s: %d notes, want %d: %+v", model, n, want, o.Analysis.Findings)
+		}
+	}
+}
+
 // Without records, run.json lists for each rule of the specification what they would add: only they show the fair rate
 // and what ETRAP holds; the other rules are judged from what becomes of packets, and a bug of each is caught so.
 func TestWhatRecordsAddToEachRuleOfActiveQueueManagementIsListed(t *testing.T) {

@@ -138,6 +138,12 @@ func causeNoSACK(w who, gap int64) cause.Cause {
 		w.at(), place(gap))
 }
 
+func causeStaleSACK(w who, block, latest span) cause.Cause {
+	return cause.Of(ruleSackAbsent, "stale-block",
+		"%v sent an acknowledgement at %v whose SACK block is %v, which does not hold the latest segment, %v.", w.host,
+		w.at(), block, latest)
+}
+
 func causeShrinks(w who, before, edge int64) cause.Cause {
 	return cause.Of(ruleShrinks, "moved-back", "%v moved the end of its window back from byte %v to byte %v at %v.",
 		w.host,
@@ -173,6 +179,7 @@ func Causes() []cause.Cause {
 		causeDuplicateNever(rx(0), 0),
 		causeFalseSACK(rx(20*us), span{1000, 5000}),
 		causeNoSACK(rx(20*us), 0),
+		causeStaleSACK(rx(27*us), span{1000, 2000}, span{5000, 6000}),
 		causeShrinks(rx(30*us), 7000, 6000),
 		causeIncomplete(tx(0), 0, 5000),
 		causeUnjudged(tx(0), 1),

@@ -23,6 +23,8 @@ func TestWindowsAndWhatIsMissingAreJudgedByTheRFCs(t *testing.T) {
 		return []step{{us: us, sent: true, ack: true, at: at, window: window},
 			{us: us + 5, ack: true, at: at, window: window}}
 	}
+	second := slices.Concat(window(0, 2), sack(15, 0, 3000, 5000), []step{{us: 25, sent: true, at: 5000}, {us: 26, at: 5000}})
+	second = slices.Clip(second)
 	for _, tt := range []struct {
 		name    string
 		steps   []step
@@ -39,6 +41,11 @@ func TestWindowsAndWhatIsMissingAreJudgedByTheRFCs(t *testing.T) {
 			[]string{"tcp.window-shrinks"}},
 		{"a segment after the gap is answered without a block", append(window(0), sack(20, 0, 0, 0)...), false,
 			[]string{"tcp.sack-missing"}},
+		{"a segment after a second gap is answered with its block", append(second, sack(27, 0, 3000, 6000)...), false, nil},
+		{"and with that of the first gap", append(second, sack(27, 0, 1000, 2000)...), false,
+			[]string{"tcp.sack-missing"}},
+		{"the first gap is filled, and the block is that of the second", slices.Concat(second, sack(27, 0, 3000, 6000),
+			[]step{{us: 33, sent: true}, {us: 34}}, sack(35, 2000, 3000, 6000)), false, nil},
 		{"a segment after the gap is answered late", append(window(0), sack(20_011, 0, 1000, 5000)...), false,
 			[]string{"tcp.duplicate-ack-missing", "tcp.timeout-missing"}},
 		{"all is acknowledged late", append(window(), step{us: 600_010, sent: true, ack: true, at: 5000}), false,

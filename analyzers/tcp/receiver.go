@@ -28,6 +28,43 @@ type receiver struct {
 	due          clock.Time // since when
 	cameAt       clock.Time // when the latest segment arrived
 	came         bool       // one has
+	latest       []arrival  // what it may have known as the latest one, oldest first
+}
+
+// arrival is a segment that has arrived.
+type arrival struct {
+	at clock.Time
+	span
+	ahead bool // after a gap, and in the window
+}
+
+// notes remembers what has arrived, for SACK blocks.
+func (a *Analyzer) notes(s *stream, start int64, payload int) {
+	if a.cfg.Detection == NewReno || a.cfg.ECN.DCTCP || a.cfg.UnknownStack {
+		return
+	}
+	r := span{start, start + int64(payload)}
+	s.latest = append(s.latest, arrival{a.now, r, r.start > s.have && r.end <= s.edge})
+	a.recent(s)
+}
+
+// recent returns the arrivals each of which may be the latest one that a receiver knew when it decided to send what
+// leaves it now.
+func (a *Analyzer) recent(s *stream) []arrival {
+	n := 0
+	for known := a.known(s.key.dst); n+1 < len(s.latest) && s.latest[n+1].at <= known; n++ {
+	}
+	s.latest = s.latest[n:]
+	return s.latest
+}
+
+// recalls reports whether a SACK block holds one of those arrivals, or need not: the first block is that of the segment
+// which triggered the acknowledgement, unless that advanced it (RFC 2018, 4).
+func (a *Analyzer) recalls(s *stream, block span) bool {
+	list := a.recent(s)
+	return len(list) == 0 || slices.ContainsFunc(list, func(r arrival) bool {
+		return !r.ahead || block.start <= r.start && r.end <= block.end
+	})
 }
 
 // known reports whether any data has arrived.
@@ -141,6 +178,13 @@ func (a *Analyzer) selects(s *stream, o *Observation) {
 	if block.start >= block.end || block.start < 0 || !s.holds(block) {
 		a.says(s, rxFalseSACK, causeFalseSACK(a.rx(s), block), o.Number, "bytes that have arrived",
 			fmt.Sprintf("the receiver SACKed bytes %d to %d, not all of which have arrived", block.start, block.end))
+		return
+	}
+	if !a.recalls(s, block) {
+		r := s.latest[len(s.latest)-1].span
+		a.says(s, rxNoSACK, causeStaleSACK(a.rx(s), block, r), o.Number,
+			fmt.Sprintf("a block of the latest segment, bytes %d to %d", r.start, r.end),
+			fmt.Sprintf("the receiver SACKed bytes %d to %d only", block.start, block.end))
 	}
 }
 

@@ -103,7 +103,8 @@ func Rules() []analyzers.Rule {
 			Statement: "A segment that arrives after a gap is acknowledged at once, which is within 10 ms here."},
 		{ID: ruleSackFalse, Clause: "RFC 2018, 4", Statement: "A SACK block holds only what has arrived."},
 		{ID: ruleSackAbsent, Clause: "RFC 2018, 4", Severity: analyzers.Warning,
-			Statement: "While there is data after a gap, acknowledgements carry a SACK block."},
+			Statement: "While there is data after a gap, acknowledgements carry a SACK block. It holds the segment that " +
+				"triggered the acknowledgement, unless that filled a gap."},
 		{ID: ruleShrinks, Clause: "RFC 9293, 3.8.6", Severity: analyzers.Warning,
 			Statement: "The right edge of the receiver's window does not move back."},
 		{ID: ruleIncomplete, Clause: "RFC 9293, 3.8",

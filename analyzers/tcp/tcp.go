@@ -193,7 +193,9 @@ func (a *Analyzer) Observe(o *Observation) {
 	if o.Payload > 0 {
 		before := data.have
 		data.cameAt, data.came = a.now, true
-		input := data.arrive(a.now, data.place(o.Seq, data.have, &a.cfg), o.Payload)
+		start := data.place(o.Seq, data.have, &a.cfg)
+		input := data.arrive(a.now, start, o.Payload)
+		a.notes(data, start, o.Payload)
 		a.counts(data, input, o.Payload)
 		a.receiver.Step(&data.rx, input)
 		a.marks(data, o, before, input)

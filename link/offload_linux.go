@@ -47,7 +47,7 @@ func DisableOffloads(name string) (*Offloads, error) {
 	}
 	defer control.Close()
 	o := &Offloads{name: name}
-	states, err := control.FeaturesWithState(name)
+	states, err := whole(func() (map[string]ethtool.FeatureState, error) { return control.FeaturesWithState(name) })
 	if err != nil {
 		return nil, fmt.Errorf("offloads of %q: %w", name, err)
 	}
@@ -60,8 +60,14 @@ func DisableOffloads(name string) (*Offloads, error) {
 	}
 	slices.Sort(o.off)
 	if len(change) > 0 {
-		// A driver that refuses one of several still changes the others: read them back.
-		if err := control.Change(name, change); err != nil {
+		// A driver that refuses one of several still changes the others: read them back. What Change says it does not
+		// know is known (states lists it): it read no names, see whole.
+		for range attempts {
+			if err = control.Change(name, change); err == nil || errors.As(err, new(unix.Errno)) {
+				break
+			}
+		}
+		if err != nil {
 			return nil, fmt.Errorf("turn off offloads of %q (%s): %w", name, strings.Join(o.off, ", "), err)
 		}
 	}
@@ -80,7 +86,7 @@ func ActiveOffloads(name string) ([]string, error) {
 }
 
 func activeOffloads(control *ethtool.Ethtool, name string) ([]string, error) {
-	features, err := control.Features(name)
+	features, err := whole(func() (map[string]bool, error) { return control.Features(name) })
 	if err != nil {
 		return nil, fmt.Errorf("offloads of %q: %w", name, err)
 	}
@@ -92,6 +98,22 @@ func activeOffloads(control *ethtool.Ethtool, name string) ([]string, error) {
 	}
 	slices.Sort(active)
 	return active, nil
+}
+
+// attempts is how often something is read that came back without features.
+const attempts = 4
+
+// whole reads the features of an interface until there are some: every interface of Linux has dozens, but package
+// ethtool was seen to read none. (It gives the kernel addresses of variables as plain numbers, which Go does not adjust
+// when it moves a stack.) No features taken for no offloads would falsify a capture.
+func whole[T any](read func() (map[string]T, error)) (map[string]T, error) {
+	for range attempts {
+		features, err := read()
+		if err != nil || len(features) > 0 {
+			return features, err
+		}
+	}
+	return nil, fmt.Errorf("the kernel names no features in %d attempts", attempts)
 }
 
 // Disabled returns the offloads that were turned off.

@@ -2,12 +2,14 @@ package afd
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"candela.dev/candela/clock"
 	configs "candela.dev/candela/configs/aqm"
 	"candela.dev/candela/reproduce/comparison"
 	"candela.dev/candela/reproduce/experiments"
@@ -128,5 +130,23 @@ func TestEveryTestFileIsSound(t *testing.T) {
 		if want := strings.TrimSuffix(f.Name(), ".yml"); tests[0].Name != want {
 			t.Errorf("%s is named %s", f.Name(), tests[0].Name)
 		}
+	}
+}
+
+// A flow that starts late counts over all of the time, not over its own.
+func TestSharesCountTheTimeBeforeAFlowStarts(t *testing.T) {
+	at := func(ms ...int) (list []clock.Time) {
+		for _, n := range ms {
+			list = append(list, clock.Time(0).Add(clock.Duration(n)*clock.Millisecond))
+		}
+		return list
+	}
+	p := &point{series: series{
+		"flow-1.goodput-bps": {at: at(10, 20, 30, 40), values: []float64{4e9, 4e9, 4e9, 4e9}},
+		"flow-2.goodput-bps": {at: at(40), values: []float64{4e9}},
+	}}
+	got := p.shares(2, 0, 40*clock.Millisecond)
+	if len(got) != 2 || math.Abs(got[1]/got[0]-0.25) > 1e-9 {
+		t.Errorf("shares %v, want the second to be a quarter of the first", got)
 	}
 }

@@ -17,10 +17,17 @@ const (
 // tcpPayload is the payload of a packet of 1500 bytes.
 const tcpPayload = 1434
 
-// shares returns the layer-2 rates of flows 1 to n in Gb/s between two instants.
+// shares returns the layer-2 rates of flows 1 to n in Gb/s between two instants. A flow without a sample, as its
+// handshake has not ended, carries nothing then.
 func (p *point) shares(n int, from, to clock.Duration) (rates []float64) {
+	samples := 0
 	for i := range n {
-		rates = append(rates, p.series.mean(fmt.Sprintf("flow-%d.goodput-bps", i+1), from, to)/1e9*1500/tcpPayload)
+		list := p.series.between(fmt.Sprintf("flow-%d.goodput-bps", i+1), from, to)
+		rates = append(rates, total(list)/1e9*1500/tcpPayload)
+		samples = max(samples, len(list))
+	}
+	for i := range rates {
+		rates[i] /= float64(samples)
 	}
 	return rates
 }

@@ -69,6 +69,26 @@ the paper gives, as a share of it, also where the value is a percentage
 	}
 }
 
+// Numbers of 52 columns would leave 28 for the description.
+func TestALongDescriptionIsAboveItsNumbers(t *testing.T) {
+	var b strings.Builder
+	var r Results
+	r.Add(FromMechanism("").Of(SpecCalibration), NewRow("A-4", "tail drop with a buffer of 3 MB, a load of 20 % of the "+
+		"port: completion time of the flows of 100 KB, mean of five seeds, which is long", "times", 0.75, 1.35, .15, 1.7))
+	if err := r.WriteText(&b); err != nil {
+		t.Fatal(err)
+	}
+	want := `                        paper   measured  deviation  tolerance
+A-4  FAIL  m  tail drop with a buffer of 3 MB, a load of 20 % of the port:
+                completion time of the flows of 100 KB, mean of five seeds,
+                which is long (spec)
+              0.75–1.35 times  1.7 times    +25.9 %      ±15 %
+`
+	if got, _, _ := strings.Cut(b.String(), "\n\n"); got+"\n" != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
 func TestResultsSurviveJSON(t *testing.T) {
 	var b strings.Builder
 	if err := sample().WriteJSON(&b); err != nil {

@@ -55,8 +55,14 @@ func (r *Results) WriteText(w io.Writer) error {
 	return err
 }
 
-// writeColumns aligns the cells of lines: the first three and the last to the left, the numbers between them to
-// the right.
+// marks are the columns before the numbers of a row: result, verdict and basis.
+const marks = 3
+
+// tall is the number of lines of a row from which its description is better placed above its numbers.
+const tall = 5
+
+// writeColumns aligns the cells of lines: the marks and the description to the left, the numbers between them to the
+// right. A table whose numbers leave too little width for its descriptions has the numbers of a row below them.
 func writeColumns(b *strings.Builder, lines [][]string) {
 	last := len(lines[0]) - 1
 	widths, indent := make([]int, last), 0
@@ -66,21 +72,52 @@ func writeColumns(b *strings.Builder, lines [][]string) {
 		}
 		indent += widths[i] + 2
 	}
+	if slices.ContainsFunc(lines, func(c []string) bool { return len(wrappedBelow(c[last], textWidth-indent)) >= tall }) {
+		writeBelow(b, lines, widths)
+		return
+	}
 	for _, cells := range lines {
-		for i, width := range widths {
-			pad := strings.Repeat(" ", width-utf8.RuneCountInString(cells[i]))
-			if i < 3 {
-				b.WriteString(cells[i] + pad + "  ")
-			} else {
-				b.WriteString(pad + cells[i] + "  ")
-			}
-		}
-		what := wrapped(cells[last], textWidth-indent)
-		if len(what) > 1 {
-			what = wrapped(cells[last], textWidth-indent-2) // continuation lines are indented
-		}
+		b.WriteString(leftAligned(cells[:marks], widths) + rightAligned(cells[marks:last], widths[marks:]))
+		what := wrappedBelow(cells[last], textWidth-indent)
 		b.WriteString(strings.Join(what, "\n"+strings.Repeat(" ", indent+2)) + "\n")
 	}
+}
+
+// writeBelow writes the description of each row beside its marks, and its numbers in a line of their own.
+func writeBelow(b *strings.Builder, lines [][]string, widths []int) {
+	last := len(lines[0]) - 1
+	for i, cells := range lines {
+		first := leftAligned(cells[:marks], widths)
+		indent := strings.Repeat(" ", utf8.RuneCountInString(first))
+		if i > 0 {
+			b.WriteString(first + strings.Join(wrappedBelow(cells[last], textWidth-len(indent)), "\n  "+indent) + "\n")
+		}
+		b.WriteString(strings.TrimRight(indent+rightAligned(cells[marks:last], widths[marks:]), " ") + "\n")
+	}
+}
+
+// leftAligned returns cells in columns of these widths, two spaces after each.
+func leftAligned(cells []string, widths []int) (line string) {
+	for i, cell := range cells {
+		line += cell + strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)+2)
+	}
+	return line
+}
+
+// rightAligned is leftAligned with the padding before each cell.
+func rightAligned(cells []string, widths []int) (line string) {
+	for i, cell := range cells {
+		line += strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell)) + cell + "  "
+	}
+	return line
+}
+
+// wrappedBelow wraps a description whose continuation lines are indented by two.
+func wrappedBelow(text string, width int) []string {
+	if what := wrapped(text, width); len(what) == 1 {
+		return what
+	}
+	return wrapped(text, width-2)
 }
 
 // wrapped breaks text at spaces into lines of at most width characters; a longer word gets its own line.

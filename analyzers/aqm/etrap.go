@@ -114,7 +114,7 @@ func (t *trap) age(f *trapped, now clock.Time) {
 		case f.rate == 0:
 			f.rate = measured
 		default:
-			f.rate += t.set.Weight * (measured - f.rate)
+			f.rate = (1-t.set.Weight)*f.rate + t.set.Weight*measured // the very formula: after many empty windows it is 0
 		}
 		f.peak = max(f.peak, f.rate)
 		f.window = 0

@@ -46,6 +46,7 @@ type queue struct {
 func (d *device) start(now clock.Time) {
 	n := d.judge.view.Ports(d.number)
 	d.endState()
+	before := d.ports
 	d.state = state{traps: make([]*trap, n), firsts: make([]*firsts, n), ports: make([]*egress, n),
 		flows: make(map[order]*sequence), began: now}
 	for i := range n {
@@ -59,7 +60,9 @@ func (d *device) start(now clock.Time) {
 				d.firsts[i] = newFirsts(d.set.DPP)
 			}
 		}
-		d.ports[i] = d.newEgress(now, i)
+		if d.ports[i] = d.newEgress(now, i); before != nil { // a frame on the wire outlasts a short outage
+			d.ports[i].free = before[i].free
+		}
 	}
 }
 

@@ -272,13 +272,14 @@ func (d networkDraw) aqmNetwork() string {
 	text += "switch-under-test: {" + model + "}\nhosts: {transport: " + transport + ", packet-size: " +
 		d.of("1500", "1500", "500", "9000") + ", ecn: " + ecn + "}\nworkload:\n"
 	rate, _ := strconv.ParseFloat(slow, 64)
+	incasts := 8 * d.IntN(queues) // all flows of a TCP host are of one class
 	for range d.between(1, 5) {
 		class := 8 * d.IntN(queues)
 		src := d.between(1, hosts-1)
 		switch {
 		case d.one(3):
 			text += fmt.Sprintf("  - incast: {senders: %d, packets: %d, dscp: %d, start-us: %d}\n", d.between(1, hosts-1),
-				d.between(1, 150), class, d.between(0, 250))
+				d.between(1, 150), incasts, d.between(0, 250))
 		case d.one(2):
 			text += fmt.Sprintf("  - cbr: {src: %d, dst: 0, rate-gbps: %.3f, jitter: %s, dscp: %d}\n", src,
 				rate*(0.1+d.Float64()), d.of("0", "0.5", "0.9"), class)

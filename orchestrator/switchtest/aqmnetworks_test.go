@@ -18,7 +18,7 @@ func (d networkDraw) wideAQM() string {
 		"tail-shallow", "tail-deep"), d.of("1", "1", "2", "3", "8"), d.of("1500", "1500", "1500", "9000", "576", "256")
 	size, _ := strconv.Atoi(frame)
 	n, _ := strconv.Atoi(queues)
-	budget := int(d.magnitude(300, 20_000)) // packets that the slowest link carries
+	budget := int(d.magnitude(300, 20_000))              // packets that the slowest link carries
 	ip, tcpClass := d.of("", "", ", ip: 6"), 8*d.IntN(n) // all of TCP
 	us := max(20, float64(budget*size*8)/rate/1000)
 	text := topology + "switch-under-test: {" + d.aqmSettings(model, n, hosts) + "}\n" + d.aqmHosts(frame) + "workload:\n"
@@ -53,7 +53,7 @@ func (d networkDraw) wideAQM() string {
 	if d.one(6) {
 		at := 1 + int(d.Float64()*us)
 		text += fmt.Sprintf("changes: [{at-us: %d, state: stopped}, {at-us: %d, state: running}]\n", at,
-			at+int(d.magnitude(1, 1+us)))
+			min(int(1.4*us), at+int(d.magnitude(1, 1+us/4))))
 	}
 	return text + fmt.Sprintf("duration-us: %d\nseed: %d\n", int(1.5*us+8*delay)+1, d.IntN(1<<30))
 }

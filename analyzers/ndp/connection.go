@@ -61,8 +61,8 @@ type packet struct {
 	// latest NACK or return after that of answered, since the latest transmission; 0: none
 	repeated                   clock.Time
 	tx, rx                     uint8
-	wholeSeen, wholeAnswered   uint16
-	headerSeen, headerAnswered uint16
+	wholeSeen, wholeAnswered   uint32
+	headerSeen, headerAnswered uint32
 	order                      uint64 // of its latest delivery among those of its receiver
 	path                       uint16 // of its latest transmission
 	expired                    bool   // its RTO is counted

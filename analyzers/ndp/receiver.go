@@ -15,7 +15,7 @@ type pendingAnswer struct {
 	c      *connection
 	number uint64
 	seq    uint32
-	nth    uint16 // of its kind for this packet
+	nth    uint32 // of its kind for this packet
 	header bool
 }
 

@@ -87,7 +87,15 @@ func (j *judge) snapshot(sw int) (sai.Snapshot, error) {
 
 // Observe implements analyzers.SwitchJudge.
 func (j *judge) Observe(t *trace.SwitchTap) {
-	if t.Internal || t.Stage == trace.Dropped || j.stopped[t.Switch] {
+	if t.Internal || j.stopped[t.Switch] {
+		return
+	}
+	if t.Stage == trace.Dropped {
+		if r := j.view.Reason(t.Switch, t.Reason); r.Outage && !r.Unseen {
+			o := Observation(t, j.view.Address)
+			o.Queue = t.Queue
+			j.switches[t.Switch].Flush(&o)
+		}
 		return
 	}
 	o := Observation(t, j.view.Address)

@@ -91,7 +91,8 @@ func Rules() []analyzers.Rule {
 		{ruleUntrimmed, v, proposal + ", PACKET_ADMISSION_FAIL_ACTION",
 			"A packet that a queue with DROP_AND_TRIM does not admit is trimmed, unless it is exempt."},
 		{ruleConservation, v, proposal + ", counters (inferred)",
-			"TRIM = TX_TRIM + DROPPED_TRIM once the trim queue has drained."},
+			"TRIM = TX_TRIM + DROPPED_TRIM once the trim queue has drained; copies that a failed link lost in it may be left " +
+				"out of DROPPED_TRIM, all or none."},
 		{ruleTrim, v, proposal + ", QUEUE_STAT_TRIM_PACKETS", "TRIM counts each packet of the queue that was trimmed."},
 		{ruleSent, v, proposal + ", QUEUE_STAT_TX_TRIM_PACKETS",
 			"TX_TRIM counts each copy of the queue's packets that left."},

@@ -112,6 +112,8 @@ type tally struct {
 	sentBy, sentBytes       int64 // packets that left by this queue, where it is known
 	inside                  int64 // bytes of packets that arrived and have not left, at most
 	blurred                 bool  // what was counted here may belong to another queue, or the other way round
+	// copies that were lost in the trim queue when its link failed: surely, and perhaps
+	flushed, maybeFlushed int64
 }
 
 type aclTally struct{ packets, bytes, padding int64 }
@@ -307,6 +309,46 @@ func (a *Analyzer) depart(o *sai.Observation) {
 		a.countCopy(&e, o, in.mixed)
 		a.checkCopy(&e, o, in.mixed)
 	case unclear:
+	}
+}
+
+// Flush takes a packet that waited in queue o.Queue of o.Port and was lost as the port's link failed. Its arrival stays
+// pending: it has not left.
+func (a *Analyzer) Flush(o *sai.Observation) {
+	in, ok := a.pending.by[o.Signature]
+	if !ok || o.Port < 0 || o.Port >= len(a.ports) {
+		return
+	}
+	var copyOf, maybeOf [queues]bool // original queues
+	all := true                      // every arrival that it may be makes it a copy
+	for i := in.head; i != none; i = a.pending.slots[i].twin {
+		e := &a.pending.slots[i].entry
+		if e.queue < 0 || e.queue >= queues {
+			all = false
+			continue
+		}
+		switch a.classify(e, o) {
+		case copied:
+			copyOf[e.queue] = true
+		case unclear:
+			maybeOf[e.queue], all = true, false
+		case whole:
+			all = false
+		}
+	}
+	candidates := 0
+	for q := range queues {
+		if copyOf[q] || maybeOf[q] {
+			candidates++
+		}
+	}
+	for q := range queues {
+		switch at := &a.ports[o.Port].queues[q]; {
+		case copyOf[q] && all && candidates == 1:
+			at.flushed++
+		case copyOf[q] || maybeOf[q]:
+			at.maybeFlushed++
+		}
 	}
 }
 

@@ -337,6 +337,52 @@ func TestLossesAndCounters(t *testing.T) {
 	}
 }
 
+// Two copies are lost in the trim queue as its link fails, a third is refused there: a switch may count the two as lost
+// or not, but neither one of them nor others.
+func TestCopiesThatAFailedLinkLostAreCountedAsLostAllOrNone(t *testing.T) {
+	// nobody knows the port of trunks: what is lost there is not judged, so that only the sum remains
+	unknown := func(c *judge.Config) { c.PortOf = func(netip.Addr) (int, bool) { return 0, false } }
+	for _, c := range []struct {
+		name    string
+		flushed int
+		lost    sai.Count
+		want    []string
+	}{
+		{"none of them", 2, 1, nil},
+		{"all", 2, 3, nil},
+		{"one of them", 2, 2, []string{"sai.conservation"}},
+		{"nor the one that was refused", 2, 0, []string{"sai.conservation"}},
+		{"more than were trimmed", 2, 4, []string{"sai.conservation"}},
+		{"no link failed", 0, 1, []string{"sai.conservation"}},
+		{"a link failed while one waited", 1, 1, []string{"sai.conservation"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			a := newAnalyzer(unknown)
+			var arrivals []sai.Observation
+			for i := range uint64(5) {
+				p := packet(i+1, 100+int64(i))
+				arrivals = append(arrivals, p)
+				a.Observe(&p)
+			}
+			for i := range c.flushed {
+				p := copied(arrivals[i], 200)
+				p.Queue = 6
+				a.Flush(&p)
+			}
+			original := whole(arrivals[4], 200) // it waits, too
+			original.Queue = 1
+			a.Flush(&original)
+			left := copied(arrivals[3], 300)
+			na := sai.Unavailable
+			got := violated(a, snapshot(sai.Queue{Packets: na, Bytes: na, DroppedPackets: 4, DroppedBytes: na, Trim: 4, TxTrim: 1,
+				DroppedTrim: c.lost}), left)
+			if !slices.Equal(got, c.want) {
+				t.Errorf("violated %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
 func TestWhatIsNotKnownIsNotBlamed(t *testing.T) {
 	lost := packet(1, 100)
 	for name, change := range map[string]func(*judge.Config){

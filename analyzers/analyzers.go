@@ -95,6 +95,7 @@ type Metric struct {
 type Result struct {
 	Findings []Finding
 	Metrics  []Metric
+	Curves   []Curve
 	// Coverage counts the FSM transitions that occurred, by name; 0 for the others.
 	Coverage map[string]int64
 	// Observed is what an observer of a single capture knows of the endpoints; see [SoftenUnseen].

@@ -6,6 +6,7 @@ package rank
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"sort"
 
@@ -29,6 +30,11 @@ const (
 	ruleStart     = "rank.start"
 	ruleHorizon   = "rank.horizon"
 	ruleRecord    = "rank.record"
+
+	ruleReordering = "rank.reordering"
+	ruleLevel      = "rank.level"
+	ruleRate       = "rank.rate"
+	ruleNotJudged  = "rank.not-judged"
 )
 
 // Rules lists what the analyzer checks.
@@ -66,6 +72,17 @@ func Rules() []analyzers.Rule {
 			Statement: "AFQ drops a packet if and only if its round is too far ahead."},
 		{ID: ruleRecord, Clause: ofAIFO, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch,
 			Statement: "What AIFO records of a decision is what its arrivals and departures show."},
+		{ID: ruleReordering, Clause: ofAIFO, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch,
+			Statement: "No packet leaves AIFO before an earlier one of its flow."},
+		{ID: ruleLevel, Clause: "Yu et al. 2021, theorem 3 (AIFO)", Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch,
+			Statement: "Under stationary overload AIFO's queue settles where the free share equals the share of ranks below " +
+				"that which is served in part, within 5 % of C and the error of the window."},
+		{ID: ruleRate, Clause: "Yu et al. 2021, theorem 3 (AIFO)", Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch,
+			Statement: "Under stationary overload AIFO admits 95 % of the ranks that the link carries, and at most 5 % of " +
+				"those two or more above the last that it carries in part."},
+		{ID: ruleNotJudged, Clause: "docs/internals/architecture.md, The observer sits at the switch", Severity: analyzers.Note,
+			Needs:     analyzers.NeedsSwitch,
+			Statement: "Theorem 3 is judged of ports with stationary overload."},
 	}
 }
 
@@ -136,6 +153,30 @@ func causeRecord(who cause.Switch, id uint64, got, want quota) cause.Cause {
 		cause.Count(want.waiting), cause.Count(want.below), cause.Count(want.filled))
 }
 
+func causeReordering(who cause.Switch, id, first uint64, at clock.Time) cause.Cause {
+	return cause.Of(ruleReordering, "overtakes", "%v sent packet %v at %v before packet %v of the same flow, which came "+
+		"earlier.", who, packet(id), cause.Clock(at), packet(first))
+}
+
+func causeLevel(who cause.Switch, port int, mean, least, most float64, k, n int, p float64) cause.Cause {
+	return cause.Of(ruleLevel, "elsewhere", "Port %v of %v kept %v packets waiting on average; its traffic allows %v to %v. "+
+		"So it was in %v of %v stretches; a correct port does that with a probability of at most %v.", cause.Count(port), who,
+		number("%.1f", mean), number("%.1f", least), number("%.1f", most), cause.Count(k), cause.Count(n), number("%.1g", p))
+}
+
+func causeRate(who cause.Switch, port int, rank uint64, share float64, allowed string, k, n int, p float64) cause.Cause {
+	return cause.Of(ruleRate, "other-share", "Port %v of %v admitted %v %% of the packets of rank %v; its traffic allows %v. "+
+		"So it was in %v of %v stretches; a correct port does that with a probability of at most %v.", cause.Count(port), who,
+		number("%.1f", 100*share), cause.Count(rank), cause.Name(allowed), cause.Count(k), cause.Count(n), number("%.1g", p))
+}
+
+func causeNotJudged(who cause.Switch, port int, why string) cause.Cause {
+	return cause.Of(ruleNotJudged, "theorem", "Port %v of %v is not judged by theorem 3, because %v.", cause.Count(port), who,
+		cause.Name(why))
+}
+
+func number(format string, v float64) cause.Argument { return cause.Name(fmt.Sprintf(format, v)) }
+
 func packets(n int) cause.Counted { return cause.Counted{N: int64(n), Noun: "packet"} }
 
 func packet(id uint64) cause.Argument { return cause.Name(trace.PacketText(id)) }
@@ -158,6 +199,10 @@ func Causes() []cause.Cause {
 		causeHorizon("s", 4, true, 33, 32),
 		causeHorizon("s", 4, false, 31, 32),
 		causeRecord("s", 3, quota{1, 0, 2}, quota{2, 0, 2}),
+		causeReordering("s", 2, 1, us(2)),
+		causeLevel("s", 0, 130.6, 137.5, 303.4, 28, 28, 4e-9),
+		causeRate("s", 0, 9, 1, "at most 5 %", 29, 29, 2e-9),
+		causeNotJudged("s", 0, "the load is below 1.1"),
 	}
 }
 
@@ -173,6 +218,7 @@ type Judge struct {
 	replays    []*replay // by switch; nil: PIFO with ranks of packets
 	coverage   map[string]int64
 	inversions *analyzers.Distribution
+	measures   measures
 }
 
 // Limits is what a queue may hold; 0: no limit. The zero value says that other limits apply, too, and want of room is
@@ -203,7 +249,7 @@ type event struct {
 // NewJudge returns a judge.
 func NewJudge(v analyzers.SwitchView) (analyzers.SwitchJudge, error) {
 	j := &Judge{view: v, report: analyzers.NewReporter("rank", Rules()), coverage: make(map[string]int64),
-		inversions: analyzers.NewDistribution("rank.inversions", "packets", 0)}
+		inversions: analyzers.NewDistribution("rank.inversions", "packets", 0), measures: newMeasures()}
 	for sw := range v.Switches() {
 		settings, err := v.Settings(sw)
 		if err != nil {
@@ -370,12 +416,14 @@ func (j *Judge) Started(_ clock.Time, sw int) {
 
 // Finish implements analyzers.SwitchJudge.
 func (j *Judge) Finish() (analyzers.Result, error) {
+	j.theorem()
 	gaps := analyzers.NewDistribution("rank.gap", "ppm", 0)
 	for _, r := range j.replays {
 		if r == nil {
 			continue
 		}
 		for _, l := range r.ports {
+			j.measures.end(l)
 			if share, ok := l.gap.share(); ok {
 				gaps.Record(share)
 			}
@@ -383,8 +431,8 @@ func (j *Judge) Finish() (analyzers.Result, error) {
 	}
 	findings := j.report.Findings()
 	slices.SortStableFunc(findings, func(a, b analyzers.Finding) int { return cmp.Compare(a.TimeNS, b.TimeNS) })
-	result := analyzers.Result{Findings: findings, Coverage: j.coverage}
-	for _, d := range []*analyzers.Distribution{j.inversions, gaps} {
+	result := analyzers.Result{Findings: findings, Coverage: j.coverage, Curves: j.curves()}
+	for _, d := range append([]*analyzers.Distribution{j.inversions, gaps}, j.measures.list()...) {
 		if d.Count() > 0 {
 			result.Metrics = append(result.Metrics, d.Metric())
 		}

@@ -240,19 +240,29 @@ type line struct {
 	order   uint64 // of arrivals
 	classes []int  // packets of each class
 
-	window  window
-	bounds  []uint64
-	virtual uint64            // time of STFQ, round of AFQ
-	ends    map[flowKey]int64 // of STFQ and AFQ, bytes
-	limit   int               // of ends
-	gap     gap
+	window   window
+	bounds   []uint64
+	virtual  uint64            // time of STFQ, round of AFQ
+	ends     map[flowKey]int64 // of STFQ and AFQ, bytes
+	limit    int               // of ends
+	gap      gap
+	course   course
+	theory   *theory            // nil: the theorem says nothing about the port
+	last     map[flowKey]uint64 // the latest arrival of a flow that has left
+	mostLast int
+	late     int64 // packets that left after a later one of their flow
+
+	decisions, mismatches int64 // mismatches: other than by the packets that wait
 }
 
 func newLine(r *replay, port int) *line {
-	l := &line{r: r, port: port, limit: 1024, ends: make(map[flowKey]int64)}
+	l := &line{r: r, port: port, limit: 1024, ends: make(map[flowKey]int64), last: make(map[flowKey]uint64), mostLast: 1024}
 	switch r.set.Scheme {
 	case AIFO:
 		l.window = newWindow(&r.set.Admission)
+		if !r.set.STFQ {
+			l.theory = newTheory(&r.set.Admission)
+		}
 		l.gap.room = int(r.set.Admission.Target)
 	case SPPIFO:
 		l.bounds, l.classes = make([]uint64, r.set.Mapping.Queues), make([]int, r.set.Mapping.Queues)
@@ -334,6 +344,15 @@ func (l *line) leaves(now clock.Time, a *arrival) {
 	if len(l.waiting) > 0 {
 		first = l.waiting[0]
 	}
+	l.overtaken(a)
+	ahead := -1 // the first of its flow
+	if l.r.set.Scheme == AIFO && a.inLine && first != a {
+		ahead = slices.IndexFunc(l.waiting, func(w *arrival) bool { return w.flow == a.flow })
+	}
+	if ahead >= 0 && l.waiting[ahead] != a {
+		other := l.waiting[ahead].id
+		l.r.tell(a, now, causeReordering(l.r.who, a.id, other, now), "", "", other)
+	}
 	if i := l.remove(a); i > 0 {
 		l.r.tell(a, now, causeDeparture(l.r.who, a.id, now, first.id), "", "", first.id)
 	}
@@ -342,13 +361,36 @@ func (l *line) leaves(now clock.Time, a *arrival) {
 	} else if l.r.set.Scheme == AFQ {
 		l.virtual = max(l.virtual, a.rank)
 	}
+	l.theory.departs()
 	if l.r.set.Scheme == AIFO {
 		l.window.departed(now, len(l.waiting))
 	}
 	if l.r.set.Scheme != AFQ {
 		l.inversions(a)
 		l.gap.served(a)
+		l.course.departs(now, l)
 	}
+}
+
+// overtaken counts a packet that leaves after a later one of its flow.
+func (l *line) overtaken(a *arrival) {
+	if a.key.order < l.last[a.flow] {
+		l.late++
+		return
+	}
+	if l.last[a.flow] = a.key.order; len(l.last) <= l.mostLast {
+		return
+	}
+	oldest := a.key.order // flows without an older packet here are not overtaken any more
+	for _, w := range l.waiting {
+		oldest = min(oldest, w.key.order)
+	}
+	for k, order := range l.last {
+		if order < oldest {
+			delete(l.last, k)
+		}
+	}
+	l.mostLast = max(1024, 2*len(l.last))
 }
 
 // inversions counts the packets that wait although their ranks are smaller.
@@ -400,6 +442,15 @@ func (l *line) admission(a *arrival) {
 		c = l.window.seen(a.at)
 	}
 	below, filled, admits := l.window.arrive(a.rank, c)
+	l.decisions++
+	if set.Stale && admits != set.admits(int64(len(l.waiting)), below, filled) {
+		l.mismatches++
+	}
+	l.theory.arrives(a, int64(len(l.waiting)), a.rank)
+	l.r.judge.measures.waiting.Record(int64(len(l.waiting)))
+	if a.fate == refused && filled > 0 {
+		l.r.judge.measures.refused.Record(below * ppm / filled)
+	}
 	why := quota{c, below, filled}
 	full := len(l.waiting) >= set.Room
 	switch {

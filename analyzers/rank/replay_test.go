@@ -79,7 +79,7 @@ func TestSchemesAreRepeated(t *testing.T) {
 	}{
 		{"in order of arrival", plain, []act{comes(1, 9), comes(2, 1), goes(1, 9, 0), goes(2, 1, 0)}, nil, nil},
 		{"the second first", plain, []act{comes(1, 9), comes(2, 1), goes(2, 1, 0), goes(1, 9, 0)}, nil,
-			[]string{"rank.departure"}},
+			[]string{"rank.reordering", "rank.departure"}},
 		// 3 of 4 places are free, 2 of 2 ranks smaller
 		{"a high rank while one waits", plain, []act{comes(1, 1), goes(1, 1, 0), comes(2, 1), comes(3, 1),
 			goes(2, 1, 0), comes(4, 9), dies(4, 9, quantile)}, nil, nil},

@@ -81,6 +81,9 @@ func (r *run) report(v orchestrator.Verdict) *report.Report {
 	if t.Series > 0 {
 		rep.Files = append(rep.Files, report.File{Name: "series.csv", What: "queues, trims and goodput over time"})
 	}
+	if len(r.curves()) > 0 {
+		rep.Files = append(rep.Files, report.File{Name: curvesFile, What: "curves that judges drew"})
+	}
 	if r.net != nil {
 		rep.Packets = int64(r.net.Total().Sent)
 	}
@@ -100,7 +103,7 @@ func (r *run) report(v orchestrator.Verdict) *report.Report {
 		if reasons := r.reasonTable(); len(reasons.Rows) > 0 {
 			rep.Tables = append(rep.Tables, reasons)
 		}
-		rep.Charts = r.charts()
+		rep.Charts = append(r.charts(), r.curveCharts()...)
 	}
 	if r.analysis != nil {
 		rep.Numbers = r.numbers()

@@ -441,6 +441,9 @@ func (r *run) analyse(context.Context) error {
 	if err := writeTable(r.Dir, "metrics", r.plan.Test.Results.Metrics(), metricColumns(), analysis.Metrics); err != nil {
 		return err
 	}
+	if err := r.writeCurves(); err != nil {
+		return err
+	}
 	return r.WriteAnalysis(analysis, names)
 }
 

@@ -83,3 +83,25 @@ func TestTrapAndCountsFollowTheSource(t *testing.T) {
 		}
 	}
 }
+
+// Flows that want less than their share, and bursts, say nothing about fairness: two backlogged elephants share a
+// queue by 1 to 1, and by 1 to 3.
+func TestFairnessIsThatOfBackloggedElephants(t *testing.T) {
+	for other, want := range map[int64]float64{1: 1, 3: 0.8} {
+		var w demand
+		send := func(flow uint32, size int64, from, until int, d float64) {
+			for i := from; i < until; i++ {
+				a := arrival{at: clock.Time(0).Add(clock.Duration(i) * clock.Microsecond), key: flowKey{flow: flow}, size: size,
+					fate: left}
+				w.sees(&a, d)
+			}
+		}
+		send(1, 1000, 0, 1000, 0.5)
+		send(2, 1000*other, 0, 1000, 0.5)
+		send(3, 10, 0, 1000, 0)       // wants little
+		send(4, 9000, 500, 520, 0.99) // an elephant for a moment
+		if got, ok := w.jain(); !ok || math.Abs(got-want) > 1e-9 {
+			t.Errorf("1 to %d: %v", other, got)
+		}
+	}
+}

@@ -118,13 +118,22 @@ func (w *demand) sees(a *arrival, d float64) {
 
 // jain returns Jain's index of the rates of backlogged elephants: those that exceeded the fair rate with a quarter of
 // their packets or more, as TCP's sawtooth does around it. Flows that want less than their share say nothing about
-// fairness. false: there are fewer than two.
+// fairness, nor does the rate of a burst: an elephant counts if it was one for half as long as the longest of them, or
+// longer. false: there are fewer than two.
 func (w *demand) jain() (float64, bool) {
+	longest := clock.Duration(0)
+	for _, f := range w.list {
+		if f.backlogged() {
+			longest = max(longest, f.last.Sub(f.first))
+		}
+	}
 	var rates []float64
 	for _, f := range w.list {
-		if span := f.last.Sub(f.first); 4*f.above >= f.packets && span > 0 {
+		if span := f.last.Sub(f.first); f.backlogged() && span > 0 && 2*span >= longest {
 			rates = append(rates, bitsPerSecond(f.bytes, span))
 		}
 	}
 	return jain(rates), len(rates) > 1
 }
+
+func (f *elephantShare) backlogged() bool { return 4*f.above >= f.packets }

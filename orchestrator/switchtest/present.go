@@ -2,6 +2,7 @@ package switchtest
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -106,6 +107,9 @@ func (r *run) report(v orchestrator.Verdict) *report.Report {
 		rep.Charts = append(r.charts(), r.curveCharts()...)
 	}
 	if r.analysis != nil {
+		if tab := r.familyTable(); len(tab.Rows) > 0 {
+			rep.Tables = append(rep.Tables, tab)
+		}
 		rep.Numbers = r.numbers()
 		r.reportAnalysis(rep)
 	}
@@ -296,6 +300,29 @@ func (r *run) reasonTable() report.Table {
 					reason.Doc}})
 			}
 		}
+	}
+	return tab
+}
+
+// familyTable has a row for each metric that the judge of the family measures, but for times, which are latencies.
+func (r *run) familyTable() report.Table {
+	tab := report.Table{Title: "Measured by " + r.plan.family.Name, Columns: []report.Column{{Head: "metric"},
+		{Head: "values", Right: true}, {Head: "min", Right: true}, {Head: "mean", Right: true}, {Head: "max", Right: true}}}
+	for _, m := range r.plan.family.Metrics {
+		of := r.metric(m.Of, 0)
+		if of.Count == 0 || of.Unit == analyzers.UnitNS {
+			continue
+		}
+		got, row := measured{}.with(of, m.Scale), []string{m.Name, report.Grouped(of.Count)}
+		for _, v := range []float64{got.min, got.mean, got.max} {
+			if v = math.Round(v*1000) / 1000; v == math.Trunc(v) {
+				row = append(row, report.Grouped(int64(v)))
+			} else {
+				row = append(row, strconv.FormatFloat(v, 'f', -1, 64))
+			}
+		}
+		tab.Rows = append(tab.Rows, report.Row{Cells: row})
+		tab.Note = strings.TrimSpace(tab.Note + " " + m.Name + ": " + strings.ToLower(m.Doc[:1]) + m.Doc[1:])
 	}
 	return tab
 }

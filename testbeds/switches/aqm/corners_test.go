@@ -297,3 +297,26 @@ func settingsOfAFD(t *testing.T, text ...string) aqm.Settings {
 	}
 	return got.(aqm.Settings)
 }
+
+// Section 12: the policy of an interface goes before that of the system, whichever comes first; other interfaces have
+// the system's, and with attach: interfaces none.
+func TestThePolicyOfAnInterfaceGoesBeforeTheSystems(t *testing.T) {
+	const system, own = "{queue-desired-bytes: 400000, kp: 0.1}", "{port: 1, queue-desired-bytes: 50000}"
+	policies := map[string]aqm.Policy{system: {Port: -1, Queue: -1, DesiredBytes: 400_000, Kp: 0.1,
+		Set: aqm.FieldDesired | aqm.FieldKp}, own: {Port: 1, Queue: -1, DesiredBytes: 50_000, Set: aqm.FieldDesired}}
+	for _, order := range [][]string{{system, own}, {own, system}} {
+		set := settingsOfAFD(t)
+		for _, name := range order {
+			set.Policies = append(set.Policies, policies[name])
+		}
+		for port, want := range []int{400_000, 50_000} {
+			if p := policyOf(&set, port, 0, false); p.DesiredBytes != want || p.Kp != 0.1 || p.Off {
+				t.Errorf("%v, port %d: %+v", order, port, p)
+			}
+		}
+		set.Interfaces = true
+		if !policyOf(&set, 0, 0, false).Off || policyOf(&set, 1, 0, false).Off {
+			t.Errorf("%v: attached to interfaces, port 0 has a policy or port 1 has none", order)
+		}
+	}
+}

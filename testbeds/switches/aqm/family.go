@@ -135,7 +135,7 @@ func metrics() []switches.Metric {
 		{Name: "aqm-port-bytes", Of: "aqm.port-bytes", Scale: 1, Doc: "For each port, the most bytes that waited. Of aqm."},
 		{Name: "aqm-fairness", Of: "aqm.fairness", Scale: 1e6, Head: "Jain of elephants",
 			Doc: "For each queue, Jain's index of the rates of backlogged elephants: those that exceeded the fair rate with a " +
-				"quarter of their packets or more. Of aqm."},
+				"quarter of their packets or more, and were elephants for half as long as the longest of them. Of aqm."},
 	}
 }
 

@@ -261,24 +261,29 @@ func newReproduceAIFO() *cobra.Command {
 	var f reproduceFlags
 	cmd := &cobra.Command{
 		Use:   "aifo [RESULT]…",
-		Short: "Reproduce AIFO beside SP-PIFO and PIFO: F1, F6 to F8, T1",
+		Short: "Reproduce AIFO beside SP-PIFO and PIFO: F1 to F8, T1",
 		Long: `Run the tests of configs/rank on the virtual testbed and compare completion
 times, admitted sets and order with the source's. Each value is marked: as of
 the data that the authors published with their simulator, as a statement of the
 text, or as one of hardware, which is not reproducible here:
 
+  S5     gap to PIFO without a transport         specification, 5
   F6     packets that three flows get through    figure 4-12
   F7     reordering within a flow                figure 4-13
   T1     senders at line rate                    figure 4-15
   F1     web search at 10 and 40 Gb/s            figure 4-7
-  F8     web search at 1 and 4 Gb/s              figure 4-14
+  F2     headroom                                figure 4-8
+  F3     window and sampling                     figure 4-9
+  F4     queue length at 1 and 4 Gb/s            figure 4-10
+  F5     queue length at 10 and 40 Gb/s          figure 4-11
+  F8     fair queueing at 1 and 4 Gb/s           figure 4-14
   TEXT   statements that the data contradict
   TABLE  resources of a Tofino                   table 4-I
 
-F2 to F5, T2, and F8 but for TCP and DCTCP are missing.
+T2 is missing.
 With --out, results.json, report.html and one SVG for each figure are written.
 The exit status is 1 if a value is out of tolerance. Without RESULT all are
-measured, which takes an hour.`,
+measured, which takes hours.`,
 		Example: `  candela reproduce aifo F6 F7
   candela reproduce aifo --quick --out aifo-results`,
 		RunE: func(cmd *cobra.Command, args []string) error { return reproduceSwitches(cmd, f, args) },

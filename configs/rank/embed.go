@@ -5,5 +5,5 @@ import "embed"
 
 // FS holds the tests.
 //
-//go:embed f*.yml t*.yml
+//go:embed f*.yml s*.yml t*.yml
 var FS embed.FS

@@ -1,6 +1,7 @@
-// Package aifo repeats the evaluation of AIFO (the thesis's chapter 4) as results F1 to F8, T1, T2 and its table 4-I.
-// Values to compare with are the data that the authors published with their simulator, statements of the text, and
-// figures of hardware. Every measured value comes from a run of a test in configs/rank.
+// Package aifo repeats the evaluation of AIFO (the thesis's chapter 4) as results F1 to F8, T1 and its table 4-I, and
+// section 5 of its specification as S5. Values to compare with are the data that the authors published with their
+// simulator, statements of the text, and figures of hardware. Every measured value comes from a run of a test in
+// configs/rank.
 package aifo
 
 import (
@@ -19,10 +20,15 @@ func publication() *experiments.Publication[*lab] {
 		Title: "AIFO: programmable packet scheduling with a single queue (chapter 4, and its published data)",
 		Files: configs.FS, Lab: func(l *experiments.Lab) *lab { return &lab{Lab: l} },
 		List: []experiments.Experiment[*lab]{
+			{ID: "S5", Do: s5, Slow: true},
 			{ID: "F6", Do: f6},
 			{ID: "F7", Do: f7},
 			{ID: "T1", Do: t1},
 			{ID: "F1", Do: f1, Slow: true},
+			{ID: "F2", Do: f2, Slow: true},
+			{ID: "F3", Do: f3, Slow: true},
+			{ID: "F4", Do: f4, Slow: true},
+			{ID: "F5", Do: f5, Slow: true},
 			{ID: "F8", Do: f8, Slow: true},
 			{ID: "TEXT", Do: text},
 			{ID: "TABLE", Do: hardware},
@@ -33,7 +39,8 @@ func publication() *experiments.Publication[*lab] {
 // lab is a lab of this publication.
 type lab struct {
 	*experiments.Lab
-	logs map[string]*arrivals // of F6 and F7, by scheme
+	logs  map[string]*arrivals // of F6 and F7, by scheme
+	cells map[string][]*cell   // of sweeps, by file: several results share some
 }
 
 // published is the origin of rows that compare with the data behind the figures.

@@ -2,7 +2,6 @@ package aifo
 
 import (
 	"context"
-	"math"
 
 	"candela.dev/candela/reproduce/comparison"
 )
@@ -76,12 +75,4 @@ func (l *lab) fromF1(load float64, large bool) comparison.Origin {
 		return comparison.Unjudged("the queues of an overload grow for longer than 0.1 s").Of(comparison.PublishedData)
 	}
 	return published
-}
-
-// missing adds rows for schemes that have no model here.
-func (l *lab) missing(id, what string, schemes ...string) {
-	for _, s := range schemes {
-		l.Row(comparison.Unjudged("there is no test of "+s+" yet").Of(comparison.PublishedData),
-			comparison.NewRow(id, s+": "+what, "", 0, 0, 0, math.NaN()))
-	}
 }

@@ -35,6 +35,9 @@ type cell struct {
 
 // sweep measures a scheme at all loads, nil where a quick reproduction does not.
 func (l *lab) sweep(ctx context.Context, s scheme) ([]*cell, error) {
+	if cells := l.cells[s.file]; cells != nil {
+		return cells, nil
+	}
 	tests, err := l.Tests(s.file)
 	if err != nil {
 		return nil, err
@@ -50,6 +53,10 @@ func (l *lab) sweep(ctx context.Context, s scheme) ([]*cell, error) {
 		}
 		wanted = append(wanted, i)
 	}
+	if l.cells == nil {
+		l.cells = make(map[string][]*cell)
+	}
+	l.cells[s.file] = cells
 	return cells, l.Batch(ctx, len(wanted), func(n int) error {
 		i := wanted[n]
 		run := experiments.NewRun(tests[i], 1)

@@ -41,6 +41,7 @@ func text(_ context.Context, l *lab) error {
 		{"section 4.4.3: \"theorem 3\" in the remark", "means theorem 4"},
 		{"section 4.5.1: all simulations at 10 and 40 Gb/s", "F6 and F8 are at 1 and 4 Gb/s in the published configurations"},
 		{"figure 4-2: the third and fourth arrivals are swapped", "the order printed needs the fourth and fifth"},
+		{"F1 and F8: PIEO", "every packet is eligible, so PIEO is PIFO: see its rows; the published data have no PIEO"},
 		{"T2: 0.2 to 1 and 3 to 5 Gb/s for flows of high ranks", "the first is flow 1, the second flows 2 and 3"},
 	} {
 		row := comparison.NewRow("TEXT", s.what, "", 0, 0, 0, math.NaN())

@@ -18,7 +18,9 @@ type Config struct {
 	// Admits says that limits, thresholds and buffer are all that decides whether a queue takes a packet.
 	Admits bool
 	// Paused says that ports may have to wait for their neighbours (PFC): what they send, and when, is not judged.
-	Paused    bool
+	Paused bool
+	// Holds says that a port may let packets wait although its wire is free: when it sends is not judged.
+	Holds     bool
 	Scheduler Scheduler
 }
 
@@ -187,7 +189,7 @@ func (j *Judge) serve(e *trace.QueueEvent) {
 		return
 	}
 	p := &j.ports[e.Port]
-	if may := max(p.free, p.since); e.Time > may {
+	if may := max(p.free, p.since); e.Time > may && !j.cfg.Holds {
 		j.find(e, causeIdle(j.place(e.Port, e.Queue, e.Time), e.Time.Sub(may)))
 	}
 	if higher := j.higher(p, e.Queue); higher >= 0 {

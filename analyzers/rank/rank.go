@@ -35,12 +35,15 @@ const (
 	ruleLevel      = "rank.level"
 	ruleRate       = "rank.rate"
 	ruleNotJudged  = "rank.not-judged"
+	ruleEligible   = "rank.eligible"
+	ruleIdle       = "rank.idle"
 )
 
 // Rules lists what the analyzer checks.
 func Rules() []analyzers.Rule {
 	const clause = "Alizadeh et al. 2013, 4.1; Sivaraman et al. 2016 (PIFO)"
 	const ofAIFO = "Yu et al. 2021, algorithm 5 (AIFO)"
+	const ofPIEO = "Shrivastav 2019, 3 (PIEO)"
 	return []analyzers.Rule{
 		{ID: ruleOrder, Clause: clause, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch,
 			Statement: "Of the packets that wait for a port, one of the lowest rank leaves first."},
@@ -59,7 +62,7 @@ func Rules() []analyzers.Rule {
 			Statement: "A packet is dropped for want of room only if its queue is full."},
 		{ID: ruleDeparture, Clause: ofAIFO, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch,
 			Statement: "Packets leave in the order of the scheme: of arrival (AIFO); by priority, then arrival (SP-PIFO); by " +
-				"rank, then arrival (PIFO, AFQ)."},
+				"rank, then arrival (PIFO, AFQ, and of the packets that may leave PIEO)."},
 		{ID: ruleMapping, Clause: "Alcoz et al. 2020, 4 (SP-PIFO)", Severity: analyzers.Violation,
 			Needs: analyzers.NeedsSwitch,
 			Statement: "SP-PIFO puts a packet into the lowest priority whose bound is at most its rank; the bound becomes the " +
@@ -83,6 +86,10 @@ func Rules() []analyzers.Rule {
 		{ID: ruleNotJudged, Clause: "docs/internals/architecture.md, The observer sits at the switch", Severity: analyzers.Note,
 			Needs:     analyzers.NeedsSwitch,
 			Statement: "Theorem 3 is judged of ports with stationary overload."},
+		{ID: ruleEligible, Clause: ofPIEO, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch,
+			Statement: "PIEO sends a packet only if the pace of its flow allows it."},
+		{ID: ruleIdle, Clause: ofPIEO, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch,
+			Statement: "A port of PIEO sends as soon as its link is free and a packet may leave."},
 	}
 }
 
@@ -203,6 +210,8 @@ func Causes() []cause.Cause {
 		causeLevel("s", 0, 130.6, 137.5, 303.4, 28, 28, 4e-9),
 		causeRate("s", 0, 9, 1, "at most 5 %", 29, 29, 2e-9),
 		causeNotJudged("s", 0, "the load is below 1.1"),
+		causeEligible("s", 2, us(2), us(3)),
+		causeIdle("s", 2, us(4), us(3)),
 	}
 }
 

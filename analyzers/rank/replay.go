@@ -27,6 +27,7 @@ type replay struct {
 	ended   bool
 	out     bool // of service
 	ports   []*line
+	busy    map[int]clock.Time // by port: what it sent last takes the link until then, also while the switch is stopped
 }
 
 // arrival is a packet that came in.
@@ -68,7 +69,8 @@ const (
 type step struct {
 	at      clock.Time
 	a       *arrival
-	leaving bool // or lost in the queue
+	busy    clock.Time // of a packet that leaves: the one before has taken the link until then
+	leaving bool       // or lost in the queue
 	lost    bool
 }
 
@@ -77,7 +79,7 @@ const mostLogged = 1 << 18
 
 func newReplay(j *Judge, sw int, set Settings) *replay {
 	r := &replay{judge: j, number: sw, who: cause.Switch(j.view.SwitchName(sw)), set: set, hosts: make(map[uint32]int),
-		inside: make(map[uint64]*arrival)}
+		inside: make(map[uint64]*arrival), busy: make(map[int]clock.Time)}
 	n := j.view.Ports(sw)
 	for port := range n {
 		if host, ok := j.view.HostAt(sw, port); ok {
@@ -128,7 +130,11 @@ func (r *replay) observe(t *trace.SwitchTap) {
 	case t.Stage == trace.Left:
 		r.settle()
 		a.fate = max(a.fate, admitted)
-		r.log = append(r.log, step{at: t.Time, a: a, leaving: true})
+		r.log = append(r.log, step{at: t.Time, a: a, leaving: true, busy: r.busy[t.Port]})
+		if r.set.Scheme == PIEO {
+			rate, framing := r.judge.view.Link(r.number, t.Port)
+			r.busy[t.Port] = t.Time.Add(rate.Serialise(int(t.Size) + framing))
+		}
 	case arriving:
 		r.pending = nil
 		r.refuse(t, a)
@@ -201,6 +207,7 @@ func (r *replay) advance() {
 			case e.lost:
 				l.remove(e.a)
 			default:
+				l.busy = e.busy
 				l.leaves(e.at, e.a)
 			}
 		}
@@ -253,6 +260,9 @@ type line struct {
 	late     int64 // packets that left after a later one of their flow
 
 	decisions, mismatches int64 // mismatches: other than by the packets that wait
+
+	paces map[flowKey]clock.Time // of PIEO: when a flow may send again
+	busy  clock.Time             // of PIEO: when the link is free again
 }
 
 func newLine(r *replay, port int) *line {
@@ -267,6 +277,8 @@ func newLine(r *replay, port int) *line {
 	case SPPIFO:
 		l.bounds, l.classes = make([]uint64, r.set.Mapping.Queues), make([]int, r.set.Mapping.Queues)
 		l.gap.room = r.set.Mapping.Queues * r.set.Mapping.Packets
+	case PIEO:
+		l.paces = make(map[flowKey]clock.Time)
 	case PIFO, AFQ:
 	}
 	return l
@@ -290,7 +302,7 @@ func (l *line) arrives(a *arrival) {
 		l.mapping(a)
 	case AFQ:
 		l.calendar(a)
-	case PIFO:
+	case PIFO, PIEO:
 		a.key.rank = a.rank
 		l.room(a)
 	}
@@ -353,7 +365,10 @@ func (l *line) leaves(now clock.Time, a *arrival) {
 		other := l.waiting[ahead].id
 		l.r.tell(a, now, causeReordering(l.r.who, a.id, other, now), "", "", other)
 	}
-	if i := l.remove(a); i > 0 {
+	if l.r.set.Scheme == PIEO {
+		l.chooses(now, a)
+		l.remove(a)
+	} else if i := l.remove(a); i > 0 {
 		l.r.tell(a, now, causeDeparture(l.r.who, a.id, now, first.id), "", "", first.id)
 	}
 	if l.r.set.STFQ {
@@ -498,7 +513,9 @@ func (l *line) mapping(a *arrival) {
 			l.bounds[1+j] -= min(down, l.bounds[1+j])
 		}
 	}
-	l.bounds[i] = a.rank
+	if set.PushUp || a.rank < l.bounds[i] {
+		l.bounds[i] = a.rank
+	}
 }
 
 // calendar judges by AFQ's bids.

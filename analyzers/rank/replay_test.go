@@ -16,12 +16,13 @@ type one struct {
 	set rank.Settings
 }
 
-func (one) Switches() int                  { return 1 }
-func (o one) Settings(int) (any, error)    { return o.set, nil }
-func (one) SwitchName(int) string          { return "s" }
-func (one) FlowOf(*trace.SwitchTap) int    { return 1 }
-func (one) Ports(int) int                  { return 1 }
-func (one) HostAt(int, int) (uint32, bool) { return 9, true }
+func (one) Switches() int                      { return 1 }
+func (one) Link(int, int) (clock.BitRate, int) { return 1600 * clock.Gbps, 0 }
+func (o one) Settings(int) (any, error)        { return o.set, nil }
+func (one) SwitchName(int) string              { return "s" }
+func (one) FlowOf(*trace.SwitchTap) int        { return 1 }
+func (one) Ports(int) int                      { return 1 }
+func (one) HostAt(int, int) (uint32, bool)     { return 9, true }
 func (one) Reason(_ int, code uint8) analyzers.DropReason {
 	return analyzers.DropReason{Name: [...]string{"tail", "quantile", "horizon", "evicted"}[code]}
 }
@@ -43,6 +44,13 @@ type act struct {
 	reason uint8
 	src    uint32
 	size   int32
+	now    bool // at the time of the one before
+}
+
+// atOnce returns a at the time of the act before it.
+func (a act) atOnce() act {
+	a.now = true
+	return a
 }
 
 func comes(id, rank uint64) act { return act{stage: trace.Entered, id: id, rank: rank, size: 100} }
@@ -66,8 +74,12 @@ func TestSchemesAreRepeated(t *testing.T) {
 	}
 	plain := aifo(rank.Admission{Target: 4, Window: 4, Room: 4})
 	small := aifo(rank.Admission{Target: 4, Window: 4, Room: 3})
-	mapped := rank.Settings{Scheme: rank.SPPIFO, Mapping: rank.Mapping{Queues: 2, Packets: 3, PushDown: true}}
+	mapped := rank.Settings{Scheme: rank.SPPIFO, Mapping: rank.Mapping{Queues: 2, Packets: 3, PushUp: true, PushDown: true}}
 	fair := rank.Settings{STFQ: true, Undo: true, Limits: rank.Limits{Packets: 2}}
+	paced := rank.Settings{Scheme: rank.PIEO, Pace: clock.Gbps * 4 / 10, Limits: rank.Limits{Packets: 3}} // 2 us
+	first := []act{sends(9, 5, 100), goes(9, 0, 0).atOnce(), comes(1, 5), goes(1, 5, 0).atOnce(), comes(2, 5)}
+	then := func(more ...act) []act { return append(slices.Clone(first), more...) }
+	tick := goes(99, 0, 0)
 	rounds := rank.Settings{Scheme: rank.AFQ, Calendar: rank.Calendar{Rounds: 32, RoundBytes: 10},
 		Limits: rank.Limits{Packets: 3}}
 	for _, c := range []struct {
@@ -108,6 +120,12 @@ func TestSchemesAreRepeated(t *testing.T) {
 			goes(1, 0, 0), goes(3, 0, 0)}, nil, nil},
 		{"the wrong one is evicted", fair, []act{sends(1, 1, 100), sends(2, 1, 100), sends(3, 2, 100), dies(1, 0, evicted),
 			goes(3, 0, 0), goes(2, 100, 0)}, nil, []string{"rank.drop"}},
+		{"as its flow may", paced, then(goes(2, 5, 0)), nil, nil},
+		{"before its flow may", paced, then(goes(2, 5, 0).atOnce()), nil, []string{"rank.eligible"}},
+		{"later than it could", paced, then(tick, goes(2, 5, 0)), nil, []string{"rank.idle"}},
+		{"a higher rank that may leave", paced, then(sends(3, 7, 100).atOnce(), goes(3, 0, 0).atOnce(), goes(2, 5, 0)), nil, nil},
+		{"a lower rank goes first", paced, then(sends(3, 7, 100), goes(2, 5, 0).atOnce(), goes(3, 0, 0).atOnce()), nil,
+			[]string{"rank.departure"}},
 		{"a round ahead", rounds, []act{sends(1, 1, 300), goes(1, 30, 0)}, nil, nil},
 		{"too far ahead", rounds, []act{sends(4, 1, 330), goes(4, 33, 0)}, nil, []string{"rank.horizon"}},
 		{"not too far", rounds, []act{sends(4, 1, 310), dies(4, 31, horizon)}, nil, []string{"rank.horizon"}},
@@ -116,7 +134,11 @@ func TestSchemesAreRepeated(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i, a := range c.acts {
+		i := -1
+		for _, a := range c.acts {
+			if !a.now {
+				i++
+			}
 			tap := trace.SwitchTap{Time: clock.Time(0).Add(clock.Duration(i) * clock.Microsecond), Stage: a.stage, ID: a.id,
 				Rank: a.rank, Queue: a.queue, Reason: a.reason, Src: a.src, Dst: 9, Size: a.size}
 			j.Observe(&tap)

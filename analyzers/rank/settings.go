@@ -11,17 +11,19 @@ const (
 	AIFO                 // first in, first out; admission by rank
 	SPPIFO               // strict priorities between FIFOs, with bounds that follow the ranks
 	AFQ                  // calendar of rounds
+	PIEO                 // sorted by rank; of the packets that may leave the first leaves
 )
 
 // Settings are what a port's queue is set to, in the terms of model and judge.
 type Settings struct {
 	Scheme Scheme
-	Limits // of PIFO and AFQ
+	Limits // of PIFO, PIEO and AFQ
 	// STFQ says that the port ranks packets itself: start-time fair queueing.
 	STFQ      bool
 	Undo      bool // of STFQ: a packet that is dropped does not move its flow on
 	Admission Admission
 	Mapping   Mapping
+	Pace      clock.BitRate // of PIEO, at which each flow may send; 0: as fast as it likes
 	Calendar  Calendar
 }
 
@@ -45,6 +47,7 @@ type Admission struct {
 type Mapping struct {
 	Queues   int
 	Packets  int  // in a queue
+	PushUp   bool // the bound of a queue becomes the rank of what joins it
 	PushDown bool // inversions lower the bounds of all queues
 }
 

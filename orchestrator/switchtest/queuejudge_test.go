@@ -127,7 +127,7 @@ func (d networkDraw) queueNetwork(model string) string {
 		d.of("ecmp", "spray", "spray-round-robin"), d.of("100", "40", "7"), d.of("0", "24"), d.of("1", "10", "33"),
 		strings.Join(parts, ", "))
 	rank := ""
-	if model == "pifo" {
+	if model == "pifo" || model == "pieo" {
 		rank = ", rank: remaining"
 	}
 	for i := range n {

@@ -1,8 +1,11 @@
 package switchtest_test
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -40,7 +43,8 @@ func rankModels(match func(string) bool) (list []parameter.Model) {
 }
 
 func ofRanks(name string) bool {
-	return slices.Contains([]string{"aifo", "sp-pifo", "afq", "stfq-pifo", "stfq-aifo", "stfq-sp-pifo"}, name)
+	return slices.Contains([]string{"aifo", "sp-pifo", "afq", "stfq-pifo", "stfq-aifo", "stfq-sp-pifo", "pieo",
+		"stfq-pieo"}, name)
 }
 
 // rankRules returns the violated rules in a run, and how many packets the judge repeated.
@@ -75,7 +79,8 @@ func rankText(settings, transport string) string {
 func TestSeededBugsOfRanksAreCaughtByTheirRule(t *testing.T) {
 	settings := map[string]string{"aifo": "target-packets: 20, room-packets: 14, window: 8, sample: 1", "stfq-aifo": "target-packets: 20, room-packets: 14, window: 8, sample: 1",
 		"sp-pifo": "priorities: 4, packets-per-queue: 5", "stfq-sp-pifo": "priorities: 4, packets-per-queue: 5",
-		"stfq-pifo": "queue-packets: 20", "afq": "rounds: 200"}
+		"stfq-pifo": "queue-packets: 20", "pieo": "queue-packets: 20, pace-mbps: 4000",
+		"stfq-pieo": "queue-packets: 20, pace-mbps: 4000", "afq": "rounds: 200"}
 	bugs := 0
 	for _, m := range rankModels(ofRanks) {
 		for _, b := range slices.Concat([]parameter.Bug{{Name: ""}}, m.Bugs) {
@@ -100,7 +105,8 @@ func (d networkDraw) rankNetwork() (text string, recorded bool) {
 		text = d.tcpNetwork("droptail")
 		recorded = false
 	}
-	model := d.of("aifo", "aifo", "sp-pifo", "afq", "stfq-pifo", "stfq-aifo", "stfq-sp-pifo")
+	model := d.of("aifo", "aifo", "sp-pifo", "afq", "stfq-pifo", "stfq-aifo", "stfq-sp-pifo",
+		"pieo", "pieo", "stfq-pieo")
 	settings := "model: " + model
 	number := func(name string, most float64) {
 		if d.IntN(3) > 0 {
@@ -119,11 +125,15 @@ func (d networkDraw) rankNetwork() (text string, recorded bool) {
 			settings += ", mode: dataplane, loop-ns: " + d.of("0", "200", "20000")
 		}
 	case "sp-pifo":
-		settings += fmt.Sprintf(", priorities: %d, push-down: %s", d.between(1, 64), d.of("true", "false"))
+		settings += fmt.Sprintf(", priorities: %d, push-down: %s, push-up: %s", d.between(1, 64),
+			d.of("true", "false"), d.of("true", "true", "false"))
 		number("packets-per-queue", 100)
 	case "afq":
 		number("rounds", 1000)
 		number("round-bytes", 10000)
+		number("queue-packets", 500)
+	case "pieo":
+		number("pace-mbps", 20000)
 		number("queue-packets", 500)
 	case "pifo":
 		number("queue-packets", 500)
@@ -166,5 +176,26 @@ func TestSwitchesThatScheduleByRankAreNotBlamed(t *testing.T) {
 				t.Errorf("%d of %d networks were refused", refused, ran)
 			}
 		})
+	}
+}
+
+// Without a pace PIEO is PIFO: every packet takes the same way at the same time.
+func TestPIEOWithoutAPaceIsPIFO(t *testing.T) {
+	var files [2][]byte
+	for i, model := range []string{"pifo", "pieo"} {
+		text := rankText("model: "+model+", queue-packets: 20", "pfabric")
+		text = strings.Replace(text, "taps: {decisions: csv}", "taps: {capture: true}", 1)
+		tests, err := config.ParseSwitchTests("f.yml", []byte("name: x\n"+text), configOptions())
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := reported(t, tests[0])
+		files[i], err = os.ReadFile(filepath.Join(o.Dir, "taps/behind.pcap"))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(files[0]) < 10000 || !bytes.Equal(files[0], files[1]) {
+		t.Errorf("PIFO: %d bytes, PIEO: %d bytes", len(files[0]), len(files[1]))
 	}
 }

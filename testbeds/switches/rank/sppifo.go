@@ -29,6 +29,9 @@ func spPIFO() switches.Model {
 					Doc: "FIFOs of a port."},
 				{Name: "packets-per-queue", Kind: parameter.Integer, Unit: "packets", Default: "10", Min: 1, Max: 1 << 20,
 					Doc: "Packets that each holds."},
+				{Name: "push-up", Kind: parameter.Boolean, Default: "true",
+					Doc: "The bound of a FIFO becomes the rank of the packet that joins it; otherwise it rises never, and falls to " +
+						"smaller ranks."},
 				{Name: "push-down", Kind: parameter.Boolean, Default: "true",
 					Doc: "A packet that joins the first FIFO below its bound lowers all other bounds by the difference."},
 			},
@@ -65,7 +68,8 @@ func spPIFO() switches.Model {
 
 // mapping returns the settings of SP-PIFO.
 func mapping(v parameter.Values) judge.Mapping {
-	return judge.Mapping{Queues: v.Int("priorities"), Packets: v.Int("packets-per-queue"), PushDown: v.Bool("push-down")}
+	return judge.Mapping{Queues: v.Int("priorities"), Packets: v.Int("packets-per-queue"), PushUp: v.Bool("push-up"),
+		PushDown: v.Bool("push-down")}
 }
 
 // SPPIFO maps ranks to FIFOs with strict priorities (Alcoz et al. 2020, 4).
@@ -143,7 +147,7 @@ func (m *SPPIFO) push(bounds []uint64, i int, rank uint64) (fall uint64) {
 			bounds[j] -= min(bounds[j], fall)
 		}
 	}
-	if rank > bounds[i] && m.faults[noPushUp] {
+	if rank > bounds[i] && (m.faults[noPushUp] || !m.set.PushUp) {
 		return fall
 	}
 	bounds[i] = rank

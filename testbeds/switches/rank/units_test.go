@@ -47,7 +47,7 @@ func TestTheWindowHasTheLatestRanks(t *testing.T) {
 }
 
 func TestBoundsFollowTheRanks(t *testing.T) {
-	m := &SPPIFO{set: judge.Mapping{Queues: 3, Packets: 10, PushDown: true}}
+	m := &SPPIFO{set: judge.Mapping{Queues: 3, Packets: 10, PushUp: true, PushDown: true}}
 	bounds := m.port(0)
 	for _, c := range []struct {
 		rank   uint64

@@ -97,6 +97,13 @@ type Starter interface {
 	Start(now clock.Time, sw *Switch)
 }
 
+// Chooser is a Mechanism of a switch with queues whose packets it chooses (QueueSpec.Chosen).
+type Chooser interface {
+	// Choose returns the packet that leaves next of those that wait in a queue of port, at least one; nil: none may leave
+	// now, and the mechanism has the port served (Switch.Serve) when one may.
+	Choose(now clock.Time, sw *Switch, port *Port, queue int) *Packet
+}
+
 // Timed is a Mechanism that uses timers (Switch.Wake).
 type Timed interface {
 	// HandleTimer serves the timer that was requested with token.

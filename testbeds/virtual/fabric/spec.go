@@ -81,6 +81,7 @@ type QueueSpec struct {
 	Private    bool    // has its own memory instead of the shared buffer
 	Mark       MarkSpec
 	Order      Order // default: ByArrival
+	Chosen     bool  // the mechanism, a Chooser, chooses among the packets; otherwise the first leaves first
 
 	index *rankIndex // of one queue; nil: not by rank
 }

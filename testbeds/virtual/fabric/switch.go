@@ -28,7 +28,8 @@ type Switch struct {
 	booked          bool  // queueing is accounted for: there are lossless classes, or queues is set
 	nic             bool  // of a host
 	stopped         bool
-	watch           Tap // in order; nil: nobody sees the packets at the switch
+	chooses         bool // the mechanism chooses among the packets of a queue
+	watch           Tap  // in order; nil: nobody sees the packets at the switch
 
 	seen          Tap        // watch as set
 	queues        Tap        // in order; nil: nobody sees the packets at its queues
@@ -273,7 +274,12 @@ func (sw *Switch) transmit(now clock.Time, out *Port) bool {
 			i = sw.schedulerOf(out).Next(out, eligible)
 		}
 		q := &out.queues[i]
-		p := out.pop(i)
+		var p *Packet
+		if !sw.chooses {
+			p = out.pop(i)
+		} else if p = sw.choose(now, out, i); p == nil {
+			return false
+		}
 		if out.held&heldBit(i) != 0 && out.metered {
 			out.changed(sw.net, now, i)
 		}
@@ -301,6 +307,26 @@ func (sw *Switch) transmit(now clock.Time, out *Port) bool {
 		if out.busyUntil > now {
 			return false // what the mechanism placed has left first
 		}
+	}
+}
+
+// choose takes the packet that the mechanism chooses out of a queue; nil: none may leave.
+func (sw *Switch) choose(now clock.Time, out *Port, queue int) *Packet {
+	c, ok := sw.mechanism.(Chooser)
+	if !ok || !out.queues[queue].config.Chosen {
+		return out.pop(queue)
+	}
+	p := c.Choose(now, sw, out, queue)
+	if p != nil {
+		out.dequeue(queue, p)
+	}
+	return p
+}
+
+// Serve sends from a port if it is free and a packet may leave.
+func (sw *Switch) Serve(now clock.Time, port *Port) {
+	if port.eligible() != 0 {
+		sw.kick(now, port)
 	}
 }
 

@@ -307,6 +307,7 @@ func (sw *Switch) setQueues(free []Queue) (rest []Queue) {
 		pt.queues, free = free[:len(specs):len(specs)], free[len(specs):]
 		for j := range specs {
 			pt.queues[j].configure(&specs[j])
+			sw.chooses = sw.chooses || specs[j].Chosen
 		}
 	}
 	return free

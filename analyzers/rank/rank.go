@@ -74,6 +74,7 @@ func Rules() []analyzers.Rule {
 		{ID: ruleHorizon, Clause: "Sharma et al. 2018, 3 (AFQ)", Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch,
 			Statement: "AFQ drops a packet if and only if its round is too far ahead."},
 		{ID: ruleRecord, Clause: ofAIFO, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch,
+			Records: "what AIFO found at each packet", RecordsOnly: true,
 			Statement: "What AIFO records of a decision is what its arrivals and departures show."},
 		{ID: ruleReordering, Clause: ofAIFO, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch,
 			Statement: "No packet leaves AIFO before an earlier one of its flow."},

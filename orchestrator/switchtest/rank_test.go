@@ -15,6 +15,7 @@ import (
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/generator/parameter"
 	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/orchestrator/switchtest"
 )
 
 // ranked is a port, and one towards another host, at which flows of different sizes compete.
@@ -197,5 +198,91 @@ func TestPIEOWithoutAPaceIsPIFO(t *testing.T) {
 	}
 	if len(files[0]) < 10000 || !bytes.Equal(files[0], files[1]) {
 		t.Errorf("PIFO: %d bytes, PIEO: %d bytes", len(files[0]), len(files[1]))
+	}
+}
+
+// stationary is a port with a load of 2 of packets that all take the same time: theorem 3 says what AIFO does.
+func stationary(settings string, load float64, rates ...float64) string {
+	text := fmt.Sprintf("topology: {kind: single-switch, hosts: %d, link: {gbps: 1000, delay-ns: 20, framing-bytes: 0},\n"+
+		"  links: [{host: 0, gbps: 1}]}\nswitch-under-test: {model: aifo, %s}\n"+
+		"hosts: {transport: raw, packet-size: 1000}\nduration-us: 280000\nexpect: {unfinished: {min: 0}}\nworkload:\n",
+		len(rates)+1, settings)
+	total := 0.0
+	for _, r := range rates {
+		total += r
+	}
+	for i, r := range rates {
+		text += fmt.Sprintf("  - cbr: {src: %d, dst: 0, rate-gbps: %.6f, jitter: 1, rank: %d}\n", i+1,
+			load*r/total, i)
+	}
+	return text
+}
+
+// Whole runs show without records that AIFO serves other ranks, or waits elsewhere, than theorem 3 says.
+func TestTheorem3IsJudgedOfRuns(t *testing.T) {
+	equal := []float64{1, 1, 1, 1, 1, 1, 1, 1, 1, 1}
+	rising := []float64{1, 1.3, 1.7, 2.2, 2.9, 3.8, 5, 6.5, 8.5, 11}
+	const plain = "target-packets: 200, window: 100, sample: 1, headroom: 0.5"
+	for _, c := range []struct {
+		settings string
+		load     float64
+		rates    []float64
+		want     string // rule of theorem 3; empty: none is violated
+	}{
+		{plain + ", bugs: [scaled-threshold]", 2, equal, "rank.level"},
+		{plain + ", bugs: [no-headroom]", 2, equal, "rank.level"},
+		{plain + ", bugs: [aifo-inverted]", 2, equal, "rank.rate"},
+		{plain, 2, equal, ""},
+		{"target-packets: 100, window: 100, sample: 1, headroom: 0.1", 2, equal, ""},
+		{"target-packets: 100, window: 120, sample: 1, headroom: 0.05", 1.7, rising, ""},
+		{"target-packets: 120, window: 150, sample: 1, headroom: 0.2", 3, rising, ""},
+		{"target-packets: 110, window: 100, sample: 1, compare: below", 1.4, []float64{3, 2, 2, 1, 1}, ""},
+		{"target-packets: 130, window: 130, sample: 1, headroom: 0.3, update: before", 2.5, []float64{5, 1, 4, 1, 3, 2}, ""},
+	} {
+		t.Run(fmt.Sprintf("%s, load %g", c.settings, c.load), func(t *testing.T) {
+			t.Parallel()
+			tests, err := config.ParseSwitchTests("f.yml", []byte("name: x\n"+stationary(c.settings, c.load, c.rates...)),
+				configOptions())
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := judge(t, tests[0])
+			if o.Analysis == nil {
+				t.Fatalf("%v", o.Verdict.Reasons)
+			}
+			var violated []string
+			for _, f := range o.Analysis.Findings {
+				if f.Severity == analyzers.Violation {
+					violated = append(violated, f.Rule)
+				}
+			}
+			if n := o.Analysis.Coverage["rank"]["ports judged by theorem 3"]; n != 1 {
+				t.Errorf("%d ports are judged", n)
+			}
+			if c.want == "" && len(violated) > 0 || c.want != "" && !slices.Contains(violated, c.want) {
+				t.Errorf("violated are %v, want %q", slices.Compact(violated), c.want)
+			}
+		})
+	}
+}
+
+// Without records nobody can say whether they are right, and run.json tells it.
+func TestRecordsOfRanksThatAreMissingAreListed(t *testing.T) {
+	for _, c := range []struct {
+		model, more string
+		listed      bool
+	}{
+		{"aifo", "", true}, {"stfq-aifo", "", true}, {"aifo", "taps: {decisions: csv}\n", false}, {"sp-pifo", "", false},
+	} {
+		text := strings.Replace(rankText("model: "+c.model, "tcp"), "taps: {decisions: csv}\n", c.more, 1)
+		p, err := switchtest.New(parse(t, text)[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		list := p.NotJudged()
+		listed := len(list) == 1 && strings.HasPrefix(list[0], "rank.record: needs decision records")
+		if listed != c.listed || !c.listed && len(list) > 0 {
+			t.Errorf("%s %s: %v", c.model, c.more, list)
+		}
 	}
 }

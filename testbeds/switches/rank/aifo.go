@@ -27,6 +27,8 @@ const (
 	overfills         = "overfills"
 	sorts             = "sorts"
 	physicalTarget    = "physical-target"
+	scaledThreshold   = "scaled-threshold"
+	misrecords        = "misrecords"
 )
 
 func aifo() switches.Model {
@@ -69,6 +71,9 @@ func aifo() switches.Model {
 				{Name: shortWindow, Doc: "The window has a quarter of its places, but at least one less.",
 					Rule: "rank.admission"},
 				{Name: physicalTarget, Doc: "What the queue holds (room-packets) is taken for C.", Rule: "rank.admission"},
+				{Name: scaledThreshold, Doc: "The threshold falls as if C were half as large; the queue holds as much as before.",
+					Rule: "rank.admission"},
+				{Name: misrecords, Doc: "Decision records count a packet more that waits.", Rule: "rank.record"},
 				{Name: overfills, Doc: "The queue holds four packets more.", Rule: "rank.bound"},
 				{Name: sorts, Doc: "The queue is sorted by rank.", Rule: "rank.departure"},
 			}},
@@ -149,6 +154,9 @@ func newAIFO(set judge.Admission, ranks *stfq, bugs []string) *AIFO {
 	if m.faults[physicalTarget] {
 		m.set.Target = int64(m.set.Room)
 	}
+	if m.faults[scaledThreshold] {
+		m.set.Target = max(1, m.set.Target/2)
+	}
 	if m.faults[overfills] {
 		m.set.Room += 4
 	}
@@ -208,6 +216,9 @@ func (m *AIFO) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, _ *f
 		w.insert(p.Rank)
 	}
 	if sw.Decides() {
+		if m.faults[misrecords] {
+			c++
+		}
 		record(now, sw, p, v, cause, q.Bytes(), int64(p.Rank), c, below, int64(filled), number(sampled))
 	}
 	switch cause {

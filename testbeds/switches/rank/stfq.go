@@ -23,11 +23,12 @@ func fair(m switches.Model) switches.Model {
 	m.Ranks = true
 	m.Parameters = append(slices.Clone(m.Parameters), parameter.Parameter{Name: stfqFlag, Kind: parameter.Boolean,
 		Default: "true", Doc: "A packet that is dropped does not count as sent: its flow does not move on."})
-	m.Bugs = []parameter.Bug{
+	records := slices.DeleteFunc(slices.Clone(m.Bugs), func(b parameter.Bug) bool { return b.Rule != "rank.record" })
+	m.Bugs = append([]parameter.Bug{
 		{Name: noUndo, Doc: "A dropped packet counts as sent.", Rule: "rank.start"},
 		{Name: noClock, Doc: "A flow that was silent starts where it ended.", Rule: "rank.start"},
 		{Name: countsEvenly, Doc: "Each packet counts as one byte.", Rule: "rank.start"},
-	}
+	}, records...)
 	return m
 }
 

@@ -192,3 +192,27 @@ func TestTheGapToPIFOIsThatOfTheSpecification(t *testing.T) {
 		within("FIFO", delta, c.fifo)
 	}
 }
+
+// Queues of 20 and 100 packets are as near to PIFO on other seeds.
+func TestTheGapToPIFOHardlyDependsOnTheSeed(t *testing.T) {
+	for _, c := range []struct {
+		size, sample             int // C = n, s
+		aifo, spPIFO, fifo, mean float64
+	}{{20, 15, 0.100, 0.078, 0.493, 12.4}, {100, 1, 0.056, 0.031, 0.497, 60.6}} {
+		for seed := uint64(2); seed <= 4; seed++ {
+			set := Admission{Target: int64(c.size), HeadroomPPM: 100_000, Window: c.size, Sample: c.sample, Room: c.size}
+			w := newWindow(&set)
+			aifo, mean, _ := offered(&fifoQueue{room: c.size, window: &w}, c.size, 0, seed)
+			strict, _, _ := offered(&strictQueues{room: (c.size + 7) / 8}, c.size, 0, seed)
+			plain, _, _ := offered(&fifoQueue{room: c.size}, c.size, 0, seed)
+			for i, got := range [][2]float64{{aifo, c.aifo}, {strict, c.spPIFO}, {plain, c.fifo}} {
+				if math.Abs(got[0]-got[1]) > 0.15*got[1] {
+					t.Errorf("C %d, seed %d: Δ of scheme %d is %.4f, want %.3f", c.size, seed, i, got[0], got[1])
+				}
+			}
+			if math.Abs(mean-c.mean) > 0.05*float64(c.size) {
+				t.Errorf("C %d, seed %d: the mean queue is %.1f, want %.1f", c.size, seed, mean, c.mean)
+			}
+		}
+	}
+}

@@ -43,6 +43,7 @@ type point struct {
 	watch       func(*fabric.Network) // adds taps; nil: none
 	buffer      *buffer               // what they saw
 	sent        float64               // bytes
+	before      float64               // of a flow's completion time, ms: see established
 }
 
 // measure runs every point of a file with so many seeds, those of `candela run --repeat`, and returns the runs by seed.

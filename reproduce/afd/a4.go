@@ -50,11 +50,11 @@ func table4() []row4 {
 
 // a4 sweeps the load through six queues.
 func a4(ctx context.Context, l *lab) error {
-	runs, err := l.measure(ctx, "a-4.yml", seeds4, attachBuffer)
+	runs, err := l.measure(ctx, "a-4.yml", seeds4, attachEstablished)
 	if err != nil {
 		return err
 	}
-	deep, err := l.measure(ctx, "a-4-buffer.yml", seeds4, attachBuffer)
+	deep, err := l.measure(ctx, "a-4-buffer.yml", seeds4, attachEstablished)
 	if err != nil {
 		return err
 	}
@@ -107,6 +107,7 @@ func (l *lab) gates4(list, tenMegabytes []*cell) {
 func (l *lab) row4(list []*cell, want *row4) {
 	const id, ms = "A-4", "ms"
 	least, most := math.Inf(1), 0.0
+	from := originOf(want.queue)
 	for i, load := range loads4() {
 		c := find(list, want.queue, load)
 		if c == nil {
@@ -114,7 +115,7 @@ func (l *lab) row4(list []*cell, want *row4) {
 		}
 		at := fmt.Sprintf("%s, %.0f %%: ", want.name, 100*load)
 		add := func(what string, value, tolerance, got float64) {
-			l.row(calibrated, comparison.NewRow(id, at+what, ms, value, value, tolerance, got))
+			l.row(from, comparison.NewRow(id, at+what, ms, value, value, tolerance, got))
 		}
 		small := c.times(probes, 0)
 		add("100 KB, mean", want.probe[i], 0.15, mean(small))
@@ -127,7 +128,6 @@ func (l *lab) row4(list []*cell, want *row4) {
 	if math.IsInf(least, 1) {
 		return
 	}
-	from := calibrated
 	if want.buffer[0] == 3 {
 		from = comparison.FromConstant("port-buffer-bytes").Of(comparison.SpecCalibration)
 	}

@@ -99,6 +99,9 @@ func (p *point) read(out *orchestrator.Outcome) error {
 		if p.completions, err = readCompletions(dir); err != nil {
 			return err
 		}
+		for i := range p.completions {
+			p.completions[i].ms += p.before
+		}
 	}
 	if p.Test.Series > 0 {
 		p.series, err = readSeries(filepath.Join(dir, "series.csv"))

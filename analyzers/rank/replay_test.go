@@ -159,3 +159,28 @@ func TestSchemesAreRepeated(t *testing.T) {
 		}
 	}
 }
+
+// A packet that leaves after a later one of its flow is late; what is dropped had smaller ranks in the window.
+func TestLatePacketsAndQuantilesOfDropsAreMeasured(t *testing.T) {
+	j, err := rank.NewJudge(one{set: rank.Settings{Scheme: rank.AIFO,
+		Admission: rank.Admission{Target: 4, Window: 4, Room: 4, Sample: 1}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, a := range []act{comes(1, 1), comes(2, 3), goes(2, 3, 0), goes(1, 1, 0), comes(3, 1), comes(4, 2), comes(5, 1),
+		comes(6, 2), dies(6, 2, quantile), goes(3, 1, 0)} {
+		j.Observe(&trace.SwitchTap{Time: clock.Time(0).Add(clock.Duration(i) * clock.Microsecond), Stage: a.stage, ID: a.id,
+			Rank: a.rank, Queue: a.queue, Reason: a.reason, Dst: 9, Size: 100})
+	}
+	result, err := j.Finish()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(map[string]int64)
+	for _, m := range result.Metrics {
+		got[m.Name] = m.Max
+	}
+	if got["rank.late"] != 1 || got["rank.refused-quantile"] != 500_000 { // of 3, 1, 2 and 1 two are smaller than 2
+		t.Errorf("%v", got)
+	}
+}

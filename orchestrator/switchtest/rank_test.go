@@ -344,3 +344,49 @@ func TestRecordsOfRanksThatAreMissingAreListed(t *testing.T) {
 		}
 	}
 }
+
+// In mode dataplane the ingress sees the queue 200 ns late, and decides otherwise than the true queue would about at most
+// 2 % of the packets; the courses of the port are a file.
+func TestAIFOSeesItsQueueALittleLate(t *testing.T) {
+	text := stationary("target-packets: 100, window: 100, sample: 1, mode: dataplane", 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1)
+	text = strings.Replace(text, "duration-us: 280000", "duration-us: 80000", 1)
+	tests, err := config.ParseSwitchTests("f.yml", []byte("name: x\n"+text), configOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := reported(t, tests[0])
+	values := make(map[string][2]int64)
+	for _, m := range o.Analysis.Metrics {
+		values[m.Name] = [2]int64{m.Min, m.Max}
+	}
+	t.Logf("mismatches, ppm: %d", values["rank.mismatches"])
+	if v, known := values["rank.mismatches"]; !known || v[0] <= 0 || v[1] > 20_000 {
+		t.Errorf("mismatches, ppm: %v, %v", v, known)
+	}
+	if v := values["rank.refused-quantile"]; v[0] <= 0 || v[1] > 1_000_000 || v[1] < 800_000 {
+		t.Errorf("quantiles of what is dropped: %v", v)
+	}
+	if v, known := values["rank.late"]; !known || v[1] != 0 {
+		t.Errorf("late packets: %v, %v", v, known)
+	}
+	data, err := os.ReadFile(filepath.Join(o.Dir, "curves.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
+	points, latest := 0, 0
+	for _, l := range lines[1:] {
+		cells := strings.Split(l, ",")
+		if len(cells) != 3 || !strings.HasSuffix(cells[1], ".rank-gap") {
+			continue
+		}
+		at, err := strconv.Atoi(cells[0])
+		if v, wrong := strconv.ParseFloat(cells[2], 64); err != nil || wrong != nil || v < 0 || v > 1 || at <= latest {
+			t.Errorf("point %q", l)
+		}
+		points, latest = points+1, at
+	}
+	if lines[0] != "t_ns,name,value" || points < 128 || points > 256 {
+		t.Errorf("%d points of the gap after %q", points, lines[0])
+	}
+}

@@ -37,12 +37,15 @@ const (
 	ruleNotJudged  = "rank.not-judged"
 	ruleEligible   = "rank.eligible"
 	ruleIdle       = "rank.idle"
+	ruleTree       = "rank.tree"
+	ruleTreeDrop   = "rank.tree-drop"
 )
 
 // Rules lists what the analyzer checks.
 func Rules() []analyzers.Rule {
 	const clause = "Alizadeh et al. 2013, 4.1; Sivaraman et al. 2016 (PIFO)"
 	const ofAIFO = "Yu et al. 2021, algorithm 5 (AIFO)"
+	const ofHPIFO = "Sivaraman et al. 2016, 2.2 (tree of PIFOs)"
 	const ofPIEO = "Shrivastav 2019, 3 (PIEO)"
 	return []analyzers.Rule{
 		{ID: ruleOrder, Clause: clause, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch,
@@ -91,6 +94,10 @@ func Rules() []analyzers.Rule {
 			Statement: "PIEO sends a packet only if the pace of its flow allows it."},
 		{ID: ruleIdle, Clause: ofPIEO, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch,
 			Statement: "A port of PIEO sends as soon as its link is free and a packet may leave."},
+		{ID: ruleTree, Clause: ofHPIFO, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch,
+			Statement: "At each node of HPIFO's tree the element of the lowest rank is served first, of equal ones the oldest."},
+		{ID: ruleTreeDrop, Clause: ofHPIFO, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch,
+			Statement: "Without room HPIFO drops the packet that its tree has last."},
 	}
 }
 
@@ -213,6 +220,8 @@ func Causes() []cause.Cause {
 		causeNotJudged("s", 0, "the load is below 1.1"),
 		causeEligible("s", 2, us(2), us(3)),
 		causeIdle("s", 2, us(4), us(3)),
+		causeTree("s", 2, us(6), 0, 4),
+		causeTreeDrop("s", 2, us(3), 3),
 	}
 }
 

@@ -184,6 +184,8 @@ func (r *replay) refuse(t *trace.SwitchTap, a *arrival) {
 	switch {
 	case reason.Unseen || reason.Name == "ttl" || reason.Name == "no-route":
 		a.fate = elsewhere
+	case reason.Outage && r.set.Scheme == HPIFO: // the packet has not joined the tree
+		a.fate = elsewhere
 	case reason.Outage: // the trunk failed after the scheme had admitted it
 		a.fate = admitted
 		r.log = append(r.log, step{at: t.Time, a: a, leaving: true, lost: true})
@@ -263,6 +265,7 @@ type line struct {
 
 	paces map[flowKey]clock.Time // of PIEO: when a flow may send again
 	busy  clock.Time             // of PIEO: when the link is free again
+	tree  *hierarchy             // of HPIFO
 }
 
 func newLine(r *replay, port int) *line {
@@ -279,6 +282,8 @@ func newLine(r *replay, port int) *line {
 		l.gap.room = r.set.Mapping.Queues * r.set.Mapping.Packets
 	case PIEO:
 		l.paces = make(map[flowKey]clock.Time)
+	case HPIFO:
+		l.tree = newHierarchy(l)
 	case PIFO, AFQ:
 	}
 	return l
@@ -289,6 +294,10 @@ func (l *line) arrives(a *arrival) {
 	l.order++
 	a.key = sortKey{order: l.order}
 	l.r.judge.coverage["packets"]++
+	if l.tree != nil {
+		l.tree.arrives(a)
+		return
+	}
 	if l.r.set.STFQ {
 		l.start(a)
 	}
@@ -302,7 +311,7 @@ func (l *line) arrives(a *arrival) {
 		l.mapping(a)
 	case AFQ:
 		l.calendar(a)
-	case PIFO, PIEO:
+	case PIFO, PIEO, HPIFO:
 		a.key.rank = a.rank
 		l.room(a)
 	}
@@ -332,6 +341,10 @@ func (l *line) remove(a *arrival) int {
 	if !a.inLine {
 		return -1
 	}
+	if l.tree != nil {
+		l.tree.lost(a)
+		return 0
+	}
 	i, _ := slices.BinarySearchFunc(l.waiting, a.key, func(w *arrival, k sortKey) int { return compareKeys(w.key, k) })
 	l.waiting = slices.Delete(l.waiting, i, i+1)
 	a.inLine = false
@@ -344,6 +357,10 @@ func (l *line) remove(a *arrival) int {
 
 // leaves judges that a packet is sent.
 func (l *line) leaves(now clock.Time, a *arrival) {
+	if l.tree != nil {
+		l.tree.serves(now, a)
+		return
+	}
 	if l.r.set.Scheme == SPPIFO && a.inLine {
 		if want := l.r.set.Mapping.Queues - 1 - a.key.class; a.queue != want {
 			l.r.tell(a, a.at, causeMapping(l.r.who, a.id, a.rank, a.queue, want), "", "")

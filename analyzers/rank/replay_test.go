@@ -80,6 +80,10 @@ func TestSchemesAreRepeated(t *testing.T) {
 	first := []act{sends(9, 5, 100), goes(9, 0, 0).atOnce(), comes(1, 5), goes(1, 5, 0).atOnce(), comes(2, 5)}
 	then := func(more ...act) []act { return append(slices.Clone(first), more...) }
 	tick := goes(99, 0, 0)
+	// Host 1 weighs 2 in a node of its own, all others 1. Ranks are those at the link.
+	parted := rank.Settings{Scheme: rank.HPIFO, Limits: rank.Limits{Packets: 3},
+		Tree: analyzers.Tree{{Parent: -1, Weight: 1}, {Weight: 2, Hosts: []int{1}}, {Weight: 1}}}
+	const whole = 100 << rank.WeightBits
 	rounds := rank.Settings{Scheme: rank.AFQ, Calendar: rank.Calendar{Rounds: 32, RoundBytes: 10},
 		Limits: rank.Limits{Packets: 3}}
 	for _, c := range []struct {
@@ -126,6 +130,27 @@ func TestSchemesAreRepeated(t *testing.T) {
 		{"a higher rank that may leave", paced, then(sends(3, 7, 100).atOnce(), goes(3, 0, 0).atOnce(), goes(2, 5, 0)), nil, nil},
 		{"a lower rank goes first", paced, then(sends(3, 7, 100), goes(2, 5, 0).atOnce(), goes(3, 0, 0).atOnce()), nil,
 			[]string{"rank.departure"}},
+		{"two for one", parted, []act{sends(1, 2, 100), sends(2, 2, 100), sends(3, 1, 100), goes(1, 0, 0), goes(3, 0, 0),
+			sends(4, 1, 100), goes(4, whole/2, 0), goes(2, whole, 0)}, nil, nil},
+		{"one for two", parted, []act{sends(1, 2, 100), sends(2, 2, 100), sends(3, 1, 100), goes(1, 0, 0), goes(3, 0, 0),
+			sends(4, 1, 100), goes(2, whole, 0), goes(4, whole/2, 0)}, nil, []string{"rank.tree"}},
+		{"a weight is ignored", parted, []act{sends(1, 1, 100), sends(2, 1, 100), goes(1, 0, 0), goes(2, whole, 0)}, nil,
+			[]string{"rank.start"}},
+		{"flows of a leaf in turn", parted, []act{sends(1, 2, 100), sends(2, 2, 100), sends(3, 3, 100), goes(1, 0, 0),
+			goes(3, 2*whole, 0), goes(2, whole, 0)}, nil, nil},
+		{"flows of a leaf by arrival", parted, []act{sends(1, 2, 100), sends(2, 2, 100), sends(3, 3, 100), goes(1, 0, 0),
+			goes(2, whole, 0), goes(3, 2*whole, 0)}, nil, []string{"rank.tree"}},
+		{"the last of the last makes room", parted, []act{sends(1, 2, 100), sends(2, 2, 100), sends(3, 2, 100),
+			sends(4, 1, 100), dies(3, 2*whole, evicted), goes(1, 0, 0), goes(4, 0, 0), goes(2, whole, 0)}, nil, nil},
+		{"another makes room", parted, []act{sends(1, 2, 100), sends(2, 2, 100), sends(3, 2, 100), sends(4, 1, 100),
+			dies(2, whole, evicted), goes(1, 0, 0), goes(4, 0, 0), goes(3, 2*whole, 0)}, nil, []string{"rank.tree-drop"}},
+		{"what a tree drops does not count", parted, []act{sends(1, 2, 100), sends(2, 2, 100), sends(3, 2, 100),
+			sends(4, 2, 100), dies(4, 3*whole, tail), goes(1, 0, 0), sends(5, 2, 100), goes(2, whole, 0), goes(3, 2*whole, 0),
+			goes(5, 3*whole, 0)}, nil, nil},
+		{"a tree with room", parted, []act{sends(1, 2, 100), sends(2, 2, 100), dies(2, whole, tail), goes(1, 0, 0)}, nil,
+			[]string{"rank.refused"}},
+		{"a tree with one too many", parted, []act{sends(1, 2, 100), sends(2, 2, 100), sends(3, 2, 100), sends(4, 2, 100),
+			goes(1, 0, 0)}, nil, []string{"rank.bound"}},
 		{"a round ahead", rounds, []act{sends(1, 1, 300), goes(1, 30, 0)}, nil, nil},
 		{"too far ahead", rounds, []act{sends(4, 1, 330), goes(4, 33, 0)}, nil, []string{"rank.horizon"}},
 		{"not too far", rounds, []act{sends(4, 1, 310), dies(4, 31, horizon)}, nil, []string{"rank.horizon"}},

@@ -1,6 +1,9 @@
 package rank
 
-import "candela.dev/candela/clock"
+import (
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/clock"
+)
 
 // Scheme is how a queue chooses what it keeps and what it sends first.
 type Scheme uint8
@@ -12,12 +15,13 @@ const (
 	SPPIFO               // strict priorities between FIFOs, with bounds that follow the ranks
 	AFQ                  // calendar of rounds
 	PIEO                 // sorted by rank; of the packets that may leave the first leaves
+	HPIFO                // a tree of PIFOs
 )
 
 // Settings are what a port's queue is set to, in the terms of model and judge.
 type Settings struct {
 	Scheme Scheme
-	Limits // of PIFO, PIEO and AFQ
+	Limits // of PIFO, PIEO, HPIFO and AFQ
 	// STFQ says that the port ranks packets itself: start-time fair queueing.
 	STFQ      bool
 	Undo      bool // of STFQ: a packet that is dropped does not move its flow on
@@ -25,6 +29,7 @@ type Settings struct {
 	Mapping   Mapping
 	Pace      clock.BitRate // of PIEO, at which each flow may send; 0: as fast as it likes
 	Calendar  Calendar
+	Tree      analyzers.Tree // of HPIFO
 }
 
 // Admission is AIFO (Yu et al. 2021, algorithm 5). A packet that arrives while c packets wait is admitted if

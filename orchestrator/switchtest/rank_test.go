@@ -45,7 +45,7 @@ func rankModels(match func(string) bool) (list []parameter.Model) {
 
 func ofRanks(name string) bool {
 	return slices.Contains([]string{"aifo", "sp-pifo", "afq", "stfq-pifo", "stfq-aifo", "stfq-sp-pifo", "pieo",
-		"stfq-pieo"}, name)
+		"stfq-pieo", "hpifo"}, name)
 }
 
 // rankRules returns the violated rules in a run, and how many packets the judge repeated.
@@ -81,7 +81,8 @@ func TestSeededBugsOfRanksAreCaughtByTheirRule(t *testing.T) {
 	settings := map[string]string{"aifo": "target-packets: 20, room-packets: 14, window: 8, sample: 1", "stfq-aifo": "target-packets: 20, room-packets: 14, window: 8, sample: 1",
 		"sp-pifo": "priorities: 4, packets-per-queue: 5", "stfq-sp-pifo": "priorities: 4, packets-per-queue: 5",
 		"stfq-pifo": "queue-packets: 20", "pieo": "queue-packets: 20, pace-mbps: 4000",
-		"stfq-pieo": "queue-packets: 20, pace-mbps: 4000", "afq": "rounds: 200"}
+		"stfq-pieo": "queue-packets: 20, pace-mbps: 4000", "afq": "rounds: 200",
+		"hpifo": "queue-packets: 20, tree: [{weight: 3}, {parent: 1, hosts: [1, 2]}, {parent: 1, weight: 2, hosts: [3]}, {hosts: [4]}]"}
 	bugs := 0
 	for _, m := range rankModels(ofRanks) {
 		for _, b := range slices.Concat([]parameter.Bug{{Name: ""}}, m.Bugs) {
@@ -107,7 +108,7 @@ func (d networkDraw) rankNetwork() (text string, recorded bool) {
 		recorded = false
 	}
 	model := d.of("aifo", "aifo", "sp-pifo", "afq", "stfq-pifo", "stfq-aifo", "stfq-sp-pifo",
-		"pieo", "pieo", "stfq-pieo")
+		"pieo", "pieo", "stfq-pieo", "hpifo", "hpifo", "hpifo")
 	settings := "model: " + model
 	number := func(name string, most float64) {
 		if d.IntN(3) > 0 {
@@ -136,6 +137,10 @@ func (d networkDraw) rankNetwork() (text string, recorded bool) {
 	case "pieo":
 		number("pace-mbps", 20000)
 		number("queue-packets", 500)
+	case "hpifo":
+		number("queue-packets", 500)
+		number("queue-bytes", 500000)
+		settings += ", tree: [" + d.tree() + "]"
 	case "pifo":
 		number("queue-packets", 500)
 		number("queue-bytes", 500000)
@@ -150,10 +155,10 @@ func (d networkDraw) rankNetwork() (text string, recorded bool) {
 	// Known false alarms: what the pace of a NIC adds, rules of TCP take for the host's delay (tcp.ack-delay, tcp.ack-every,
 	// tcp.timeout-early, tcp.syn-early).
 	paced := strings.HasSuffix(model, "pieo") && strings.Contains(text, "transport: tcp")
-	if d.IntN(3) == 0 && !paced {
+	if model != "hpifo" && d.IntN(3) == 0 && !paced {
 		text = strings.Replace(text, "hosts: {", "hosts: {nic: {"+settings+"}, ", 1)
 	}
-	if !strings.HasPrefix(model, "stfq-") && model != "afq" && d.IntN(4) > 0 {
+	if !strings.HasPrefix(model, "stfq-") && model != "afq" && model != "hpifo" && d.IntN(4) > 0 {
 		text = d.ranks(text)
 	}
 	return text, recorded
@@ -206,6 +211,41 @@ func (d networkDraw) stationaryNetwork() string {
 	return stationary(fmt.Sprintf("target-packets: %d, window: %d, sample: 1, headroom: %s, update: %s, compare: %s",
 		d.between(100, 250), d.between(100, 200), d.of("0", "0.1", "0.333333", "0.5"), d.of("before", "after"),
 		d.of("at-most", "below")), 1.2+float64(d.IntN(20))/10, rates...)
+}
+
+// tree draws a tree of HPIFO of up to six nodes; each host below 12 may belong to a leaf.
+func (d networkDraw) tree() string {
+	n := d.between(0, 6)
+	parents, children := make([]int, n), make([]int, n+1)
+	for i := range parents {
+		parents[i] = d.between(0, i)
+		children[parents[i]]++
+	}
+	var leaves []int
+	for i := range parents {
+		if children[i+1] == 0 {
+			leaves = append(leaves, i)
+		}
+	}
+	hosts := make([][]string, n)
+	for k, i := range leaves { // each has one
+		hosts[i] = append(hosts[i], strconv.Itoa(k))
+	}
+	for h := len(leaves); h < 12 && len(leaves) > 0; h++ {
+		if d.IntN(3) > 0 {
+			i := leaves[d.IntN(len(leaves))]
+			hosts[i] = append(hosts[i], strconv.Itoa(h))
+		}
+	}
+	var nodes []string
+	for i, parent := range parents {
+		node := fmt.Sprintf("parent: %d, weight: %d", parent, d.between(1, 9))
+		if len(hosts[i]) > 0 {
+			node += ", hosts: [" + strings.Join(hosts[i], ", ") + "]"
+		}
+		nodes = append(nodes, "{"+node+"}")
+	}
+	return strings.Join(nodes, ", ")
 }
 
 var modelSettings = regexp.MustCompile(`(?m)^switch-under-test: .*$`)

@@ -37,7 +37,7 @@ func Family() switches.Family {
 			{Name: "quantile", Doc: "AIFO: too many recent packets have smaller ranks, for the room that is left."},
 			{Name: "horizon", Doc: "AFQ: the flow is too many rounds ahead."}},
 		Models: []switches.Model{pifo(), aifo(), pieo(), spPIFO(), afq(), fair(pifo()), fair(aifo()), fair(pieo()),
-			fair(spPIFO())},
+			fair(spPIFO()), hpifo()},
 		Settings: settings, Decisions: decisions(),
 		Metrics: []switches.Metric{
 			{Name: "rank-gap", Of: "rank.gap", Scale: 1e6, Head: "gap to PIFO",
@@ -95,6 +95,8 @@ func settings(v parameter.Values, _ int) (any, error) {
 		s.Scheme, s.Mapping = judge.SPPIFO, mapping(v)
 	case own("round-bytes"):
 		s.Scheme, s.Calendar, s.Limits = judge.AFQ, calendar(v), judge.Limits{Packets: v.Int("queue-packets")}
+	case own("tree"):
+		s.Scheme, s.Tree, s.Limits = judge.HPIFO, switches.TreeOf(v), limits(v)
 	case own("pace-mbps"):
 		s.Scheme, s.Pace, s.Limits = judge.PIEO, pace(v), limits(v)
 	default:

@@ -430,3 +430,27 @@ func TestAIFOSeesItsQueueALittleLate(t *testing.T) {
 		t.Errorf("%d points of the gap after %q", points, lines[0])
 	}
 }
+
+// What a failed trunk, or a stopped switch, loses is forgotten by HPIFO and by its judge alike.
+func TestHPIFOForgetsWhatIsLost(t *testing.T) {
+	for _, changes := range []string{
+		"{at-us: 200, trunk: {from: left, to: right, failed: true}}, {at-us: 300, trunk: {from: left, to: right, failed: false}}",
+		"{at-us: 200, switch: 0, state: stopped}, {at-us: 300, switch: 0, state: running}",
+	} {
+		rules, repeated := rankRules(t, `
+topology: {kind: dumbbell, hosts: 8, link: {gbps: 10, delay-ns: 500}}
+switch-under-test: {model: hpifo, queue-packets: 40, tree: [{weight: 2, hosts: [0, 1]}, {parent: 0, weight: 3, hosts: [2]}]}
+hosts: {transport: tcp}
+duration-us: 3000
+changes: [`+changes+`]
+workload:
+  - cbr: {src: 0, dst: 4, rate-gbps: 4}
+  - cbr: {src: 1, dst: 5, rate-gbps: 6, jitter: 0.5}
+  - cbr: {src: 2, dst: 6, rate-gbps: 5}
+  - cbr: {src: 3, dst: 7, rate-gbps: 5, jitter: 0.5}
+`)
+		if len(rules) > 0 || repeated < 4000 {
+			t.Errorf("%s: %v, %d packets", changes, rules, repeated)
+		}
+	}
+}

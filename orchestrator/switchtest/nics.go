@@ -94,10 +94,24 @@ func (p *Plan) addNICs() (place string, err error) {
 				"pause stops the queue of that number", n.Model, len(s.Queues), class)
 		}
 	}
+	if p.holdsTCP(n) {
+		return "hosts.nic", fmt.Errorf("%s with pace-mbps keeps packets back, which the rules of TCP would blame on the "+
+			"host: set judge: off, leave pace-mbps out, or pace at switch-under-test", n.Model)
+	}
 	p.nics = n
 	p.Spec.NIC = fabric.NICSpec{Queues: s.Queues, Scheduler: s.Scheduler, Buffer: s.Buffer, ClassOfDSCP: s.ClassOfDSCP,
 		Backlog: n.Backlog}
 	return "hosts.nic", p.tryNIC()
+}
+
+// holdsTCP reports whether flows of TCP are judged behind NICs that wait although they have packets: the rules about
+// time take a NIC that sends nothing for one that has nothing to send.
+func (p *Plan) holdsTCP(n *nics) bool {
+	const pace = "pace-mbps"
+	paced := slices.ContainsFunc(n.model.Parameters, func(of parameter.Parameter) bool { return of.Name == pace }) &&
+		n.Values.Has(pace)
+	tcp, err := findTransport("tcp")
+	return paced && err == nil && p.Test.Judge.Flows > 0 && p.speaks(tcp)
 }
 
 // tryNIC creates a NIC's mechanism in a scratch network, to report errors that only the model can detect.

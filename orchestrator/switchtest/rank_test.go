@@ -152,8 +152,7 @@ func (d networkDraw) rankNetwork() (text string, recorded bool) {
 		text += "taps: {decisions: csv}\n"
 	}
 	text = modelSettings.ReplaceAllString(text, "switch-under-test: {"+settings+"}")
-	// Known false alarms: what the pace of a NIC adds, rules of TCP take for the host's delay (tcp.ack-delay, tcp.ack-every,
-	// tcp.timeout-early, tcp.syn-early).
+	// Refused, as rules of TCP take what the pace of a NIC adds for the host's delay.
 	paced := strings.HasSuffix(model, "pieo") && strings.Contains(text, "transport: tcp")
 	if model != "hpifo" && d.IntN(3) == 0 && !paced {
 		text = strings.Replace(text, "hosts: {", "hosts: {nic: {"+settings+"}, ", 1)

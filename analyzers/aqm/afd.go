@@ -14,6 +14,9 @@ type fairRate struct {
 	before      float64 // bytes at the last update
 	update      clock.Time
 	gainP, gain float64 // bit/s per byte
+	first       bool    // updates precede what happens at their instant
+	// the same with the other order. Nothing says which a switch has; the first record on which both differ shows it.
+	other *fairRate
 }
 
 func newFairRate(now clock.Time, p aqm.Policy, link clock.BitRate) *fairRate {
@@ -25,12 +28,39 @@ func newFairRate(now clock.Time, p aqm.Policy, link clock.BitRate) *fairRate {
 	perSecond := float64(clock.Second) / float64(p.Period)
 	f.gainP, f.gain = 8*perSecond*p.Kp, 8*perSecond*p.Ki
 	f.update = clock.Time(0).Add((now.Sub(0)/p.Period + 1) * p.Period)
+	other := *f
+	other.first = true
+	f.other = &other
 	return f
 }
 
+// claims takes the claim of a record, and reports whether a correct switch makes it.
+func (f *fairRate) claims(claim int64) bool {
+	own := near(claim, f.rate)
+	if f.other == nil || own && near(claim, f.other.rate) {
+		return own
+	}
+	if !own && near(claim, f.other.rate) {
+		*f, own = *f.other, true
+	}
+	f.other = nil
+	return own
+}
+
+// exceeds reports whether the fair rate is above a flow's, whichever order its updates have.
+func (f *fairRate) exceeds(flow float64) bool {
+	return flow < f.rate*(1-1e-9) && (f.other == nil || flow < f.other.rate*(1-1e-9))
+}
+
 // advance makes the updates before now; waiting bytes have been in the queue since the last call. What happens at the
-// instant of an update precedes it.
+// instant of an update precedes it, or follows it if first is set.
 func (f *fairRate) advance(now clock.Time, waiting int64) {
+	if f.other != nil {
+		f.other.advance(now, waiting)
+	}
+	if f.first {
+		now++ // clock.Time counts the smallest unit
+	}
 	q := float64(waiting)
 	for f.update < now {
 		next := min(max(f.rate-f.gain*(q-f.desired)-f.gainP*(q-f.before), f.low), f.high)

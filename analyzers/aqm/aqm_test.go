@@ -105,3 +105,64 @@ func TestFairnessIsThatOfBackloggedElephants(t *testing.T) {
 		}
 	}
 }
+
+// A bug that begins late is found as soon as one from the start: right probabilities before it do not hide it.
+func TestWagersFindProbabilitiesThatBecomeWrong(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	var b budget
+	for name, q := range map[string]func(p float64) float64{
+		"half":  func(p float64) float64 { return p / 2 },
+		"never": func(float64) float64 { return 0 },
+	} {
+		w := b.next()
+		if n, broken := selects(w, random, 50_000, func(p float64) float64 { return p }); broken {
+			t.Fatalf("right probabilities are refused after %d packets", n)
+		}
+		if n, broken := selects(w, random, 1500, q); !broken {
+			t.Errorf("%s: not refused in %d packets after 50,000 right ones", name, n)
+		}
+	}
+	w := b.next() // half and one and a half times as likely in turns: right on the average
+	broken := false
+	for i := range 20_000 {
+		factor := 0.5 + float64(i/1000%2)
+		broken = w.see(0.3, random.Float64() < 0.3*factor) || broken
+	}
+	if !broken {
+		t.Error("probabilities that are right on the average are not refused")
+	}
+}
+
+// Nothing says whether a packet at the very instant of an update comes before it: a switch may have either order, and
+// has to keep it.
+func TestUpdatesOfTheFairRateMayPrecedePacketsOfTheirInstant(t *testing.T) {
+	const period = 25 * clock.Microsecond
+	policy := aqm.Policy{DesiredBytes: 150_000, Period: period, Kp: 0.02, Ki: 0.0005, LeastRate: 10_000_000}
+	const link = 10 * 1000 * 1000 * 1000
+	run := func(orders ...bool) (refused bool) { // whether the update of each period sees the packet at its instant
+		f := newFairRate(0, policy, link)
+		waiting, want, before := int64(0), float64(link), 0.0
+		for i, sees := range orders {
+			at := clock.Time(0).Add(clock.Duration(i+1) * period)
+			f.advance(at, waiting)
+			q := float64(waiting)
+			waiting += 200_000
+			if sees {
+				q = float64(waiting)
+			}
+			want = min(want-8e6/25*(policy.Ki*(q-150_000)+policy.Kp*(q-before)), link)
+			before = q
+			f.advance(at+1, waiting)
+			refused = !f.claims(int64(math.Round(want))) || refused
+		}
+		return refused
+	}
+	for _, sees := range []bool{false, true} {
+		if run(sees, sees, sees) {
+			t.Errorf("updates that see packets of their instant (%v) are refused", sees)
+		}
+		if !run(sees, !sees, sees) {
+			t.Errorf("an order that changes, at first %v, is not refused", sees)
+		}
+	}
+}

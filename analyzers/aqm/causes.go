@@ -178,6 +178,11 @@ func overfull(p place, what string, held, room int64) cause.Cause {
 		cause.Bytes(held), cause.Name(what), p.queueText(), p.packet(), cause.Count(room))
 }
 
+func claimedPort(p place, claimed, held int64) cause.Cause {
+	return cause.Of(ruleBuffer, "claimed", "%v claimed that %v waited at the port of %v as packet %v came; the taps "+
+		"give %v.", p.who, cause.Bytes(claimed), p.queueText(), p.packet(), cause.Count(held))
+}
+
 func hadRoom(p place, held, room int64) cause.Cause {
 	return cause.Of(ruleRoom, "refused", "%v refused packet %v at %v; the port held %v and has room for %v.", p.who,
 		p.packet(), p.queueText(), cause.Bytes(held), cause.Count(room))
@@ -230,7 +235,7 @@ func Causes() []cause.Cause {
 		claimedElephant(p, true, 1_048_600), claimedBytes(p, 1500, 3000), claimedRate(p, 1e9, 2e9),
 		wrongGroup(mice, 121, false), wrongClass(p, 2), wrongAge(p, 3), claimedIndex(p, 121, 1), miceWait(p, 1500),
 		overtaken(mice, 9), lateMouse(mice, 1200), counted(p, "early drops", 3, 5), overfull(p, "port", 3_001_500, 3_000_000),
-		hadRoom(p, 2_000_000, 3_000_000), schemeOff(p, false), meanTooLow(p, false, 120_000, 150_000),
+		claimedPort(p, 3000, 1500), hadRoom(p, 2_000_000, 3_000_000), schemeOff(p, false), meanTooLow(p, false, 120_000, 150_000),
 		meanTooHigh(p, 470_000, 450_000), claimedMean(p, 120_000, 140_000), thresholdMark(p, false, 100_000, 97_500),
 		thresholdDrop(p), notJudged("s", "the fair rate", "the switch keeps no records"),
 	}

@@ -10,9 +10,11 @@ const falseAlarm = 1e-6
 // happened before: the likelihood ratios of alternatives are martingales of mean 1 if they are, and their mean exceeds
 // 1/α at any time with a probability of at most α (Ville 1939). So it may look after every packet, and probabilities
 // may depend on what was dropped before. Alternatives multiply the odds of each packet by a factor, for all packets or
-// after a selected one and its inverse after others.
+// after a selected one and its inverse after others. A bug may begin late: an alternative begins at any multiple of
+// restart packets, with the prior probability 1/(j(j+1)) for the j-th, so that what was right before does not hide it.
 type wager struct {
-	limit    float64 // log of 1/α
+	limit float64 // log of 1/α
+	// logs of the ratios, each the mean of those that have begun
 	ratios   [len(factors) + len(echoes)]float64
 	last     bool
 	seen     int
@@ -20,6 +22,9 @@ type wager struct {
 	expected float64
 	broken   bool
 }
+
+// restart is after how many packets alternatives begin anew; a choice.
+const restart = 64
 
 var (
 	factors = [...]float64{0.05, 0.25, 0.5, 0.8, 0.92, 1.08, 1.25, 2, 4, 20}
@@ -38,6 +43,9 @@ func (b *budget) next() *wager {
 // see takes a packet that is selected with probability p, strictly between 0 and 1. It returns true once, if the
 // probabilities cannot be right.
 func (w *wager) see(p float64, selected bool) bool {
+	if w.seen%restart == 0 {
+		w.begin(w.seen/restart + 1)
+	}
 	w.seen++
 	w.expected += p
 	if selected {
@@ -63,6 +71,19 @@ func (w *wager) see(p float64, selected bool) bool {
 	}
 	w.broken = true
 	return true
+}
+
+// begin begins the alternatives for the j-th time.
+func (w *wager) begin(j int) {
+	prior := -math.Log(float64(j) * float64(j+1))
+	for i, r := range w.ratios {
+		if j == 1 {
+			w.ratios[i] = prior
+			continue
+		}
+		most := max(r, prior)
+		w.ratios[i] = most + math.Log1p(math.Exp(min(r, prior)-most))
+	}
 }
 
 // exceeds reports whether the mean of the ratios exceeds the limit.

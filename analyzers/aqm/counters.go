@@ -7,6 +7,12 @@ import (
 	"candela.dev/candela/trace"
 )
 
+// tally is what a queue should have counted.
+type tally struct {
+	aqm.Group
+	remarked uint64 // packets that came with a mark: another one does not show
+}
+
 // count counts what the counters of a switch should count.
 func (d *device) count(t *trace.SwitchTap, a *arrival) {
 	if a.fate == elsewhere || a.fate == withdrawn {
@@ -16,7 +22,7 @@ func (d *device) count(t *trace.SwitchTap, a *arrival) {
 		d.counted = append(d.counted, nil)
 	}
 	for len(d.counted[t.Port]) <= t.Queue {
-		d.counted[t.Port] = append(d.counted[t.Port], aqm.Group{})
+		d.counted[t.Port] = append(d.counted[t.Port], tally{})
 	}
 	g := &d.counted[t.Port][t.Queue]
 	switch a.fate {
@@ -25,6 +31,9 @@ func (d *device) count(t *trace.SwitchTap, a *arrival) {
 		g.TxBytes += uint64(a.size)
 		if a.marked {
 			g.MarkedPackets++
+		}
+		if a.congested {
+			g.remarked++
 		}
 	case early:
 		g.EarlyPackets++
@@ -46,18 +55,24 @@ func (d *device) compareCounters(now clock.Time) {
 		d.note(now, "its counters", err.Error())
 		return
 	}
+	waiting := uint64(0) // that may have been marked
+	for _, a := range d.inside {
+		if a.capable {
+			waiting++
+		}
+	}
 	for port, groups := range snapshot.(aqm.Counters).Ports {
 		for queue := range groups {
-			own := aqm.Group{}
+			own := tally{}
 			if port < len(d.counted) && queue < len(d.counted[port]) {
 				own = d.counted[port][queue]
 			}
-			d.compareGroup(now, place{d.who, port, queue, 0}, &groups[queue], &own)
+			d.compareGroup(now, place{d.who, port, queue, 0}, &groups[queue], &own, waiting)
 		}
 	}
 }
 
-func (d *device) compareGroup(now clock.Time, p place, claimed, own *aqm.Group) {
+func (d *device) compareGroup(now clock.Time, p place, claimed *aqm.Group, own *tally, waiting uint64) {
 	differs := func(name string, got, want uint64) {
 		if got != want && d.judge.report.Wants(ruleCounters, 0) {
 			c := counted(p, name, got, want)
@@ -78,6 +93,9 @@ func (d *device) compareGroup(now clock.Time, p place, claimed, own *aqm.Group) 
 	// Packets that wait are marked and not seen so yet, and marks of packets that came with one do not show.
 	if claimed.MarkedPackets < own.MarkedPackets {
 		differs("marked packets", claimed.MarkedPackets, own.MarkedPackets)
+	}
+	if most := own.MarkedPackets + own.remarked + waiting; claimed.MarkedPackets > most {
+		differs("marked packets, more than there can be", claimed.MarkedPackets, most)
 	}
 }
 

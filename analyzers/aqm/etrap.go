@@ -57,6 +57,14 @@ type trapped struct {
 	peak               float64
 }
 
+// bytes returns those of a flow, 0 if it is not tracked.
+func (f *trapped) bytes() int64 {
+	if f == nil {
+		return 0
+	}
+	return f.total
+}
+
 func newTrap(set *aqm.Etrap) *trap { return &trap{set: set, flows: make(map[flowKey]*trapped)} }
 
 // observe takes a packet; nil: the flow is not tracked.

@@ -98,7 +98,7 @@ type device struct {
 	overrun bool
 	// ports whose links have changed, and since when
 	relinked map[int]clock.Time
-	counted  [][]aqm.Group // by port and queue, since the start
+	counted  [][]tally // by port and queue, since the start
 	state
 }
 

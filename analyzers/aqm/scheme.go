@@ -16,6 +16,13 @@ const (
 	valueProbability
 	valueIndex
 	valueMean
+	valuePort
+)
+
+// Causes of decision records, of the same family.
+const (
+	causeMouse = 1
+	causeRate  = 2
 )
 
 // claimed returns what the switch claims about a packet; −1: it keeps no records.
@@ -81,19 +88,23 @@ func (d *device) judgeScheme(a *arrival, q *queue, f *trapped) {
 // judgeFair judges AFD's decision.
 func (d *device) judgeFair(a *arrival, q *queue, f *trapped, selected bool) {
 	p := d.place(a)
-	if claim := d.claimed(a, valueFair); claim >= 0 && !near(claim, q.fair.rate) {
+	if claim := d.claimed(a, valueFair); claim >= 0 && !q.fair.claims(claim) {
 		d.tell(a, claimedFair(p, claim, q.fair.rate))
 	}
-	if f == nil || !f.elephant {
+	elephant, because := f != nil && f.elephant, uint8(causeMouse)
+	if elephant {
+		because = causeRate
+	}
+	if a.claim != nil && a.claim.Cause != because {
+		d.tell(a, claimedElephant(p, elephant, f.bytes()))
+	}
+	if !elephant {
 		q.share.mice++
 		if selected {
 			q.share.miceHit++
-			total := int64(0)
-			if f != nil {
-				total = f.total
-			}
-			d.tell(a, mouseSelected(p, a.marked, total))
+			d.tell(a, mouseSelected(p, a.marked, f.bytes()))
 		}
+		d.judgeClaim(a, 0)
 		return
 	}
 	q.share.elephants++
@@ -103,21 +114,26 @@ func (d *device) judgeFair(a *arrival, q *queue, f *trapped, selected bool) {
 	probability := q.fair.probability(f.rate, q.held)
 	q.demand.sees(a, probability)
 	d.judgeShares(a, q, probability, selected)
+	d.judgeClaim(a, probability)
 	switch {
 	case probability > 0:
 		d.judgeDraw(a, q, probability, selected)
-	case selected && f.rate < q.fair.rate*(1-1e-9):
+	case selected && q.fair.exceeds(f.rate):
 		d.tell(a, belowFair(p, a.marked, f.rate, q.fair.rate))
 	case selected && f.rate > q.fair.rate*(1+1e-9):
 		d.tell(a, emptyQueue(p, a.marked))
 	}
 }
 
-// judgeDraw judges a packet that is selected with a probability above 0, and what the switch claims of it.
-func (d *device) judgeDraw(a *arrival, q *queue, probability float64, selected bool) {
+// judgeClaim compares what the switch claims of the probability of a packet.
+func (d *device) judgeClaim(a *arrival, probability float64) {
 	if claim := d.claimed(a, valueProbability); claim >= 0 && math.Abs(float64(claim)/1e9-probability) > 1e-6 {
 		d.tell(a, claimedProbability(d.place(a), float64(claim)/1e9, probability))
 	}
+}
+
+// judgeDraw judges a packet that is selected with a probability above 0.
+func (d *device) judgeDraw(a *arrival, q *queue, probability float64, selected bool) {
 	if d.hidden(a, q) {
 		return
 	}
@@ -168,8 +184,11 @@ func (d *device) judgeMean(a *arrival, q *queue, selected bool) {
 		}
 		m.selected()
 		return
-	case known && !hidden:
-		d.judgeDraw(a, q, probability, selected)
+	case known:
+		d.judgeClaim(a, probability)
+		if !hidden {
+			d.judgeDraw(a, q, probability, selected)
+		}
 	}
 	if selected {
 		m.selected()

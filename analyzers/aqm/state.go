@@ -156,6 +156,9 @@ func (d *device) arrives(a *arrival) {
 		q.fair.advance(a.at, q.held)
 	}
 	d.judgeTrap(a, f)
+	if claim := d.claimed(a, valuePort); claim >= 0 && claim != e.held {
+		d.tell(a, claimedPort(d.place(a), claim, e.held))
+	}
 	d.judgeScheme(a, q, f)
 	if d.set.Scheme == aqm.AFD {
 		q.share.arrived(a, f)

@@ -99,7 +99,7 @@ func settingsOf(model, bug string) (text, ecn string) {
 		text += ", " + brief
 	}
 	switch bug {
-	case "drops-marked":
+	case "drops-marked", "recounts-marks":
 		return text + ", ecn: true", "ect0"
 	case "favours-flows":
 		return text + ", kp: 0.05", ecn
@@ -132,7 +132,7 @@ func settingsOf(model, bug string) (text, ecn string) {
 // withRecords are bugs that the taps alone do not show: what is wrong is a claim.
 var withRecords = []string{"stale-rate", "never-evicts", "late-promotion", "evicts-at-threshold", "keeps-bytes",
 	"other-scope", "fair-rate-per-packet", "double-ki", "no-greatest-fair-rate", "whole-port-as-queue",
-	"system-over-interface"}
+	"system-over-interface", "records-late"}
 
 // Each seeded bug violates its rule; the same switch without it violates none.
 func TestSeededBugsOfActiveQueueManagementAreCaughtByTheirRule(t *testing.T) {

@@ -16,7 +16,8 @@ type faults struct {
 	dpp   dppFaults
 
 	mice, blind, half, square, belowFair, regular, portTotal, dropsMarked, marksMice, sparesFull, systemLast, otherScope,
-	overfills, refuses, miscounts, doubleThreshold, lowWeight, deeper, quarterMost, favours bool
+	overfills, refuses, miscounts, doubleThreshold, lowWeight, deeper, quarterMost, favours, recountsMarks,
+	recordsLate bool
 }
 
 // distorted is a policy with the seeded bugs of its settings.
@@ -76,6 +77,10 @@ func afdBugs() []fault {
 			func(f *faults) { f.deeper = true }),
 		b("drops-marked", "aqm.ecn", "ECN-capable packets are dropped instead of marked.",
 			func(f *faults) { f.dropsMarked = true }),
+		b("recounts-marks", "aqm.counters", "Marks are counted twice.",
+			func(f *faults) { f.recountsMarks = true }),
+		b("records-late", "aqm.buffer", "Records hold what waits at the port with the packet, not before it.",
+			func(f *faults) { f.recordsLate = true }),
 		b("marks-mice", "aqm.mouse", "Mice in a deep queue are marked or dropped.", func(f *faults) { f.marksMice = true }),
 		b("gives-up", "aqm.headroom", "Nothing is dropped early while the port holds much more than the desired depth.",
 			func(f *faults) { f.sparesFull = true }),

@@ -61,6 +61,9 @@ func (m *Mechanism) decide(now clock.Time, p *fabric.Packet, v fabric.Verdict, k
 	}
 	d.Values = [trace.DecisionValues]int64{c.sighting.Bytes, elephant, rounded(c.sighting.Rate), 0,
 		rounded(c.probability * 1e9), int64(c.index), 0, int64(m.sw.Port(int(v.Port)).Bytes())}
+	if m.faults.recordsLate {
+		d.Values[7] += int64(p.Size)
+	}
 	if at := &m.ports[v.Port]; int(v.Queue) < len(at.queues) {
 		if q := &at.queues[v.Queue]; q.fair != nil {
 			d.Values[3] = rounded(q.fair.Fair())

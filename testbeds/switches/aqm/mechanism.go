@@ -147,6 +147,9 @@ func (m *Mechanism) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet,
 		if !m.faults.miscounts || m.seen%7 > 0 {
 			at.groups[v.Queue].MarkedPackets++
 		}
+		if m.faults.recountsMarks {
+			at.groups[v.Queue].MarkedPackets++
+		}
 	}
 	m.decide(now, p, v, kind, waiting)
 	return v

@@ -96,7 +96,7 @@ func Rules() []analyzers.Rule {
 	only := map[string]string{ruleFairRate: "the fair rate F", ruleRate: "the measured rate",
 		ruleEtrap: "whether a flow is an elephant, its bytes and rate"}
 	more := map[string]string{ruleProbability: "the probability of each packet", ruleMiceAge: "the index of each packet",
-		ruleMeanQueue: "the mean queue at each packet"}
+		ruleMeanQueue: "the mean queue at each packet", ruleBuffer: "what waits at the port as each packet comes"}
 	var rules []analyzers.Rule
 	for _, r := range table {
 		rules = append(rules, analyzers.Rule{ID: r.id, Clause: r.clause, Severity: r.severity, Statement: r.statement,

@@ -18,6 +18,8 @@ type Rule struct {
 	// Records is what decision records add to the judgement; empty: nothing. RecordsOnly: without them it is not judged.
 	Records     string
 	RecordsOnly bool
+	// SteadyLinks: the rule is not judged of a port whose link has changed during the run.
+	SteadyLinks bool
 	Needs       Needs // of rules of switch tests; empty: all packets of a host, or of a switch
 }
 

@@ -111,6 +111,11 @@ func markedWithout(p place) cause.Cause {
 	return cause.Of(ruleECN, "marked", "%v marked packet %v at %v, where ECN is off.", p.who, p.packet(), p.queueText())
 }
 
+func markedIncapable(p place) cause.Cause {
+	return cause.Of(ruleECN, "incapable", "%v marked packet %v at %v, whose sender does not support ECN.", p.who,
+		p.packet(), p.queueText())
+}
+
 func flowBlind(p place, mice, elephants float64) cause.Cause {
 	return cause.Of(ruleFlowAware, "blind", "%v dropped or marked %v of the mice at %v, and %v of the elephants.", p.who,
 		share(mice), p.queueText(), share(elephants))
@@ -231,7 +236,8 @@ func Causes() []cause.Cause {
 		mouseSelected(p, false, 1_048_500), belowFair(p, false, 2e9, 2.6e9), emptyQueue(p, false),
 		wrongShare(p, "of flow 3", 10, 1000, 340), certain(p, 1), claimedProbability(p, 0.2, 0.4),
 		claimedFair(p, 2_600_000_000, 2.5e9), unfairShares(p, 0.83, 1), unsteady(p, 300_000, 150_000, 90_000, true),
-		noHeadroom(p, 400_000), constantRate(p, 1e9, 2e9, 9), droppedCapable(p), markedWithout(p), flowBlind(p, 0.21, 0.2),
+		noHeadroom(p, 400_000), constantRate(p, 1e9, 2e9, 9), droppedCapable(p), markedWithout(p),
+		markedIncapable(p), flowBlind(p, 0.21, 0.2),
 		claimedElephant(p, true, 1_048_600), claimedBytes(p, 1500, 3000), claimedRate(p, 1e9, 2e9),
 		wrongGroup(mice, 121, false), wrongClass(p, 2), wrongAge(p, 3), claimedIndex(p, 121, 1), miceWait(p, 1500),
 		overtaken(mice, 9), lateMouse(mice, 1200), counted(p, "early drops", 3, 5), overfull(p, "port", 3_001_500, 3_000_000),

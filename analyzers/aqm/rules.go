@@ -62,7 +62,8 @@ func Rules() []analyzers.Rule {
 		{ruleSteady, ofAFD + " (AFD-6)",
 			"A queue is not kept from its desired depth by more, or fewer, packets than the probabilities of drops give.", v},
 		{ruleECN, source + "AFD with ECN (AFD-7)",
-			"With ECN, ECN-capable packets are marked and never dropped early; without it, none is marked.", v},
+			"With ECN, ECN-capable packets are marked and never dropped early; no others are marked, and without it none is " +
+				"(RFC 3168, 5).", v},
 		{ruleFlowAware, ofAFD + " (AFD-8)", "AFD drops elephants; it is not as likely to drop mice.", v},
 		{ruleHeadroom, ofAFD + " (AFD-9)",
 			"A mouse finds room that elephants would have left if they were dropped by their probabilities.", v},
@@ -100,7 +101,8 @@ func Rules() []analyzers.Rule {
 	var rules []analyzers.Rule
 	for _, r := range table {
 		rules = append(rules, analyzers.Rule{ID: r.id, Clause: r.clause, Severity: r.severity, Statement: r.statement,
-			Needs: analyzers.NeedsSwitch, Records: only[r.id] + more[r.id], RecordsOnly: only[r.id] != ""})
+			Needs: analyzers.NeedsSwitch, Records: only[r.id] + more[r.id], RecordsOnly: only[r.id] != "",
+			SteadyLinks: r.id == ruleMiceDelay})
 	}
 	return rules
 }

@@ -62,6 +62,10 @@ func (d *device) judgeTrap(a *arrival, f *trapped) {
 func (d *device) judgeScheme(a *arrival, q *queue, f *trapped) {
 	selected := a.fate == early || a.marked && !d.set.OtherMarks
 	p := d.place(a)
+	if a.marked && !a.capable { // whatever marks, RFC 3168 forbids it
+		d.tell(a, markedIncapable(p))
+		return
+	}
 	if q.policy.Off || a.lossless {
 		if selected {
 			d.tell(a, schemeOff(p, a.marked))

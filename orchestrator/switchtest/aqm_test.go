@@ -101,6 +101,8 @@ func settingsOf(model, bug string) (text, ecn string) {
 	switch bug {
 	case "drops-marked", "recounts-marks":
 		return text + ", ecn: true", "ect0"
+	case "marks-incapable":
+		return text + ", ecn: true", ecn
 	case "favours-flows":
 		return text + ", kp: 0.05", ecn
 	case "double-threshold":
@@ -390,6 +392,12 @@ workload: [flow: {src: 0, dst: 2, packets: 20}]
 		}
 		if n != want {
 			t.Errorf("%s: %d notes, want %d: %+v", model, n, want, o.Analysis.Findings)
+		}
+		listed := slices.ContainsFunc(p.NotJudged(), func(s string) bool {
+			return strings.HasPrefix(s, "aqm.mice-delay: not judged of a port once its link has changed")
+		})
+		if listed != (want > 0) {
+			t.Errorf("%s: run.json lists %v", model, p.NotJudged())
 		}
 	}
 }

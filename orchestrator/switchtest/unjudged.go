@@ -22,7 +22,7 @@ func (p *Plan) NotJudged() []string {
 	if p.shut(p.family) {
 		all(p.family.rules, "packets that the switch makes are unknown to it (bolt-src)")
 	}
-	list = append(list, p.withoutRecords()...)
+	list = slices.Concat(list, p.withoutRecords(), p.withChanges())
 	if !p.Streamed() {
 		return list
 	}
@@ -48,15 +48,14 @@ func (p *Plan) NotJudged() []string {
 	return list
 }
 
-// withoutRecords lists what decision records would add to the rules of the family, if the test has none. A rule that no
-// bug of a model breaks is not about that model.
+// withoutRecords lists what decision records would add to the rules of the family, if the test has none.
 func (p *Plan) withoutRecords() (list []string) {
 	if p.Test.Taps.Decisions() != "" || !p.judges(p.family) || p.shut(p.family) {
 		return nil
 	}
 	for i := range p.family.rules {
 		switch r := &p.family.rules[i]; {
-		case !slices.ContainsFunc(p.model.Bugs, func(b parameter.Bug) bool { return b.Rule == r.ID }):
+		case !p.breaks(r):
 		case r.RecordsOnly:
 			list = append(list, r.ID+": needs decision records (`taps: {decisions: csv}`), which show "+r.Records)
 		case r.Records != "":
@@ -64,6 +63,24 @@ func (p *Plan) withoutRecords() (list []string) {
 		}
 	}
 	return list
+}
+
+// withChanges lists the rules of the family that are not judged of ports whose links have changed.
+func (p *Plan) withChanges() (list []string) {
+	if !p.Test.ChangesTrunks() || !p.judges(p.family) || p.shut(p.family) {
+		return nil
+	}
+	for i := range p.family.rules {
+		if r := &p.family.rules[i]; r.SteadyLinks && p.breaks(r) {
+			list = append(list, r.ID+": not judged of a port once its link has changed (changes)")
+		}
+	}
+	return list
+}
+
+// breaks reports whether a bug of the model breaks a rule: otherwise the rule is not about that model.
+func (p *Plan) breaks(r *analyzers.Rule) bool {
+	return slices.ContainsFunc(p.model.Bugs, func(b parameter.Bug) bool { return b.Rule == r.ID })
 }
 
 // shut reports whether a family is not judged because an option of every model has its switches make packets.

@@ -17,7 +17,7 @@ type faults struct {
 
 	mice, blind, half, square, belowFair, regular, portTotal, dropsMarked, marksMice, sparesFull, systemLast, otherScope,
 	overfills, refuses, miscounts, doubleThreshold, lowWeight, deeper, quarterMost, favours, recountsMarks,
-	recordsLate bool
+	recordsLate, marksIncapable bool
 }
 
 // distorted is a policy with the seeded bugs of its settings.
@@ -77,6 +77,8 @@ func afdBugs() []fault {
 			func(f *faults) { f.deeper = true }),
 		b("drops-marked", "aqm.ecn", "ECN-capable packets are dropped instead of marked.",
 			func(f *faults) { f.dropsMarked = true }),
+		b("marks-incapable", "aqm.ecn", "Packets that are not ECN-capable are marked instead of dropped.",
+			func(f *faults) { f.marksIncapable = true }),
 		b("recounts-marks", "aqm.counters", "Marks are counted twice.",
 			func(f *faults) { f.recountsMarks = true }),
 		b("records-late", "aqm.buffer", "Records hold what waits at the port with the packet, not before it.",

@@ -128,7 +128,7 @@ func (m *Mechanism) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet,
 	lossless := p.Class < 8 && m.set.Lossless&(1<<p.Class) != 0
 	marked := false
 	if !lossless && int(v.Queue) < len(at.queues) && m.early(now, &at.queues[v.Queue], p, out, waiting) {
-		if !at.queues[v.Queue].policy.ECN || p.ECN == packet.NotECT || m.faults.dropsMarked {
+		if !at.queues[v.Queue].policy.ECN || p.ECN == packet.NotECT && !m.faults.marksIncapable || m.faults.dropsMarked {
 			m.decide(now, p, v, decisionEarly, waiting)
 			return m.drop(p, v.Drop(fabric.ReasonEarly))
 		}

@@ -241,7 +241,8 @@ func Causes() []cause.Cause {
 		claimedElephant(p, true, 1_048_600), claimedBytes(p, 1500, 3000), claimedRate(p, 1e9, 2e9),
 		wrongGroup(mice, 121, false), wrongClass(p, 2), wrongAge(p, 3), claimedIndex(p, 121, 1), miceWait(p, 1500),
 		overtaken(mice, 9), lateMouse(mice, 1200), counted(p, "early drops", 3, 5), overfull(p, "port", 3_001_500, 3_000_000),
-		claimedPort(p, 3000, 1500), hadRoom(p, 2_000_000, 3_000_000), schemeOff(p, false), meanTooLow(p, false, 120_000, 150_000),
+		claimedPort(p, 3000, 1500), hadRoom(p, 2_000_000, 3_000_000), schemeOff(p, false), meanTooLow(p, false, 120_000,
+			150_000),
 		meanTooHigh(p, 470_000, 450_000), claimedMean(p, 120_000, 140_000), thresholdMark(p, false, 100_000, 97_500),
 		thresholdDrop(p), notJudged("s", "the fair rate", "the switch keeps no records"),
 	}

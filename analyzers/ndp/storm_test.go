@@ -9,7 +9,8 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// A timeout far shorter than the RTT has a packet sent tens of thousands of times, each copy is trimmed, and the receiver
+// A timeout far shorter than the RTT has a packet sent tens of thousands of times, each copy is trimmed, and
+// the receiver
 // answers all of them. Only one NACK more than headers is blamed.
 func TestTensOfThousandsOfHeadersOfOnePacketAreCounted(t *testing.T) {
 	const copies = 1<<16 + 7

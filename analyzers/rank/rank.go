@@ -81,13 +81,16 @@ func Rules() []analyzers.Rule {
 			Statement: "What AIFO records of a decision is what its arrivals and departures show."},
 		{ID: ruleReordering, Clause: ofAIFO, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch,
 			Statement: "No packet leaves AIFO before an earlier one of its flow."},
-		{ID: ruleLevel, Clause: "Yu et al. 2021, theorem 3 (AIFO)", Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch,
+		{ID: ruleLevel, Clause: "Yu et al. 2021, theorem 3 (AIFO)", Severity: analyzers.Violation,
+			Needs: analyzers.NeedsSwitch,
 			Statement: "Under stationary overload AIFO's queue settles where the free share equals the share of ranks below " +
 				"that which is served in part, within 5 % of C and the error of the window."},
-		{ID: ruleRate, Clause: "Yu et al. 2021, theorem 3 (AIFO)", Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch,
+		{ID: ruleRate, Clause: "Yu et al. 2021, theorem 3 (AIFO)", Severity: analyzers.Violation,
+			Needs: analyzers.NeedsSwitch,
 			Statement: "Under stationary overload AIFO admits 95 % of the ranks that the link carries, and at most 5 % of " +
 				"those two or more above the last that it carries in part."},
-		{ID: ruleNotJudged, Clause: "docs/internals/architecture.md, The observer sits at the switch", Severity: analyzers.Note,
+		{ID: ruleNotJudged, Clause: "docs/internals/architecture.md, The observer sits at the switch",
+			Severity:  analyzers.Note,
 			Needs:     analyzers.NeedsSwitch,
 			Statement: "Theorem 3 is judged of ports with stationary overload."},
 		{ID: ruleEligible, Clause: ofPIEO, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch,
@@ -174,19 +177,23 @@ func causeReordering(who cause.Switch, id, first uint64, at clock.Time) cause.Ca
 }
 
 func causeLevel(who cause.Switch, port int, mean, least, most float64, k, n int, p float64) cause.Cause {
-	return cause.Of(ruleLevel, "elsewhere", "Port %v of %v kept %v packets waiting on average; its traffic allows %v to %v. "+
+	return cause.Of(ruleLevel, "elsewhere", "Port %v of %v kept %v packets waiting on average; its traffic allows "+
+		"%v to %v. "+
 		"So it was in %v of %v stretches; a correct port does that with a probability of at most %v.", cause.Count(port), who,
 		number("%.1f", mean), number("%.1f", least), number("%.1f", most), cause.Count(k), cause.Count(n), number("%.1g", p))
 }
 
-func causeRate(who cause.Switch, port int, rank uint64, share float64, allowed string, k, n int, p float64) cause.Cause {
-	return cause.Of(ruleRate, "other-share", "Port %v of %v admitted %v %% of the packets of rank %v; its traffic allows %v. "+
-		"So it was in %v of %v stretches; a correct port does that with a probability of at most %v.", cause.Count(port), who,
+func causeRate(who cause.Switch, port int, rank uint64, share float64, allowed string, k, n int,
+	p float64) cause.Cause {
+	return cause.Of(ruleRate, "other-share",
+		"Port %v of %v admitted %v %% of the packets of rank %v; its traffic allows %v. "+
+			"So it was in %v of %v stretches; a correct port does that with a probability of at most %v.", cause.Count(port), who,
 		number("%.1f", 100*share), cause.Count(rank), cause.Name(allowed), cause.Count(k), cause.Count(n), number("%.1g", p))
 }
 
 func causeNotJudged(who cause.Switch, port int, why string) cause.Cause {
-	return cause.Of(ruleNotJudged, "theorem", "Port %v of %v is not judged by theorem 3, because %v.", cause.Count(port), who,
+	return cause.Of(ruleNotJudged, "theorem", "Port %v of %v is not judged by theorem 3, because %v.",
+		cause.Count(port), who,
 		cause.Name(why))
 }
 

@@ -82,7 +82,8 @@ func memberNames() []string {
 	for _, a := range orchestrator.AnalyzerNames() {
 		names = append(names, "analysis/"+a+".json")
 	}
-	names = append(names, flowsName, "queues.json", "switch-counters.json", "series.csv", "curves.csv", "analysis/flows.json")
+	names = append(names, flowsName, "queues.json", "switch-counters.json", "series.csv", "curves.csv",
+		"analysis/flows.json")
 	for _, a := range switchtest.AnalyzerNames() {
 		names = append(names, "analysis/"+a+".json")
 	}

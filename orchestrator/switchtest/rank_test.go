@@ -163,7 +163,8 @@ func (d networkDraw) rankNetwork() (text string, recorded bool) {
 	return text, recorded
 }
 
-// ranks gives packets of a network ranks other than what remains of their flow, and adds bursts that nothing slows down.
+// ranks gives packets of a network ranks other than what remains of their flow, and adds bursts that nothing
+// slows down.
 func (d networkDraw) ranks(text string) string {
 	senders := 1
 	if m := someSenders.FindStringSubmatch(text); m != nil {
@@ -384,7 +385,8 @@ func TestRecordsOfRanksThatAreMissingAreListed(t *testing.T) {
 	}
 }
 
-// In mode dataplane the ingress sees the queue 200 ns late, and decides otherwise than the true queue would about at most
+// In mode dataplane the ingress sees the queue 200 ns late, and decides otherwise than the true queue would about
+// at most
 // 2 % of the packets; the courses of the port are a file.
 func TestAIFOSeesItsQueueALittleLate(t *testing.T) {
 	text := stationary("target-packets: 100, window: 100, sample: 1, mode: dataplane", 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1)

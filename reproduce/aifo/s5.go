@@ -132,9 +132,11 @@ func s5(ctx context.Context, l *lab) error {
 				most = max(most, share)
 			}
 		}
-		l.Row(bound, comparison.NewBound(id, what+"least share of ranks 1 to 4 that AIFO sends", "%", comparison.AtLeast, 95, 0,
+		l.Row(bound, comparison.NewBound(id, what+"least share of ranks 1 to 4 that AIFO sends", "%",
+			comparison.AtLeast, 95, 0,
 			100*least))
-		l.Row(bound, comparison.NewBound(id, what+"greatest share of ranks 7 to 10 that AIFO sends", "%", comparison.AtMost, 5,
+		l.Row(bound, comparison.NewBound(id, what+"greatest share of ranks 7 to 10 that AIFO sends", "%",
+			comparison.AtMost, 5,
 			0, 100*most))
 	}
 	return nil

@@ -43,19 +43,18 @@ func (l *lab) variants(ctx context.Context, id, plot string, list []variant) (ma
 	return measured, nil
 }
 
-// smalls is what is published of small flows alone: their mean at the loads 0.2, 0.5 and 0.8.
-func smalls(low, middle, high float64) map[int][3]float64 {
-	return map[int][3]float64{0: {low}, 3: {middle}, 6: {high}}
-}
-
 // f2 varies the headroom k.
 func f2(ctx context.Context, l *lab) error {
 	const id = "F2"
 	list := []variant{
-		{scheme{"k = 0.1", "f1-aifo.yml"}, map[int][3]float64{0: {.107, .54, 4.53}, 3: {.153, .55, 15.3}, 6: {.160, .47, 37.1}}},
-		{scheme{"k = 0.3", "f2-k03.yml"}, map[int][3]float64{0: {.108, .55, 4.29}, 3: {.163, .59, 10.7}, 6: {.222, .62, 39.4}}},
-		{scheme{"k = 0.7", "f2-k07.yml"}, map[int][3]float64{0: {.113, .68, 3.95}, 3: {.184, .74, 8.95}, 6: {.429, 1.39, 55.3}}},
-		{scheme{"k = 0.9", "f2-k09.yml"}, map[int][3]float64{0: {.116, .76, 4.02}, 3: {.201, .86, 9.51}, 6: {.907, 3.76, 89.6}}},
+		{scheme{"k = 0.1", "f1-aifo.yml"}, map[int][3]float64{0: {.107, .54, 4.53}, 3: {.153, .55, 15.3}, 6: {.160, .47,
+			37.1}}},
+		{scheme{"k = 0.3", "f2-k03.yml"}, map[int][3]float64{0: {.108, .55, 4.29}, 3: {.163, .59, 10.7}, 6: {.222, .62,
+			39.4}}},
+		{scheme{"k = 0.7", "f2-k07.yml"}, map[int][3]float64{0: {.113, .68, 3.95}, 3: {.184, .74, 8.95}, 6: {.429, 1.39,
+			55.3}}},
+		{scheme{"k = 0.9", "f2-k09.yml"}, map[int][3]float64{0: {.116, .76, 4.02}, 3: {.201, .86, 9.51}, 6: {.907, 3.76,
+			89.6}}},
 	}
 	measured, err := l.variants(ctx, id, "fig-4-8", list)
 	if err != nil {
@@ -83,7 +82,8 @@ func f2(ctx context.Context, l *lab) error {
 func f3(ctx context.Context, l *lab) error {
 	const id, big = "F3", "n = 1000, rate 1"
 	measured, err := l.variants(ctx, id, "fig-4-9", []variant{
-		{scheme{"n = 20, rate 1", "f3-20-1.yml"}, map[int][3]float64{0: {.081, .36, 5.44}, 3: {.118, .42, 18.4}, 6: {.135, .44, 39.7}}},
+		{scheme{"n = 20, rate 1", "f3-20-1.yml"}, map[int][3]float64{0: {.081, .36, 5.44}, 3: {.118, .42, 18.4}, 6: {.135, .44,
+			39.7}}},
 		{scheme{"n = 20, rate 0.02", "f3-20-50.yml"}, map[int][3]float64{0: {.118, .70, 4.29}, 3: {.160, .62, 14.1},
 			6: {.165, .50, 35.7}}},
 		{scheme{"n = 100, rate 0.1", "f3-100-10.yml"}, map[int][3]float64{0: {.117, .68, 4.27}, 3: {.160, .62, 14.0},
@@ -96,7 +96,8 @@ func f3(ctx context.Context, l *lab) error {
 	for i, load := range labels() {
 		for _, name := range []string{"n = 20, rate 0.02", "n = 100, rate 0.1"} {
 			if a, b := measured[name][i], measured[big][i]; a != nil && b != nil {
-				l.Row(l.fromF1(load, false), comparison.NewRow(id, at(load)+name+" beside "+big+": "+figures()[0].title, "times", 1, 1,
+				l.Row(l.fromF1(load, false), comparison.NewRow(id, at(load)+name+" beside "+big+": "+figures()[0].title,
+					"times", 1, 1,
 					0.05, a.mean/b.mean))
 			}
 		}
@@ -128,7 +129,8 @@ func f4(ctx context.Context, l *lab) error {
 		}
 	}
 	if a, b := measured["C = 20"][6], measured["C = 100"][6]; a != nil && b != nil {
-		l.Row(l.fromSlow(), comparison.NewRow(id, at(labels()[6])+"C = 100 beside C = 20: "+figures()[0].title, "times", 2.4, 2.4,
+		l.Row(l.fromSlow(), comparison.NewRow(id, at(labels()[6])+"C = 100 beside C = 20: "+figures()[0].title, "times",
+			2.4, 2.4,
 			0.25, b.mean/a.mean))
 	}
 	return nil
@@ -149,7 +151,8 @@ func f5(ctx context.Context, l *lab) error {
 	}
 	for i, load := range labels() {
 		if a, b := measured["C = 20"][i], measured["C = 100"][i]; a != nil && b != nil {
-			l.Row(l.fromF1(load, false), comparison.NewRow(id, at(load)+"C = 100 beside C = 20: "+figures()[0].title, "times", 1, 1,
+			l.Row(l.fromF1(load, false), comparison.NewRow(id, at(load)+"C = 100 beside C = 20: "+figures()[0].title,
+				"times", 1, 1,
 				0.25, b.mean/a.mean))
 		}
 	}
@@ -183,7 +186,8 @@ func f8(ctx context.Context, l *lab) error {
 		for _, pair := range [][2]string{{"SP-PIFO", "PIFO"}, {"AFQ", "PIFO"}, {"AIFO", "SP-PIFO"}, {"AIFO", "AFQ"},
 			{"DCTCP", "AIFO"}, {"TCP", "DCTCP"}} {
 			if load < 0.65 {
-				l.Row(l.fromSlow(), comparison.NewBound(id, at(load)+pair[0]+" beside "+pair[1]+", order: "+figures()[0].title, "times",
+				l.Row(l.fromSlow(), comparison.NewBound(id, at(load)+pair[0]+" beside "+pair[1]+", order: "+figures()[0].title,
+					"times",
 					comparison.AtLeast, 1, 0, mean(pair[0])/mean(pair[1])))
 			}
 		}

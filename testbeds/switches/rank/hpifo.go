@@ -24,7 +24,8 @@ func hpifo() switches.Model {
 	base := pifo()
 	return switches.Model{
 		Model: parameter.Model{Name: "hpifo",
-			Doc: "A tree of PIFOs for each port, beside one store: each node ranks what waits below its children, and each leaf " +
+			Doc: "A tree of PIFOs for each port, beside one store: each node ranks what waits below its children, and " +
+				"each leaf " +
 				"its flows, by start-time fair queueing with weights. A packet that leaves is the first of the first child, from " +
 				"the link down. Without room the last of the last child is dropped, and counts nowhere as sent.",
 			Parameters: append(slices.Clone(base.Parameters), switches.TreeParameter()),

@@ -22,11 +22,13 @@ func pieo() switches.Model {
 	base := pifo()
 	return switches.Model{
 		Model: parameter.Model{Name: "pieo",
-			Doc: "PIFO whose ports send the lowest rank of the packets that may leave (push in, extract out, PIEO): a flow may " +
+			Doc: "PIFO whose ports send the lowest rank of the packets that may leave (push in, extract out, PIEO): a " +
+				"flow may " +
 				"send again when its last packet has left and its pace allows it. Without a pace it is PIFO.",
 			Parameters: append(slices.Clone(base.Parameters), parameter.Parameter{Name: "pace-mbps", Kind: parameter.Rate,
 				Unit: "Mbps", Optional: true, Min: 1, Max: 1_000_000,
-				Doc: "The rate at which a port sends each flow at most, in bytes of frames without framing; the port stays idle if no " +
+				Doc: "The rate at which a port sends each flow at most, in bytes of frames without framing; the port stays " +
+					"idle if no " +
 					"flow may send. Default: none."}),
 			Bugs: []parameter.Bug{
 				{Name: ignoresPace, Doc: "A packet leaves although its flow may not send.", Rule: "rank.eligible"},

@@ -180,7 +180,7 @@ func causeLevel(who cause.Switch, port int, mean, least, most float64, k, n int,
 	return cause.Of(ruleLevel, "elsewhere", "Port %v of %v kept %v packets waiting on average; its traffic allows "+
 		"%v to %v. "+
 		"So it was in %v of %v stretches; a correct port does that with a probability of at most %v.",
-			cause.Count(port), who,
+		cause.Count(port), who,
 		number("%.1f", mean), number("%.1f", least), number("%.1f", most), cause.Count(k), cause.Count(n), number("%.1g", p))
 }
 

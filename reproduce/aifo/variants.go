@@ -84,7 +84,7 @@ func f3(ctx context.Context, l *lab) error {
 	measured, err := l.variants(ctx, id, "fig-4-9", []variant{
 		{scheme{"n = 20, rate 1", "f3-20-1.yml"},
 			map[int][3]float64{0: {.081, .36, 5.44}, 3: {.118, .42, 18.4}, 6: {.135, .44,
-			39.7}}},
+				39.7}}},
 		{scheme{"n = 20, rate 0.02", "f3-20-50.yml"}, map[int][3]float64{0: {.118, .70, 4.29}, 3: {.160, .62, 14.1},
 			6: {.165, .50, 35.7}}},
 		{scheme{"n = 100, rate 0.1", "f3-100-10.yml"}, map[int][3]float64{0: {.117, .68, 4.27}, 3: {.160, .62, 14.0},

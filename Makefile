@@ -66,7 +66,7 @@ deb: ## build the Debian package of agent and switchd in dist/
 
 # Random tests draw a fifth: what the detector looks for shows with few draws, and each costs ten times as much.
 race: ## run tests under the race detector, of packages that can have a race (needs a C compiler)
-	@CGO_ENABLED=1 GO='$(GO)' SEED='$(SEED)' tools/gotest -race -short
+	@CGO_ENABLED=1 GO='$(GO)' SEED='$(SEED)' tools/gotest -race -short -timeout 20m
 
 detection: $(BIN) ## bug × analyzer, sound NICs on every example, 10000 random scenarios on sound NICs
 	@$(BIN) detect --scenarios 10000

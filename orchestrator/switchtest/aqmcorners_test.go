@@ -10,6 +10,7 @@ import (
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/orchestrator"
+	"candela.dev/candela/runtimetest"
 )
 
 // aqmOutcome runs a test that violates no rule.
@@ -119,6 +120,7 @@ taps: {decisions: csv}
 
 // 13, 8: a desired depth below C·RTT loses throughput with few flows; one above only adds delay.
 func TestADesiredDepthBelowTheBandwidthDelayProductLosesThroughput(t *testing.T) {
+	runtimetest.SkipRace(t)
 	goodput, depth := map[int]float64{}, map[int]float64{}
 	for _, desired := range []int{10_000, 300_000, 900_000} { // C·RTT is about 250 KB
 		o := aqmOutcome(t, fmt.Sprintf(`

@@ -16,6 +16,7 @@ import (
 	"candela.dev/candela/generator/parameter"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/switchtest"
+	"candela.dev/candela/runtimetest"
 )
 
 // ranked is a port, and one towards another host, at which flows of different sizes compete.
@@ -318,6 +319,7 @@ func stationary(settings string, load float64, rates ...float64) string {
 
 // Whole runs show without records that AIFO serves other ranks, or waits elsewhere, than theorem 3 says.
 func TestTheorem3IsJudgedOfRuns(t *testing.T) {
+	runtimetest.SkipRace(t)
 	equal := []float64{1, 1, 1, 1, 1, 1, 1, 1, 1, 1}
 	rising := []float64{1, 1.3, 1.7, 2.2, 2.9, 3.8, 5, 6.5, 8.5, 11}
 	const plain = "target-packets: 200, window: 100, sample: 1, headroom: 0.5"
@@ -389,6 +391,7 @@ func TestRecordsOfRanksThatAreMissingAreListed(t *testing.T) {
 // at most
 // 2 % of the packets; the courses of the port are a file.
 func TestAIFOSeesItsQueueALittleLate(t *testing.T) {
+	runtimetest.SkipRace(t)
 	text := stationary("target-packets: 100, window: 100, sample: 1, mode: dataplane", 2, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1)
 	text = strings.Replace(text, "duration-us: 280000", "duration-us: 80000", 1)
 	tests, err := config.ParseSwitchTests("f.yml", []byte("name: x\n"+text), configOptions())

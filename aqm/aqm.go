@@ -32,7 +32,25 @@ type Settings struct {
 	QueueBytes   []int    // room of each queue of data; 0: none of its own
 	SharedBuffer bool     // further limits apply than those of queue and port
 	OtherMarks   bool     // queues mark besides the scheme
+	CounterBits  int      // after which counters begin with 0 again, as they do with 32 in many MIBs; 0: 64
 	Lossless     uint8    // classes, one bit each, that are paused: no limit and no scheme drops their packets
+}
+
+// Wrapped returns what a counter of the switch shows after n.
+func (s *Settings) Wrapped(n uint64) uint64 {
+	if s.CounterBits == 0 {
+		return n
+	}
+	return n & (1<<s.CounterBits - 1)
+}
+
+// Wrapped returns what the counters of a queue show after counts.
+func (g Group) Wrapped(s *Settings) Group {
+	for _, n := range []*uint64{&g.TxPackets, &g.TxBytes, &g.EarlyPackets, &g.EarlyBytes, &g.DroppedPackets,
+		&g.MarkedPackets} {
+		*n = s.Wrapped(*n)
+	}
+	return g
 }
 
 // Etrap are the settings of the elephant trap.

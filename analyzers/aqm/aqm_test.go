@@ -166,3 +166,50 @@ func TestUpdatesOfTheFairRateMayPrecedePacketsOfTheirInstant(t *testing.T) {
 		}
 	}
 }
+
+// Independent draws of flows are never refused, even if all have the same probabilities; equal ones are at once.
+func TestTwinsFindEqualDrawsOnly(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6))
+	var b budget
+	for range 50 {
+		w := newTwins(&b)
+		for i := range 20_000 { // four flows
+			if p := 0.02 + 0.9*random.Float64(); w.see(i/4, p, random.Float64() < p) {
+				t.Fatalf("independent draws are refused after %d packets", i)
+			}
+		}
+	}
+	for _, spread := range []float64{0, 0.1, 0.9} {
+		w, broken := newTwins(&b), 0
+		for i := 0; i < 4000 && broken == 0; i += 2 {
+			u := random.Float64()
+			for range 2 {
+				if p := 0.05 + spread*random.Float64(); w.see(i/2, p, u < p) {
+					broken = i + 1
+				}
+			}
+		}
+		if broken == 0 {
+			t.Errorf("equal draws of two flows whose probabilities differ by up to %v are not refused", spread)
+		}
+	}
+}
+
+// Counters of few bits begin with 0 again; what they show of marks may differ by those that do not show.
+func TestCountersBeginWithZeroAgain(t *testing.T) {
+	set := aqm.Settings{CounterBits: 8}
+	for n, want := range map[uint64]uint64{255: 255, 256: 0, 1000: 232} {
+		if got := set.Wrapped(n); got != want {
+			t.Errorf("%d: %d, want %d", n, got, want)
+		}
+		if got := (aqm.Group{TxPackets: n, TxBytes: n, EarlyPackets: n, EarlyBytes: n, DroppedPackets: n, MarkedPackets: n,
+			DepthBytes: int(n)}).Wrapped(&set); got != (aqm.Group{TxPackets: want, TxBytes: want, EarlyPackets: want,
+			EarlyBytes: want, DroppedPackets: want, MarkedPackets: want, DepthBytes: int(n)}) {
+			t.Errorf("%d: %+v", n, got)
+		}
+	}
+	set.CounterBits = 0
+	if set.Wrapped(math.MaxUint64) != math.MaxUint64 {
+		t.Error("64 bits")
+	}
+}

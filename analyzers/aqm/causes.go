@@ -224,6 +224,35 @@ func thresholdDrop(p place) cause.Cause {
 		p.queueText())
 }
 
+// otherFate is of a record that says something else than the taps.
+func otherFate(p place, kind uint8, of fate, marked bool) cause.Cause {
+	claims := []string{"queued", "queued and marked", "dropped early", "dropped for want of room"}
+	claim, saw := "something unknown", claims[kindQueued]
+	if int(kind) < len(claims) {
+		claim = claims[kind]
+	}
+	switch {
+	case of == early:
+		saw = claims[kindEarly]
+	case of == tail:
+		saw = claims[kindTail]
+	case marked:
+		saw = claims[kindMarked]
+	}
+	return cause.Of(ruleRecord, "differs", "%v recorded packet %v at %v as %v; it was %v.", p.who, p.packet(), p.queueText(),
+		cause.Name(claim), cause.Name(saw))
+}
+
+func equalDraws(p place, of string, alike int) cause.Cause {
+	return cause.Of(ruleProbability, "equal", "%v drew equal random numbers for %v at %v: so the packets of one foretell "+
+		"those of another, %v times.", p.who, cause.Name(of), p.queueText(), cause.Count(alike))
+}
+
+func starved(p place, packets int, lasted cause.Duration) cause.Cause {
+	return cause.Of(ruleStarved, "waited", "%v kept %v waiting for %v while it served %v packets of mice.", p.who,
+		p.queueText(), lasted, cause.Count(packets))
+}
+
 func notJudged(who cause.Switch, what, why string) cause.Cause {
 	return cause.Of(ruleNotJudged, "unseen", "%v: %v is not judged, because %v.", who, cause.Name(what), cause.Name(why))
 }
@@ -244,6 +273,8 @@ func Causes() []cause.Cause {
 		claimedPort(p, 3000, 1500), hadRoom(p, 2_000_000, 3_000_000), schemeOff(p, false), meanTooLow(p, false, 120_000,
 			150_000),
 		meanTooHigh(p, 470_000, 450_000), claimedMean(p, 120_000, 140_000), thresholdMark(p, false, 100_000, 97_500),
-		thresholdDrop(p), notJudged("s", "the fair rate", "the switch keeps no records"),
+		thresholdDrop(p),
+		otherFate(p, kindTail, early, false), equalDraws(p, "its flows", 900), starved(p, 1200, 3_000_000),
+		notJudged("s", "the fair rate", "the switch keeps no records"),
 	}
 }

@@ -46,7 +46,7 @@ func (m *measures) end(d *device) {
 			m.portBytes.Record(e.most)
 		}
 		for _, q := range e.queues {
-			if q.share.bytes > 0 {
+			if q.share.elephants > 0 {
 				m.miceShare.Record(q.share.miceBytes * million / q.share.bytes)
 			}
 			if index, ok := q.demand.jain(); ok {
@@ -78,6 +78,35 @@ func (t *trap) record(to *analyzers.Distribution) {
 	for n := range most + 1 {
 		for range counts[n] {
 			to.Record(n)
+		}
+	}
+}
+
+// hunger is how long a queue of data waits for mice.
+type hunger struct {
+	since        clock.Time // 0 packets: it does not wait
+	packets      int        // of mice, since then
+	longest      clock.Duration
+	longestServe int
+}
+
+// longHunger is how many packets of mice a queue waits for before it is reported; a choice.
+const longHunger = 1000
+
+// starve takes that a packet leaves one of the queues of a port.
+func (e *egress) starve(now clock.Time, served int, mice bool) {
+	for i, q := range e.queues[:len(e.queues)-1] {
+		h := &q.hungry
+		switch {
+		case !mice && i == served || q.held == 0:
+			*h = hunger{longest: h.longest, longestServe: h.longestServe}
+		case mice:
+			if h.packets == 0 {
+				h.since = now
+			}
+			if h.packets++; h.packets > h.longestServe {
+				h.longestServe, h.longest = h.packets, now.Sub(h.since)
+			}
 		}
 	}
 }

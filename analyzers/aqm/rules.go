@@ -33,6 +33,8 @@ const (
 	ruleOff         = "aqm.off"
 	ruleMeanQueue   = "aqm.mean-queue"
 	ruleThreshold   = "aqm.threshold"
+	ruleRecord      = "aqm.record"
+	ruleStarved     = "aqm.starved"
 	ruleNotJudged   = "aqm.not-judged"
 )
 
@@ -90,12 +92,17 @@ func Rules() []analyzers.Rule {
 			"Nothing is dropped early, or marked, while the mean queue is at most min-bytes, and all is above max-bytes.", v},
 		{ruleThreshold, "RFC 8257, 3.1",
 			"ECN-capable packets that find at least the threshold in their queue are marked, and no others.", v},
+		{ruleRecord, "docs/internals/architecture.md, Decisions",
+			"A record says what became of its packet: it was queued, marked, dropped early, or dropped for want of room.", v},
+		{ruleStarved, source + "DPP Mechanism", "Mice do not keep other queues of their port from being served for long.",
+			analyzers.Note},
 		{ruleNotJudged, "docs/internals/architecture.md, The observer sits at the switch",
 			"What the taps do not show is not judged.", analyzers.Note},
 	}
 	// what the device claims, and the taps alone do not show
 	only := map[string]string{ruleFairRate: "the fair rate F", ruleRate: "the measured rate",
-		ruleEtrap: "whether a flow is an elephant, its bytes and rate"}
+		ruleRecord: "what the switch did with a packet, and why",
+		ruleEtrap:  "whether a flow is an elephant, its bytes and rate"}
 	more := map[string]string{ruleProbability: "the probability of each packet", ruleMiceAge: "the index of each packet",
 		ruleMeanQueue: "the mean queue at each packet", ruleBuffer: "what waits at the port as each packet comes"}
 	var rules []analyzers.Rule

@@ -19,6 +19,14 @@ const (
 	valuePort
 )
 
+// Kinds of decision records, of the same family.
+const (
+	kindQueued = iota
+	kindMarked
+	kindEarly
+	kindTail
+)
+
 // Causes of decision records, of the same family.
 const (
 	causeMouse = 1
@@ -31,6 +39,29 @@ func (d *device) claimed(a *arrival, value int) int64 {
 		return -1
 	}
 	return a.claim.Values[value]
+}
+
+// judgeRecord judges whether a record says what became of its packet. What still waits may yet be lost, and a mark that
+// the packet came with hides one.
+func (d *device) judgeRecord(a *arrival) {
+	if a.claim == nil {
+		return
+	}
+	right := true
+	switch kind := a.claim.Kind; a.fate {
+	case early:
+		right = kind == kindEarly
+	case tail:
+		right = kind == kindTail
+	case left:
+		right = kind == kindQueued && (!a.marked || d.set.OtherMarks) || kind == kindMarked && (a.marked || a.congested)
+	case withdrawn, inside:
+		right = kind == kindQueued || kind == kindMarked
+	case unknown, elsewhere:
+	}
+	if !right {
+		d.tell(a, otherFate(d.place(a), a.claim.Kind, a.fate, a.marked))
+	}
 }
 
 // near reports whether a claim, which is rounded, is a computed value.
@@ -155,6 +186,12 @@ func (d *device) judgeDraw(a *arrival, q *queue, probability float64, selected b
 	if w == nil {
 		w = d.judge.wagers.next()
 		q.flows[a.key] = w
+	}
+	if q.twins.see(w.seen, probability, selected) {
+		d.tell(a, equalDraws(d.place(a), "flows", q.twins.alike))
+	}
+	if d.twins.see(q.all.seen-1, probability, selected) {
+		d.tell(a, equalDraws(d.place(a), "queues", d.twins.alike))
 	}
 	if w.see(probability, selected) {
 		d.tell(a, wrongShare(d.place(a), fmt.Sprintf("from host %d to host %d (flow %d)", a.key.src, a.key.dst, a.key.flow),

@@ -12,6 +12,7 @@ type state struct {
 	flows  map[order]*sequence
 	ports  []*egress
 	began  clock.Time
+	twins  *twins // of queues
 }
 
 // egress is a port with its queues.
@@ -36,6 +37,8 @@ type queue struct {
 	threshold int64
 	all       *wager
 	flows     map[flowKey]*wager
+	twins     *twins // of flows
+	hungry    hunger
 	share     miceShare
 	surplus   surplus
 	backlog   backlog
@@ -48,7 +51,7 @@ func (d *device) start(now clock.Time) {
 	d.endState()
 	before := d.ports
 	d.state = state{traps: make([]*trap, n), firsts: make([]*firsts, n), ports: make([]*egress, n),
-		flows: make(map[order]*sequence), began: now}
+		flows: make(map[order]*sequence), began: now, twins: newTwins(&d.judge.wagers)}
 	for i := range n {
 		if d.set.Scheme == aqm.AFD {
 			if d.traps[i] = d.traps[0]; i == 0 || !d.set.Etrap.PerSwitch {
@@ -76,7 +79,7 @@ func (d *device) newEgress(now clock.Time, port int) *egress {
 			e.queues = append(e.queues, q)
 			continue
 		}
-		q.all, q.flows = d.judge.wagers.next(), make(map[flowKey]*wager)
+		q.all, q.flows, q.twins = d.judge.wagers.next(), make(map[flowKey]*wager), newTwins(&d.judge.wagers)
 		switch d.set.Scheme {
 		case aqm.AFD:
 			q.fair = newFairRate(now, q.policy, e.rate)
@@ -159,6 +162,7 @@ func (d *device) arrives(a *arrival) {
 	if claim := d.claimed(a, valuePort); claim >= 0 && claim != e.held {
 		d.tell(a, claimedPort(d.place(a), claim, e.held))
 	}
+	d.judgeRecord(a)
 	d.judgeScheme(a, q, f)
 	if d.set.Scheme == aqm.AFD {
 		q.share.arrived(a, f)
@@ -225,6 +229,7 @@ func (d *device) leaves(now clock.Time, a *arrival) {
 	}
 	e.free = now.Add(e.rate.Serialise(int(a.size) + e.framing))
 	if d.set.DPP != nil {
+		e.starve(now, a.queue, mice)
 		d.judgeOrder(a)
 		if d.set.Lossless == 0 {
 			d.judgePriority(now, a, e)

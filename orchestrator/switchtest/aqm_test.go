@@ -121,6 +121,8 @@ func settingsOf(model, bug string) (text, ecn string) {
 		return text + ", port-buffer-bytes: 600000", ecn
 	case "never-expires", "expires-early": // queues so short that packets leave before the end
 		return text + ", port-buffer-bytes: 300000", ecn
+	case "saturates":
+		return text + ", counter-bits: 12", ecn
 	case "overfills-port", "refuses-with-room", "miscounts":
 		return text + ", port-buffer-bytes: 140000", ecn
 	case "slow-mean", "regular-drops":
@@ -134,7 +136,7 @@ func settingsOf(model, bug string) (text, ecn string) {
 // withRecords are bugs that the taps alone do not show: what is wrong is a claim.
 var withRecords = []string{"stale-rate", "never-evicts", "late-promotion", "evicts-at-threshold", "keeps-bytes",
 	"other-scope", "fair-rate-per-packet", "double-ki", "no-greatest-fair-rate", "whole-port-as-queue",
-	"system-over-interface", "records-late"}
+	"system-over-interface", "records-late", "records-tail"}
 
 // Each seeded bug violates its rule; the same switch without it violates none.
 func TestSeededBugsOfActiveQueueManagementAreCaughtByTheirRule(t *testing.T) {
@@ -307,6 +309,7 @@ func (d networkDraw) aqmModel() (text string, queues int) {
 		}
 	}
 	add(1, "port-buffer-bytes: %d", int(d.magnitude(20_000, 400_000)))
+	add(4, "counter-bits: %d", d.between(8, 32))
 	add(4, "data-queue-bytes: %d", int(d.magnitude(10_000, 200_000)))
 	add(8, "buffer-bytes: %d", int(d.magnitude(50_000, 400_000)))
 	if d.one(3) {
@@ -422,7 +425,7 @@ func TestWhatRecordsAddToEachRuleOfActiveQueueManagementIsListed(t *testing.T) {
 		return p.NotJudged()
 	}
 	lacking := list("")
-	if with := list("taps: {decisions: csv}\n"); len(with) > 0 || len(lacking) != 6 {
+	if with := list("taps: {decisions: csv}\n"); len(with) > 0 || len(lacking) != 7 {
 		t.Errorf("with records %v, without %v", with, lacking)
 	}
 	rules := aqm.Rules()

@@ -67,6 +67,9 @@ workload:
 	if got := flows[0].Whole; 3*got > sent || mice < 2500 {
 		t.Errorf("%d of %d packets of the normal queue arrived, and %d mice", got, sent, mice)
 	}
+	if !slices.ContainsFunc(o.Analysis.Findings, func(f analyzers.Finding) bool { return f.Rule == "aqm.starved" }) {
+		t.Errorf("nothing says that the normal queue was starved: %+v", o.Analysis.Findings)
+	}
 }
 
 // 13, 3: drops draw from a stream of their own, so that each scheme sees the same arrivals, to the picosecond.
@@ -142,5 +145,29 @@ workload: [incast: {senders: 2}]
 	if goodput[10_000] > 0.93*goodput[300_000] || goodput[900_000] > 1.1*goodput[300_000] ||
 		depth[900_000] < 1.5*depth[300_000] {
 		t.Errorf("goodput %v, depth %v", goodput, depth)
+	}
+}
+
+// 13, 9: behind a deep buffer, a retransmission timeout below the delay of its queue, which is 42 ms here, resends what
+// only waits. With a longer one every retransmission has a loss.
+func TestTimeoutsBelowTheDelayOfADeepBufferResendWhatIsNotLost(t *testing.T) {
+	runtimetest.SkipRace(t)
+	for us, needless := range map[int]bool{10_000: true, 200_000: false} {
+		o := aqmOutcome(t, fmt.Sprintf(`
+topology: {kind: single-switch, hosts: 4, link: {gbps: 1}}
+switch-under-test: {model: tail-deep, port-buffer-bytes: 5200000}
+hosts: {transport: tcp, congestion-control: reno, min-rto-us: %d}
+duration-us: 1200000
+workload:
+  - incast: {senders: 2}
+  - flow: {src: 3, dst: 0, count: 20, packets: 69, start-us: 300000, stagger-us: 20000}
+`, us))
+		var timeouts, duplicates int64
+		for _, f := range flowsOf(t, o.Dir).Flows[2:] {
+			timeouts, duplicates = timeouts+f.Timeouts, duplicates+f.Duplicates
+		}
+		if (duplicates > 100) != needless || (2*duplicates > timeouts) != needless || !needless && duplicates > 0 {
+			t.Errorf("timeout of %d us: %d timeouts, %d packets arrived twice", us, timeouts, duplicates)
+		}
 	}
 }

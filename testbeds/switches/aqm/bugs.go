@@ -17,7 +17,7 @@ type faults struct {
 
 	mice, blind, half, square, belowFair, regular, portTotal, dropsMarked, marksMice, sparesFull, systemLast, otherScope,
 	overfills, refuses, miscounts, doubleThreshold, lowWeight, deeper, quarterMost, favours, recountsMarks,
-	recordsLate, marksIncapable bool
+	recordsLate, marksIncapable, recordsTail, equalDraws, saturates bool
 }
 
 // distorted is a policy with the seeded bugs of its settings.
@@ -83,6 +83,10 @@ func afdBugs() []fault {
 			func(f *faults) { f.recountsMarks = true }),
 		b("records-late", "aqm.buffer", "Records hold what waits at the port with the packet, not before it.",
 			func(f *faults) { f.recordsLate = true }),
+		b("records-tail", "aqm.record", "Records of early drops say that there was no room.",
+			func(f *faults) { f.recordsTail = true }),
+		b("equal-draws", "aqm.probability", "The random numbers of all flows are the same.",
+			func(f *faults) { f.equalDraws = true }),
 		b("marks-mice", "aqm.mouse", "Mice in a deep queue are marked or dropped.", func(f *faults) { f.marksMice = true }),
 		b("gives-up", "aqm.headroom", "Nothing is dropped early while the port holds much more than the desired depth.",
 			func(f *faults) { f.sparesFull = true }),
@@ -149,6 +153,9 @@ func bufferBugs() []fault {
 			}},
 		{Bug: parameter.Bug{Name: "refuses-with-room", Rule: "aqm.room", Doc: "A port takes three quarters of what it may."},
 			set: func(f *faults) { f.refuses = true }},
+		{Bug: parameter.Bug{Name: "saturates", Rule: "aqm.counters",
+			Doc: "Counters of what was sent stay at their greatest value instead of beginning with 0 again."},
+			set: func(f *faults) { f.saturates = true }},
 		{Bug: parameter.Bug{Name: "miscounts", Rule: "aqm.counters",
 			Doc: "Drops for want of room, and some marks, are not counted."}, set: func(f *faults) { f.miscounts = true }},
 	}

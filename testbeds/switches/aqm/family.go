@@ -131,7 +131,8 @@ func metrics() []switches.Metric {
 		{Name: "aqm-evictions", Of: "aqm.evictions", Scale: 1, Head: "evictions",
 			Doc: "For each elephant, how often it has become a mouse again. Of aqm."},
 		{Name: "aqm-mice-share", Of: "aqm.mice-share", Scale: 1e6, Head: "share of mice",
-			Doc: "For each queue, the share of bytes that arrived while their flow was a mouse. Of aqm."},
+			Doc: "For each queue to which an elephant sent, the share of bytes that arrived while their flow was a mouse. Of " +
+				"aqm."},
 		{Name: "aqm-port-bytes", Of: "aqm.port-bytes", Scale: 1, Doc: "For each port, the most bytes that waited. Of aqm."},
 		{Name: "aqm-fairness", Of: "aqm.fairness", Scale: 1e6, Head: "Jain of elephants",
 			Doc: "For each queue, Jain's index of the rates of backlogged elephants: those that exceeded the fair rate with a " +

@@ -1,6 +1,9 @@
 package aqm
 
 import (
+	"math"
+	"math/rand/v2"
+
 	"candela.dev/candela/aqm"
 	"candela.dev/candela/clock"
 	"candela.dev/candela/packet"
@@ -19,6 +22,7 @@ type Mechanism struct {
 	ports  []port
 	claims claims // about the packet at hand
 	seen   uint64 // packets
+	key    Key    // of the packet at hand
 }
 
 // port is an egress port.
@@ -34,7 +38,8 @@ type queue struct {
 	fair      *AFD
 	early     *RED
 	threshold int
-	skips     int // of a seeded bug
+	skips     int            // of a seeded bug
+	drawn     map[Key]uint32 // of another
 }
 
 // claims are what a decision record says.
@@ -112,6 +117,7 @@ func (m *Mechanism) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet,
 	m.claims = claims{}
 	m.seen++
 	key := Key{Src: uint32(p.Src), Dst: uint32(p.Dst), Flow: p.Flow, Protocol: p.Protocol, IPv6: p.IPv6}
+	m.key = key
 	if trap := m.traps[in.Index()]; trap != nil {
 		m.claims.sighting = trap.Observe(now, key, int(p.Size))
 	}
@@ -129,7 +135,11 @@ func (m *Mechanism) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet,
 	marked := false
 	if !lossless && int(v.Queue) < len(at.queues) && m.early(now, &at.queues[v.Queue], p, out, waiting) {
 		if !at.queues[v.Queue].policy.ECN || p.ECN == packet.NotECT && !m.faults.marksIncapable || m.faults.dropsMarked {
-			m.decide(now, p, v, decisionEarly, waiting)
+			kind := uint8(decisionEarly)
+			if m.faults.recordsTail {
+				kind = decisionTail
+			}
+			m.decide(now, p, v, kind, waiting)
 			return m.drop(p, v.Drop(fabric.ReasonEarly))
 		}
 		marked = true
@@ -236,6 +246,13 @@ func (m *Mechanism) draw(q *queue) bool {
 		}
 		return false
 	}
+	if m.faults.equalDraws {
+		if q.drawn == nil {
+			q.drawn = make(map[Key]uint32)
+		}
+		q.drawn[m.key]++
+		return rand.New(rand.NewPCG(uint64(q.drawn[m.key]), 0)).Float64() < d
+	}
 	return m.sw.Rand().Float64() < d
 }
 
@@ -287,7 +304,13 @@ func (m *Mechanism) Counters() aqm.Counters {
 	for i := range m.ports {
 		groups := append([]aqm.Group(nil), m.ports[i].groups...)
 		for j := range groups {
-			groups[j].DepthBytes = m.sw.Port(i).Queue(j).Bytes()
+			g := &groups[j]
+			g.DepthBytes = m.sw.Port(i).Queue(j).Bytes()
+			if m.faults.saturates {
+				most := m.set.Wrapped(math.MaxUint64)
+				g.TxPackets, g.TxBytes = min(g.TxPackets, most), min(g.TxBytes, most)
+			}
+			*g = g.Wrapped(&m.set)
 		}
 		c.Ports = append(c.Ports, groups)
 	}

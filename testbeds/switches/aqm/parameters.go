@@ -23,6 +23,8 @@ func buffers(portBytes string) parameter.Table {
 			Doc: "Room of a port for the packets that wait in all its queues."},
 		{Name: "data-queue-bytes", Kind: parameter.Integer, Unit: "bytes", Optional: true, Min: 64, Max: maxBytes,
 			Doc: "Room of each queue of data; by default that of the port. Mice have that of the port."},
+		{Name: "counter-bits", Kind: parameter.Integer, Unit: "bits", Default: "64", Min: 8, Max: 64,
+			Doc: "Counters begin with 0 again after 2 to the power of it, as those of 32 bits do after 4 GB."},
 	}
 }
 

@@ -58,6 +58,9 @@ func (s scheme) settings(v parameter.Values) aqm.Settings {
 // commonSettings reads the settings that every model has.
 func commonSettings(v parameter.Values, set *aqm.Settings) {
 	has := func(name string) bool { return v.Table().Find(name) >= 0 }
+	if bits := v.Int("counter-bits"); bits < 64 {
+		set.CounterBits = bits
+	}
 	set.QueueBytes = make([]int, set.Queues)
 	for i := range set.QueueBytes {
 		if v.Has("data-queue-bytes") {

@@ -92,7 +92,7 @@ func Rules() []analyzers.Rule {
 			"Nothing is dropped early, or marked, while the mean queue is at most min-bytes, and all is above max-bytes.", v},
 		{ruleThreshold, "RFC 8257, 3.1",
 			"ECN-capable packets that find at least the threshold in their queue are marked, and no others.", v},
-		{ruleRecord, "docs/internals/architecture.md, Decisions",
+		{ruleRecord, "docs/internals/architecture.md, The observer sits at the switch",
 			"A record says what became of its packet: it was queued, marked, dropped early, or dropped for want of room.", v},
 		{ruleStarved, source + "DPP Mechanism", "Mice do not keep other queues of their port from being served for long.",
 			analyzers.Note},

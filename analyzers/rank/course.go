@@ -52,7 +52,7 @@ func (c *course) departs(now clock.Time, l *line) {
 	}
 	p := coursePoint{at: now, gap: share}
 	if l.r.set.Scheme == AIFO {
-		p.threshold, p.bounded = l.window.threshold(int64(len(l.waiting)))
+		p.threshold, p.bounded = l.window.threshold(l.held)
 	}
 	c.points = append(c.points, p)
 }

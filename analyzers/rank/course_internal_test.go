@@ -214,3 +214,21 @@ func TestTheCourseOfTheGapIsBounded(t *testing.T) {
 		}
 	}
 }
+
+// The judge has the same rule from other code: 2^10 for each smaller rank, 25,000 cells, 20 ranks.
+func TestTheJudgeMultipliesOnce(t *testing.T) {
+	set := Admission{Target: 25_000, Window: 20, Cell: 80, Multiplier: 1024, Stale: true}
+	for below, most := range map[int64]int64{0: 25_000, 1: 23_976, 10: 14_760, 19: 5544, 20: 4520} {
+		strict := set
+		strict.Below = true
+		if !set.admits(most, below, 20) || set.admits(most+1, below, 20) || strict.admits(most, below, 20) ||
+			!strict.admits(most-1, below, 20) {
+			t.Errorf("%d are smaller: not %d cells at most", below, most)
+		}
+	}
+	for size, want := range map[int64]int64{64: 1, 80: 1, 81: 2, 160: 2, 1500: 19} {
+		if got := set.takes(size); got != want {
+			t.Errorf("%d bytes take %d cells, want %d", size, got, want)
+		}
+	}
+}

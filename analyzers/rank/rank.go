@@ -128,7 +128,7 @@ func causeRoom(who cause.Switch, id uint64, at clock.Time, inside, limit cause.C
 
 func causeAdmission(who cause.Switch, id, rank uint64, did string, q quota) cause.Cause {
 	return cause.Of(ruleAdmission, did, "%v "+did+" packet %v of rank %v while %v waited and %v of %v ranks in the "+
-		"window were smaller.", who, packet(id), cause.Count(rank), packets(int(q.waiting)), cause.Count(q.below),
+		"window were smaller.", who, packet(id), cause.Count(rank), q.waiting, cause.Count(q.below),
 		cause.Count(q.filled))
 }
 
@@ -167,8 +167,8 @@ func causeHorizon(who cause.Switch, id uint64, kept bool, ahead int64, rounds in
 
 func causeRecord(who cause.Switch, id uint64, got, want quota) cause.Cause {
 	return cause.Of(ruleRecord, "other", "%v recorded that packet %v found %v waiting and %v of %v ranks smaller; there "+
-		"were %v, and %v of %v.", who, packet(id), cause.Count(got.waiting), cause.Count(got.below), cause.Count(got.filled),
-		cause.Count(want.waiting), cause.Count(want.below), cause.Count(want.filled))
+		"were %v, and %v of %v.", who, packet(id), cause.Count(got.waiting.N), cause.Count(got.below),
+		cause.Count(got.filled), cause.Count(want.waiting.N), cause.Count(want.below), cause.Count(want.filled))
 }
 
 func causeReordering(who cause.Switch, id, first uint64, at clock.Time) cause.Cause {
@@ -213,8 +213,8 @@ func Causes() []cause.Cause {
 		causeFIFO("s", 1, 10, us(4)),
 		causeDrop("s", 2, 1, us(2), 10, 20),
 		causeRoom("s", 1, us(2), cause.Bytes(100), cause.Bytes(150)),
-		causeAdmission("s", 4, 9, "dropped", quota{1, 1, 4}),
-		causeAdmission("s", 4, 9, "admitted", quota{3, 4, 4}),
+		causeAdmission("s", 4, 9, "dropped", quota{packets(1), 1, 4}),
+		causeAdmission("s", 4, 9, "admitted", quota{packets(3), 4, 4}),
 		causeBound("s", 4, packets(3), packets(3)),
 		causeRefused("s", 4, packets(2), packets(3)),
 		causeDeparture("s", 2, us(2), 1),
@@ -222,7 +222,7 @@ func Causes() []cause.Cause {
 		causeStart("s", 1, 100, 0),
 		causeHorizon("s", 4, true, 33, 32),
 		causeHorizon("s", 4, false, 31, 32),
-		causeRecord("s", 3, quota{1, 0, 2}, quota{2, 0, 2}),
+		causeRecord("s", 3, quota{packets(1), 0, 2}, quota{packets(2), 0, 2}),
 		causeReordering("s", 2, 1, us(2)),
 		causeLevel("s", 0, 130.6, 137.5, 303.4, 28, 28, 4e-9),
 		causeRate("s", 0, 9, 1, "at most 5 %", 29, 29, 2e-9),

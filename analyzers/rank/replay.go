@@ -246,6 +246,7 @@ type line struct {
 	port    int
 	waiting []*arrival
 	bytes   int64
+	held    int64  // of AIFO: what waits, in what its C is given in
 	order   uint64 // of arrivals
 	classes []int  // packets of each class
 
@@ -277,10 +278,10 @@ func newLine(r *replay, port int) *line {
 		if !r.set.STFQ {
 			l.theory = newTheory(&r.set.Admission)
 		}
-		l.gap.room = int(r.set.Admission.Target)
+		l.gap.room, l.gap.takes = r.set.Admission.Target, r.set.Admission.takes
 	case SPPIFO:
 		l.bounds, l.classes = make([]uint64, r.set.Mapping.Queues), make([]int, r.set.Mapping.Queues)
-		l.gap.room = r.set.Mapping.Queues * r.set.Mapping.Packets
+		l.gap.room, l.gap.takes = int64(r.set.Mapping.Queues*r.set.Mapping.Packets), r.set.Admission.takes
 	case PIEO:
 		l.paces = make(map[flowKey]clock.Time)
 	case HPIFO:
@@ -332,6 +333,7 @@ func (l *line) insert(a *arrival) {
 	l.waiting = slices.Insert(l.waiting, i, a)
 	a.inLine = true
 	l.bytes += a.size
+	l.held += l.r.set.Admission.takes(a.size)
 	if l.classes != nil {
 		l.classes[a.key.class]++
 	}
@@ -350,6 +352,7 @@ func (l *line) remove(a *arrival) int {
 	l.waiting = slices.Delete(l.waiting, i, i+1)
 	a.inLine = false
 	l.bytes -= a.size
+	l.held -= l.r.set.Admission.takes(a.size)
 	if l.classes != nil {
 		l.classes[a.key.class]--
 	}
@@ -396,7 +399,7 @@ func (l *line) leaves(now clock.Time, a *arrival) {
 	}
 	l.theory.departs()
 	if l.r.set.Scheme == AIFO {
-		l.window.departed(now, len(l.waiting))
+		l.window.departed(now, l.held)
 	}
 	if l.r.set.Scheme != AFQ {
 		l.inversions(a)
@@ -470,13 +473,13 @@ func (l *line) undo(a *arrival) {
 // admission judges by AIFO's algorithm 5.
 func (l *line) admission(a *arrival) {
 	set := &l.r.set.Admission
-	c := int64(len(l.waiting))
+	held, c := l.held, l.held
 	if set.Stale {
 		c = l.window.seen(a.at)
 	}
 	below, filled, admits := l.window.arrive(a.rank, c)
 	l.decisions++
-	if set.Stale && admits != set.admits(int64(len(l.waiting)), below, filled) {
+	if set.Stale && admits != set.admits(held, below, filled) {
 		l.mismatches++
 	}
 	l.theory.arrives(a, int64(len(l.waiting)), a.rank)
@@ -484,21 +487,21 @@ func (l *line) admission(a *arrival) {
 	if a.fate == refused && filled > 0 {
 		l.r.judge.measures.refused.Record(below * ppm / filled)
 	}
-	why := quota{c, below, filled}
-	full := len(l.waiting) >= set.Room
+	why := quota{set.counted(c), below, filled}
+	full, holds, room := held+set.takes(a.size) > int64(set.Room), set.counted(held), set.counted(int64(set.Room))
 	switch {
 	case a.fate == refused && a.reason == "quantile" && admits:
 		l.r.tell(a, a.at, causeAdmission(l.r.who, a.id, a.rank, "dropped", why), "admitted", "dropped")
 	case a.fate == admitted && !admits:
 		l.r.tell(a, a.at, causeAdmission(l.r.who, a.id, a.rank, "admitted", why), "dropped", "admitted")
 	case a.fate == admitted && full:
-		l.r.tell(a, a.at, causeBound(l.r.who, a.id, packets(len(l.waiting)), packets(set.Room)), "", "")
+		l.r.tell(a, a.at, causeBound(l.r.who, a.id, holds, room), "", "")
 	case a.fate == refused && a.reason == "tail" && !full:
-		l.r.tell(a, a.at, causeRefused(l.r.who, a.id, packets(len(l.waiting)), packets(set.Room)), "", "")
+		l.r.tell(a, a.at, causeRefused(l.r.who, a.id, holds, room), "", "")
 	}
 	if d := a.claim; d != nil && (d.Values[0] != int64(a.rank) || d.Values[1] != c || d.Values[2] != below ||
 		d.Values[3] != filled) {
-		l.r.tell(a, a.at, causeRecord(l.r.who, a.id, quota{d.Values[1], d.Values[2], d.Values[3]}, why), "", "")
+		l.r.tell(a, a.at, causeRecord(l.r.who, a.id, quota{set.counted(d.Values[1]), d.Values[2], d.Values[3]}, why), "", "")
 	}
 }
 

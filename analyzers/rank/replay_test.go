@@ -74,6 +74,8 @@ func TestSchemesAreRepeated(t *testing.T) {
 	}
 	plain := aifo(rank.Admission{Target: 4, Window: 4, Room: 4})
 	small := aifo(rank.Admission{Target: 4, Window: 4, Room: 3})
+	// Cells of 60 bytes: a packet takes 2 of 6. One smaller rank counts as 2 cells.
+	cells := aifo(rank.Admission{Target: 6, Window: 2, Room: 6, Cell: 60, Multiplier: 2, Stale: true})
 	mapped := rank.Settings{Scheme: rank.SPPIFO, Mapping: rank.Mapping{Queues: 2, Packets: 3, PushUp: true, PushDown: true}}
 	fair := rank.Settings{STFQ: true, Undo: true, Limits: rank.Limits{Packets: 2}}
 	paced := rank.Settings{Scheme: rank.PIEO, Pace: clock.Gbps * 4 / 10, Limits: rank.Limits{Packets: 3}} // 2 us
@@ -107,6 +109,20 @@ func TestSchemesAreRepeated(t *testing.T) {
 			[]string{"rank.bound"}},
 		{"one too few", small, []act{comes(1, 1), comes(2, 1), comes(4, 1), dies(4, 1, tail), goes(1, 1, 0)}, nil,
 			[]string{"rank.refused"}},
+		{"cells, none smaller", cells, []act{comes(1, 1), comes(2, 1), comes(3, 1), comes(4, 1), dies(4, 1, tail),
+			goes(1, 1, 0)}, nil, nil},
+		{"cells, one too many", cells, []act{comes(1, 1), comes(2, 1), comes(3, 1), comes(4, 1), goes(1, 1, 0)}, nil,
+			[]string{"rank.bound"}},
+		{"cells, room is left", cells, []act{comes(1, 1), comes(2, 1), comes(3, 1), dies(3, 1, tail), goes(1, 1, 0)}, nil,
+			[]string{"rank.refused"}},
+		// The packet that left last left 4 cells behind, and two ranks are smaller: 4 + 2 * 2 is above 6.
+		{"cells, too many smaller", cells, []act{comes(1, 1), comes(2, 1), comes(3, 1), goes(1, 1, 0), comes(4, 9),
+			dies(4, 9, quantile)}, nil, nil},
+		{"cells, admitted all the same", cells, []act{comes(1, 1), comes(2, 1), comes(3, 1), goes(1, 1, 0), comes(4, 9),
+			goes(2, 1, 0)}, nil, []string{"rank.admission"}},
+		// 2 cells were left behind: 2 + 4 is not above 6.
+		{"cells, few enough", cells, []act{comes(1, 1), comes(2, 1), goes(1, 1, 0), comes(4, 9), dies(4, 9, quantile)}, nil,
+			[]string{"rank.admission"}},
 		{"a wrong record", plain, []act{comes(1, 1), comes(2, 1), comes(3, 1), goes(1, 1, 0)},
 			recorded{1: {0, 0, 0}, 2: {1, 0, 1}, 3: {1, 0, 2}}, []string{"rank.record"}},
 		{"queue 0 is served last", mapped, []act{comes(1, 5), comes(2, 3), goes(2, 3, 1), goes(1, 5, 0)}, nil, nil},

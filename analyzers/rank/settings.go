@@ -42,6 +42,12 @@ type Admission struct {
 	UpdateFirst bool  // the packet enters the window before the decision
 	Below       bool  // the share must be below, not at most, what is free
 	Room        int   // packets that the queue holds at most
+	// Cell is the size in bytes of the cells in which Target and Room are given and the queue is counted, each packet by
+	// whole cells; 0: packets.
+	Cell int
+	// Multiplier replaces HeadroomPPM: a packet is admitted if below × Multiplier + c ≤ C, below being how many ranks of
+	// the window are smaller. k is 1 − Window × Multiplier / C. 0: it does not.
+	Multiplier int64
 	// Stale says that the ingress knows the queue only by lengths that packets leave behind as they depart. The window
 	// then has all its places from the start, with ranks that are never smaller. Loop is how long such a length takes.
 	Stale bool

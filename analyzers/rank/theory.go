@@ -56,7 +56,7 @@ type stretch struct {
 
 // newTheory returns nil if the theorem says nothing about these settings.
 func newTheory(set *Admission) *theory {
-	if set.Target < leastOfAll || set.Window < leastOfAll || set.Sample != 1 || set.Stale ||
+	if set.Target < leastOfAll || set.Window < leastOfAll || set.Sample != 1 || set.Stale || set.Cell > 0 ||
 		int64(set.Room) < set.Target ||
 		set.Target*(ppm-set.HeadroomPPM) < leastSlope*ppm {
 		return nil

@@ -92,7 +92,7 @@ func offered(q queue, room int, slope float64, seed uint64) (delta, mean float64
 		rates[i] = math.Exp(slope * float64(i) / 10)
 		total += rates[i]
 	}
-	compare := gap{room: room}
+	compare := gap{room: int64(room), takes: new(Admission).takes}
 	var came, left [10]float64
 	now, free, area := 0.0, 0.0, 0.0 // in service times
 	serve := func(until float64) {

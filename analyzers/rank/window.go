@@ -3,11 +3,15 @@ package rank
 import (
 	"slices"
 
+	"candela.dev/candela/analyzers/cause"
 	"candela.dev/candela/clock"
 )
 
 // quota is what AIFO decides by.
-type quota struct{ waiting, below, filled int64 }
+type quota struct {
+	waiting       cause.Counted
+	below, filled int64
+}
 
 // window is the latest sampled ranks of a port, oldest first, and what the ingress knows of the queue.
 type window struct {
@@ -20,7 +24,7 @@ type window struct {
 // length is that of a queue after a departure.
 type length struct {
 	at clock.Time
-	n  int
+	n  int64
 }
 
 func newWindow(set *Admission) window { return window{set: set} }
@@ -30,13 +34,13 @@ func (w *window) seen(now clock.Time) (n int64) {
 	for i := len(w.lengths) - 1; i >= 0; i-- {
 		if now.Sub(w.lengths[i].at) >= w.set.Loop {
 			w.lengths = w.lengths[i:]
-			return int64(w.lengths[0].n)
+			return w.lengths[0].n
 		}
 	}
 	return 0
 }
 
-func (w *window) departed(now clock.Time, n int) {
+func (w *window) departed(now clock.Time, n int64) {
 	if w.set.Stale {
 		w.lengths = append(slices.Clip(w.lengths), length{now, n})
 	}
@@ -78,6 +82,10 @@ const ppm = 1_000_000
 // admits decides about a packet while c packets wait and below of the filled places of the window have smaller ranks,
 // in exact arithmetic (§3.1).
 func (a *Admission) admits(c, below, filled int64) bool {
+	if a.Multiplier > 0 {
+		left := a.Target - below*a.Multiplier
+		return c < left || c == left && !a.Below
+	}
 	k := a.HeadroomPPM
 	if c*ppm <= k*a.Target {
 		return true
@@ -89,9 +97,31 @@ func (a *Admission) admits(c, below, filled int64) bool {
 	return share < free || share == free && !a.Below
 }
 
+// takes returns how much of C a packet takes.
+func (a *Admission) takes(size int64) int64 {
+	if a.Cell == 0 {
+		return 1
+	}
+	cells := size / int64(a.Cell)
+	if cells*int64(a.Cell) < size {
+		cells++
+	}
+	return cells
+}
+
+// counted returns an amount of what C is given in.
+func (a *Admission) counted(n int64) cause.Counted {
+	if a.Cell == 0 {
+		return cause.Counted{N: n, Noun: "packet"}
+	}
+	return cause.Counted{N: n, Noun: "cell"}
+}
+
 // gap compares what a port serves with what a PIFO would serve of the same arrivals: Δ of equation 4.1.
 type gap struct {
-	room            int
+	room            int64
+	takes           func(size int64) int64 // of room
+	held            int64
 	sorted          []*arrival
 	both, different int64
 	ahead           int64 // served by one, open with the other
@@ -114,9 +144,11 @@ func (g *gap) arrives(a *arrival) {
 	}
 	i, _ := slices.BinarySearchFunc(g.sorted, a, byRank)
 	g.sorted = slices.Insert(g.sorted, i, a)
-	if len(g.sorted) > g.room {
+	g.held += g.takes(a.size)
+	for g.held > g.room {
 		last := g.sorted[len(g.sorted)-1]
 		g.sorted = g.sorted[:len(g.sorted)-1]
+		g.held -= g.takes(last.size)
 		last.gap.there = dropped
 		g.settle(last)
 	}
@@ -142,6 +174,7 @@ func (g *gap) served(a *arrival) {
 	if len(g.sorted) > 0 {
 		first := g.sorted[0]
 		g.sorted = slices.Delete(g.sorted, 0, 1)
+		g.held -= g.takes(first.size)
 		first.gap.there = served
 		g.settle(first)
 	}

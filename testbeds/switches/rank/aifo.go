@@ -1,7 +1,9 @@
 package rank
 
 import (
+	"fmt"
 	"math"
+	"math/bits"
 
 	judge "candela.dev/candela/analyzers/rank"
 	"candela.dev/candela/clock"
@@ -29,6 +31,11 @@ const (
 	physicalTarget    = "physical-target"
 	scaledThreshold   = "scaled-threshold"
 	misrecords        = "misrecords"
+	roundsMultiplier  = "rounds-multiplier"
+	partialCells      = "partial-cells"
+	seesAtOnce        = "sees-at-once"
+	seesLate          = "sees-late"
+	countsDeparting   = "counts-departing"
 )
 
 func aifo() switches.Model {
@@ -58,6 +65,21 @@ func aifo() switches.Model {
 						"window that are still empty count as larger ranks."},
 				{Name: "loop-ns", Kind: parameter.Duration, Unit: "ns", Default: "200", Max: 1_000_000,
 					Doc: "How long a queue length takes to the ingress in mode dataplane."},
+				{Name: "target-cells", Kind: parameter.Integer, Unit: "cells", Optional: true, Min: 1, Max: 1 << 20,
+					Doc: "C in cells, in place of target-packets: the queue is counted as the buffer of a switch is. A packet takes " +
+						"whole cells. The authors' testbed: 25,000."},
+				{Name: "cell-bytes", Kind: parameter.Integer, Unit: "bytes", Default: "80", Min: 1, Max: 1 << 16,
+					Doc: "Size of a cell of target-cells."},
+				{Name: "room-cells", Kind: parameter.Integer, Unit: "cells", Optional: true, Min: 1, Max: 1 << 20,
+					Doc: "Cells that the queue holds, if target-cells counts them; default: target-cells."},
+				{Name: "multiplier", Kind: parameter.Integer, Optional: true, Min: 1, Max: 1 << 20,
+					Doc: "Of mode dataplane: what the pipeline multiplies by. A packet is admitted if the number of smaller ranks, " +
+						"times this, and what waits add up to at most C. It takes the place of headroom: k is 1 - window x " +
+						"multiplier / C. The authors' testbed: 1024, with a window of 20. Default: none; k is headroom, without " +
+						"rounding."},
+				{Name: "registers-per-stage", Kind: parameter.Integer, Unit: "registers", Default: "4", Min: 1, Max: 1 << 16,
+					Doc: "Of mode dataplane: places of the window in each stage of the pipeline; window is a multiple of it. No " +
+						"decision depends on it."},
 			},
 			Bugs: []parameter.Bug{
 				{Name: inverted, Doc: "Larger instead of smaller ranks are counted, as section 4.4.4 says.",
@@ -76,6 +98,13 @@ func aifo() switches.Model {
 				{Name: misrecords, Doc: "Decision records count a packet more that waits.", Rule: "rank.record"},
 				{Name: overfills, Doc: "The queue holds four packets more.", Rule: "rank.bound"},
 				{Name: sorts, Doc: "The queue is sorted by rank.", Rule: "rank.departure"},
+				{Name: roundsMultiplier, Doc: "The multiplier is the next greater power of two.", Rule: "rank.admission"},
+				{Name: partialCells, Doc: "Of target-cells: a cell that a packet fills in part does not count.",
+					Rule: "rank.admission"},
+				{Name: seesAtOnce, Doc: "Of mode dataplane: the ingress sees the queue as it is.", Rule: "rank.admission"},
+				{Name: seesLate, Doc: "Of mode dataplane: a queue length takes twice loop-ns.", Rule: "rank.admission"},
+				{Name: countsDeparting, Doc: "Of mode dataplane: the packet that leaves counts in the length that it leaves " +
+					"behind.", Rule: "rank.admission"},
 			}},
 		NeedsRanks: true, OwnQueues: true,
 		Configure: func(v parameter.Values, s *fabric.SwitchSpec) error {
@@ -88,7 +117,7 @@ func aifo() switches.Model {
 				list = append(list, switches.Problem{Key: "headroom", What: "is 1",
 					Why: "k is below 1: otherwise nothing is ever refused"})
 			}
-			return list
+			return append(list, pipeline(v)...)
 		},
 		Distort: func(bugs []string, s *fabric.SwitchSpec) {
 			if has(bugs, sorts) {
@@ -101,6 +130,29 @@ func aifo() switches.Model {
 	}
 }
 
+// pipeline returns settings that do not go together: cells and packets, and what only mode dataplane has.
+func pipeline(v parameter.Values) (list []switches.Problem) {
+	add := func(key, what, why string) { list = append(list, switches.Problem{Key: key, What: what, Why: why}) }
+	if v.Has("target-cells") && v.Has("room-packets") {
+		add("room-packets", "is given beside target-cells", "the queue is counted in cells: give room-cells")
+	}
+	if !v.Has("target-cells") && v.Has("room-cells") {
+		add("room-cells", "is given without target-cells", "the queue is counted in packets: give room-packets")
+	}
+	stage, window, target := v.Int("registers-per-stage"), v.Int("window"), admission(v).Target
+	switch dataplane := v.Word("mode") == "dataplane"; {
+	case dataplane && window%stage > 0:
+		add("window", fmt.Sprintf("is %d", window), fmt.Sprintf("each stage of the pipeline has %d of its places "+
+			"(registers-per-stage): give a multiple", stage))
+	case !dataplane && v.Has("multiplier"):
+		add("multiplier", "is given in mode ideal", "only mode dataplane multiplies; ideal compares by headroom")
+	case v.Has("multiplier") && int64(window)*int64(v.Int("multiplier")) > target:
+		add("multiplier", fmt.Sprintf("is %d", v.Int("multiplier")), fmt.Sprintf("with a window of %d and C = %d k would be "+
+			"below 0: at most C / window is possible", window, target))
+	}
+	return list
+}
+
 // admission returns the settings of AIFO.
 func admission(v parameter.Values) judge.Admission {
 	a := judge.Admission{Target: int64(v.Int("target-packets")), HeadroomPPM: v.Step("headroom"), Window: v.Int("window"),
@@ -109,9 +161,18 @@ func admission(v parameter.Values) judge.Admission {
 	if v.Has("room-packets") {
 		a.Room = v.Int("room-packets")
 	}
+	if v.Has("target-cells") {
+		a.Cell, a.Target, a.Room = v.Int("cell-bytes"), int64(v.Int("target-cells")), v.Int("target-cells")
+		if v.Has("room-cells") {
+			a.Room = v.Int("room-cells")
+		}
+	}
 	if v.Word("mode") == "dataplane" {
 		a.Loop = v.Duration("loop-ns")
 		a.Stale = true
+		if v.Has("multiplier") {
+			a.Multiplier = int64(v.Int("multiplier"))
+		}
 	}
 	return a
 }
@@ -121,7 +182,8 @@ type AIFO struct {
 	fabric.TailDrop
 	set    judge.Admission
 	ports  []*window
-	ranks  *stfq // nil: packets carry ranks
+	cells  []int64 // that wait, by port, if cells are counted
+	ranks  *stfq   // nil: packets carry ranks
 	faults faults
 }
 
@@ -160,6 +222,12 @@ func newAIFO(set judge.Admission, ranks *stfq, bugs []string) *AIFO {
 	if m.faults[overfills] {
 		m.set.Room += 4
 	}
+	if m.faults[roundsMultiplier] && m.set.Multiplier > 0 {
+		m.set.Multiplier = 1 << bits.Len64(uint64(m.set.Multiplier))
+	}
+	if m.faults[seesLate] {
+		m.set.Loop *= 2
+	}
 	return m
 }
 
@@ -192,8 +260,9 @@ func (m *AIFO) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, _ *f
 	v.Queue = 0
 	m.ranks.rank(int(v.Port), p)
 	w, q := m.port(int(v.Port)), sw.Port(int(v.Port)).Queue(0)
-	c := int64(q.Packets())
-	if m.set.Stale {
+	held, size := m.held(int(v.Port), q), m.takes(p)
+	c := held
+	if m.set.Stale && !m.faults[seesAtOnce] {
 		c = w.seen(now, m.set.Loop)
 	}
 	if m.faults[countsTransmitted] && sw.Port(int(v.Port)).BusyUntil() > now {
@@ -209,7 +278,7 @@ func (m *AIFO) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, _ *f
 	filled := w.filled
 	if !admit {
 		cause = causeQuantile
-	} else if q.Packets() >= m.set.Room {
+	} else if held+size > int64(m.set.Room) {
 		cause, admit = causeFull, false
 	}
 	if sampled && (!m.set.UpdateFirst && !m.faults[admittedWindow] || m.faults[admittedWindow] && admit) {
@@ -229,15 +298,50 @@ func (m *AIFO) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, _ *f
 		m.ranks.undo(int(v.Port), p)
 		return v.Drop(fabric.ReasonTail)
 	}
+	if m.set.Cell > 0 {
+		m.cells[v.Port] += size
+	}
 	return v
+}
+
+// held returns how much waits at a port, in packets or cells.
+func (m *AIFO) held(port int, q *fabric.Queue) int64 {
+	if m.set.Cell == 0 {
+		return int64(q.Packets())
+	}
+	for len(m.cells) <= port {
+		m.cells = append(m.cells, 0)
+	}
+	if q.Packets() == 0 { // the trunk may have failed and lost what waited
+		m.cells[port] = 0
+	}
+	return m.cells[port]
+}
+
+// takes returns how much of C a packet takes: whole cells, or a packet.
+func (m *AIFO) takes(p *fabric.Packet) int64 {
+	size := int(p.Size)
+	switch {
+	case m.set.Cell == 0:
+		return 1
+	case m.faults[partialCells]:
+		return int64(size / m.set.Cell)
+	}
+	return int64((size + m.set.Cell - 1) / m.set.Cell)
 }
 
 // Dequeued implements fabric.Mechanism.
 func (m *AIFO) Dequeued(now clock.Time, sw *fabric.Switch, p *fabric.Packet, v fabric.Verdict) fabric.Verdict {
 	m.ranks.served(int(v.Port), p)
+	if m.set.Cell > 0 {
+		m.cells[v.Port] -= m.takes(p)
+	}
 	if m.set.Stale {
-		w := m.port(int(v.Port))
-		w.reports = append(w.reports, report{now, int64(sw.Port(int(v.Port)).Queue(0).Packets())})
+		w, left := m.port(int(v.Port)), m.held(int(v.Port), sw.Port(int(v.Port)).Queue(0))
+		if m.faults[countsDeparting] {
+			left += m.takes(p)
+		}
+		w.reports = append(w.reports, report{now, left})
 	}
 	return v
 }
@@ -277,9 +381,14 @@ func (m *AIFO) below(w *window, rank uint64) (n int64) {
 	return n
 }
 
-// admits is the condition of algorithm 5 in integers: c ≤ k C, or below / filled ≤ (C − c) / (C (1 − k)).
+// admits is the condition of algorithm 5 in integers: c ≤ k C, or below / filled ≤ (C − c) / (C (1 − k)). The pipeline of
+// a switch multiplies once: below × multiplier + c ≤ C.
 func (m *AIFO) admits(c, below, filled int64) bool {
 	s := &m.set
+	if s.Multiplier > 0 {
+		sum := below*s.Multiplier + c
+		return sum < s.Target || sum == s.Target && !s.Below
+	}
 	if million*c <= s.HeadroomPPM*s.Target {
 		return true
 	}
@@ -304,8 +413,8 @@ const (
 func decisions() []trace.DecisionKind {
 	values := []trace.DecisionValue{
 		{Name: "rank", Doc: "Rank of the packet, as the port sees it."},
-		{Name: "waiting", Unit: "packets", Doc: "Packets that wait, as AIFO sees them; of sp-pifo the queue, from 0, the " +
-			"first to be served; of afq the round that is served."},
+		{Name: "waiting", Unit: "packets", Doc: "Packets that wait, as AIFO sees them, or cells if target-cells counts " +
+			"them; of sp-pifo the queue, from 0, the first to be served; of afq the round that is served."},
 		{Name: "smaller", Doc: "Ranks of the window that are smaller; of sp-pifo the bound of the queue before."},
 		{Name: "window", Doc: "Ranks in the window; of sp-pifo by how much all bounds fall."},
 		{Name: "sampled", Doc: "1: the packet enters the window."},

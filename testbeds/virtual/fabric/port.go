@@ -103,6 +103,9 @@ func (pt *Port) Pipeline() int { return pt.pipeline }
 // Rate returns the port's line rate.
 func (pt *Port) Rate() clock.BitRate { return pt.rate }
 
+// Framing returns the bytes that each frame takes on the port's link beyond its size.
+func (pt *Port) Framing() int { return int(pt.framing) }
+
 // Queues returns how many queues the port has.
 func (pt *Port) Queues() int { return len(pt.queues) }
 

@@ -472,7 +472,7 @@ func (a *Analyzer) learns(s *stream, o *Observation) {
 		}
 	} else {
 		if o.SACKStart != o.SACKEnd {
-			s.sack(a.now, span{s.place(o.SACKStart, s.una, &a.cfg), s.place(o.SACKEnd, s.una, &a.cfg)})
+			a.sack(s, span{s.place(o.SACKStart, s.una, &a.cfg), s.place(o.SACKEnd, s.una, &a.cfg)})
 		}
 		a.steers(s, o)
 		if n := s.period.delivered; a.cfg.Detection == PerPacket && s.swift == nil && n > 0 {
@@ -530,7 +530,7 @@ func (a *Analyzer) advance(s *stream, ack int64) {
 		certain = certain && g.times == 1 && !g.sacked && !g.lost
 		if !g.sacked {
 			s.swift.delivers(g)
-			s.sample(a.now.Sub(g.sent))
+			a.sample(s, g)
 		}
 		s.longest = max(s.longest, a.now.Sub(g.decided))
 		if g.times == 1 && !g.sacked { // Karn; what was SACKed has waited for others since
@@ -588,14 +588,14 @@ func (s *sender) deliver(g *segment) {
 }
 
 // sack marks the segments of a block.
-func (s *sender) sack(now clock.Time, b span) {
+func (a *Analyzer) sack(s *stream, b span) {
 	i := sort.Search(len(s.segments), func(i int) bool { return s.segments[i].start >= b.start })
 	for ; i < len(s.segments) && s.segments[i].end <= b.end; i++ {
 		if g := &s.segments[i]; !g.sacked {
 			s.deliver(g)
-			g.sacked, g.missed, g.lost, g.sackedAt = true, g.lost, false, now
+			g.sacked, g.missed, g.lost, g.sackedAt = true, g.lost, false, a.now
 			s.swift.delivers(g)
-			s.sample(now.Sub(g.sent))
+			a.sample(s, g)
 			s.settle(g)
 			s.top = max(s.top, g.end)
 		}

@@ -14,10 +14,18 @@ type samples struct {
 	taken    int            // samples, at most
 }
 
-// sample takes the first acknowledgement of a segment, which may be a sample.
-func (s *sender) sample(rtt clock.Duration) {
+// sample takes what may be a sample.
+func (s *samples) sample(rtt clock.Duration) {
 	if s.shortest == 0 || rtt < s.shortest {
 		s.shortest = rtt
+	}
+}
+
+// sample takes the first acknowledgement of a segment, which is no sample without time stamps if the segment was
+// retransmitted (RFC 6298, 3: Karn's algorithm).
+func (a *Analyzer) sample(s *stream, g *segment) {
+	if g.times == 1 || a.cfg.Timestamps {
+		s.samples.sample(a.now.Sub(g.sent))
 	}
 }
 
@@ -46,7 +54,7 @@ func (a *Analyzer) leastTimer(s *stream) clock.Duration {
 			rtt += max(0, clock.Duration(2*float64(rtt)*math.Pow(0.75, float64(s.taken-1)))-clock.Nanosecond)
 		}
 		return min(max(a.cfg.MinRTO, rtt), a.ceiling())
-	case s.una == 0 && s.top == 0 && s.shortest == 0: // nor can it have one
+	case s.shortest == 0 && (s.una == 0 && s.top == 0 || !a.cfg.UnknownStack): // nor can it have one
 		return min(a.initialRTO(), a.ceiling())
 	}
 	return a.cfg.MinRTO

@@ -61,6 +61,7 @@ const (
 	BugSlowAck
 	BugAcksThird
 	BugReducesOnce
+	BugSamplesRetransmissions
 	baseBugs // how many there are; those of ECN follow
 )
 
@@ -102,6 +103,8 @@ var baseCatalogue = []BugInfo{
 	BugResendsTwice: {Name: "resends-twice", Rule: "tcp.retransmit-early", What: "what is lost is retransmitted twice"},
 	BugHurriedTimeout: {Name: "hurried-timeout", Rule: "tcp.timeout-early",
 		What: "the retransmission timer runs for seven eighths of its minimum"},
+	BugSamplesRetransmissions: {Name: "samples-retransmissions", Rule: "tcp.timeout-early",
+		What: "the ACK of a retransmitted segment is a sample of the RTT"},
 	BugWrapsBadly: {Name: "wraps-badly", Rule: "tcp.seq-skip",
 		What: "sequence numbers are one too high once they have passed 2^32"},
 	BugLateAck: {Name: "late-ack", Rule: "tcp.ack-missing",

@@ -284,7 +284,7 @@ func (s *sender) advance(now clock.Time, upTo uint64) int {
 		g := &s.segments[n]
 		if !g.sacked || g.lost { // both hold only with a seeded fault
 			s.delivered(now, g)
-			if !g.retransmitted { // Karn's algorithm
+			if !g.retransmitted || s.bugs.Has(BugSamplesRetransmissions) { // Karn's algorithm
 				sample = now.Sub(g.sent)
 			}
 		}

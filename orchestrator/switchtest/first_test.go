@@ -64,6 +64,7 @@ var firstCaught = map[string]struct {
 	"TestSeededTCPBugsAreCaughtInRandomNetworks/no-timeout":                  {"cp", 0},
 	"TestSeededTCPBugsAreCaughtInRandomNetworks/overruns-receiver":           {"pifo", 1},
 	"TestSeededTCPBugsAreCaughtInRandomNetworks/overruns-window":             {"cp", 0},
+	"TestSeededTCPBugsAreCaughtInRandomNetworks/samples-retransmissions":     {"ndp-ideal", 1},
 	"TestSeededTCPBugsAreCaughtInRandomNetworks/reduces-once":                {"sai", 2},
 	"TestSeededTCPBugsAreCaughtInRandomNetworks/resends-sacked":              {"sai", 2},
 	"TestSeededTCPBugsAreCaughtInRandomNetworks/resends-twice":               {"sai", 2},

@@ -260,5 +260,8 @@ func seeded(text string, bug tcp.BugInfo) string {
 	if bug.Bug == tcp.BugIgnoresMaxRTO {
 		text, more = timers.ReplaceAllString(text, ""), " min-rto-us: 1000, max-rto-us: 2000,"
 	}
+	if bug.Bug == tcp.BugSamplesRetransmissions { // retransmissions of what only waits
+		text, more = timers.ReplaceAllString(text, ""), " min-rto-us: 1, initial-rto-us: 50,"
+	}
 	return strings.Replace(text, "{transport: tcp,", "{transport: tcp, bugs: ["+bug.Name+"],"+more, 1)
 }

@@ -23,6 +23,15 @@ func provokeTCP(bug tcp.Bug, name string) string {
 	if text, ok := provokeSwift(bug, name); ok {
 		return text
 	}
+	if bug == tcp.BugSamplesRetransmissions { // the first timeout comes just before its acknowledgement
+		return fmt.Sprintf(`
+topology: {kind: single-switch, hosts: 2, link: {gbps: 25, delay-ns: 200000}}
+switch-under-test: {model: droptail}
+hosts: {transport: tcp, min-rto-us: 10, initial-rto-us: 700, bugs: [%s]}
+workload: [incast: {senders: 1, packets: 100}]
+deadline-us: 2000000
+`, name)
+	}
 	queue, senders, packets, window, receive, rto, first, jitter := 20, 2, 600, 10, 6291456, 1000, 0, 0
 	control, end, more := "cubic", "deadline-us: 2000000", ""
 	switch bug {

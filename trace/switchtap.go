@@ -109,6 +109,7 @@ type SwitchTap struct {
 	DSCP, ECN, TTL uint8
 	Class          uint8 // traffic class (PCP) as the switch sees it
 	Size, Original int32 // bytes without FCS, now and before trimming
+	Weight         int64 // of its flow as the test declares it, in millionths; 0: nothing is declared
 }
 
 // PacketsPerNode is how many packets a host or a switch of a network has numbers for: the ID of a packet is

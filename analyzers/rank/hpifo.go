@@ -9,9 +9,15 @@ import (
 	"candela.dev/candela/clock"
 )
 
-// WeightBits are the bits of fractions of virtual times of HPIFO: a packet of a child moves it on by
-// floor(2^WeightBits size / weight).
+// WeightBits are the bits of fractions of virtual times of STFQ and HPIFO, and of AFQ's bids: a packet moves its flow, or
+// a node that it is below, on by floor(2^WeightBits size / weight). Weights of flows are exact to a millionth.
 const WeightBits = 20
+
+// millionths are those of a weight of 1.
+const millionths = 1_000_000
+
+// moves returns by how much a packet moves its flow on.
+func (a *arrival) moves() int64 { return a.size << WeightBits * millionths / a.weight }
 
 func causeTree(who cause.Switch, id uint64, at clock.Time, node int, first uint64) cause.Cause {
 	return cause.Of(ruleTree, "overtakes", "%v sent packet %v at %v; by node %v of its tree packet %v was to leave first.",
@@ -126,7 +132,7 @@ func (h *hierarchy) push(a *arrival) {
 	h.l.bytes += a.size
 	length := uint64(a.size) << WeightBits
 	i := h.leaf(a)
-	h.enter(i, child{flow: a.flow}, length, a)
+	h.enter(i, child{flow: a.flow}, uint64(a.moves()), a)
 	for ; i != 0; i = h.set[i].Parent {
 		a.rank = h.enter(h.set[i].Parent, child{node: i}, length/uint64(h.set[i].Weight), nil)
 	}

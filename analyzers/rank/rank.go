@@ -72,8 +72,8 @@ func Rules() []analyzers.Rule {
 				"rank, and an inversion lowers the others."},
 		{ID: ruleStart, Clause: "Goyal et al. 1997 (STFQ); Sharma et al. 2018, 3 (AFQ)", Severity: analyzers.Violation,
 			Needs: analyzers.NeedsSwitch,
-			Statement: "A port ranks a packet by where its flow ended, or by what is served if that is later; a packet that " +
-				"is dropped does not move its flow on."},
+			Statement: "A port ranks a packet by where its flow ended, or by what is served if that is later. A packet moves " +
+				"its flow on by its bytes over the flow's weight, rounded down to 2^-20 bytes; one that is dropped does not."},
 		{ID: ruleHorizon, Clause: "Sharma et al. 2018, 3 (AFQ)", Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch,
 			Statement: "AFQ drops a packet if and only if its round is too far ahead."},
 		{ID: ruleRecord, Clause: ofAIFO, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch,
@@ -219,7 +219,7 @@ func Causes() []cause.Cause {
 		causeRefused("s", 4, packets(2), packets(3)),
 		causeDeparture("s", 2, us(2), 1),
 		causeMapping("s", 1, 5, 1, 0),
-		causeStart("s", 1, 100, 0),
+		causeStart("s", 1, 100<<WeightBits, 0),
 		causeHorizon("s", 4, true, 33, 32),
 		causeHorizon("s", 4, false, 31, 32),
 		causeRecord("s", 3, quota{packets(1), 0, 2}, quota{packets(2), 0, 2}),

@@ -36,6 +36,7 @@ type arrival struct {
 	at      clock.Time
 	rank    uint64
 	size    int64
+	weight  int64 // of its flow, in millionths
 	flow    flowKey
 	of      int // number of its flow in reports
 	port    int // -1: unknown
@@ -152,7 +153,8 @@ func (r *replay) observe(t *trace.SwitchTap) {
 }
 
 func (r *replay) enter(t *trace.SwitchTap) {
-	a := &arrival{id: t.ID, at: t.Time, rank: t.Rank, size: int64(t.Size), queue: -1, port: -1,
+	a := &arrival{id: t.ID, at: t.Time, rank: t.Rank, size: int64(t.Size), weight: cmp.Or(t.Weight, millionths),
+		queue: -1, port: -1,
 		flow: flowKey{t.Src, t.Dst, t.Flow, t.Protocol, t.IPv6}, of: r.judge.view.FlowOf(t)}
 	if port, ok := r.hosts[t.Dst]; ok {
 		a.port = port
@@ -253,7 +255,7 @@ type line struct {
 	window   window
 	bounds   []uint64
 	virtual  uint64            // time of STFQ, round of AFQ
-	ends     map[flowKey]int64 // of STFQ and AFQ, bytes
+	ends     map[flowKey]int64 // of STFQ and AFQ, bytes for a weight of 1, in steps of 2^-WeightBits
 	limit    int               // of ends
 	gap      gap
 	course   course
@@ -443,7 +445,7 @@ func (l *line) inversions(a *arrival) {
 // start gives a packet the rank of start-time fair queueing.
 func (l *line) start(a *arrival) {
 	start := max(int64(l.virtual), l.ends[a.flow])
-	l.ends[a.flow] = start + a.size
+	l.ends[a.flow] = start + a.moves()
 	a.rank = uint64(start)
 	if a.fate == refused && a.seen != a.rank {
 		l.r.tell(a, a.at, causeStart(l.r.who, a.id, a.seen, a.rank), "", "")
@@ -466,7 +468,7 @@ func (l *line) forget(now int64) {
 
 func (l *line) undo(a *arrival) {
 	if end, known := l.ends[a.flow]; known && l.r.set.Undo {
-		l.ends[a.flow] = end - min(end, a.size)
+		l.ends[a.flow] = end - min(end, a.moves())
 	}
 }
 
@@ -542,8 +544,9 @@ func (l *line) mapping(a *arrival) {
 // calendar judges by AFQ's bids.
 func (l *line) calendar(a *arrival) {
 	set := &l.r.set.Calendar
-	bid := max(int64(l.virtual)*set.RoundBytes, l.ends[a.flow]) + a.size
-	a.rank = uint64(bid / set.RoundBytes)
+	round := set.RoundBytes << WeightBits
+	bid := max(int64(l.virtual)*round, l.ends[a.flow]) + a.moves()
+	a.rank = uint64(bid / round)
 	a.key.rank = a.rank
 	ahead := int64(a.rank) - int64(l.virtual)
 	far := ahead > int64(set.Rounds)
@@ -561,7 +564,7 @@ func (l *line) calendar(a *arrival) {
 	}
 	if a.fate == admitted {
 		l.ends[a.flow] = bid
-		l.forget(int64(l.virtual) * set.RoundBytes)
+		l.forget(int64(l.virtual) * round)
 	}
 }
 

@@ -45,6 +45,13 @@ type act struct {
 	src    uint32
 	size   int32
 	now    bool // at the time of the one before
+	weight float64
+}
+
+// weighs returns a of a flow of a weight.
+func (a act) weighs(w float64) act {
+	a.weight = w
+	return a
 }
 
 // atOnce returns a at the time of the act before it.
@@ -77,6 +84,7 @@ func TestSchemesAreRepeated(t *testing.T) {
 	// Cells of 60 bytes: a packet takes 2 of 6. One smaller rank counts as 2 cells.
 	cells := aifo(rank.Admission{Target: 6, Window: 2, Room: 6, Cell: 60, Multiplier: 2, Stale: true})
 	mapped := rank.Settings{Scheme: rank.SPPIFO, Mapping: rank.Mapping{Queues: 2, Packets: 3, PushUp: true, PushDown: true}}
+	const whole = 100 << rank.WeightBits
 	fair := rank.Settings{STFQ: true, Undo: true, Limits: rank.Limits{Packets: 2}}
 	paced := rank.Settings{Scheme: rank.PIEO, Pace: clock.Gbps * 4 / 10, Limits: rank.Limits{Packets: 3}} // 2 us
 	first := []act{sends(9, 5, 100), goes(9, 0, 0).atOnce(), comes(1, 5), goes(1, 5, 0).atOnce(), comes(2, 5)}
@@ -85,7 +93,6 @@ func TestSchemesAreRepeated(t *testing.T) {
 	// Host 1 weighs 2 in a node of its own, all others 1. Ranks are those at the link.
 	parted := rank.Settings{Scheme: rank.HPIFO, Limits: rank.Limits{Packets: 3},
 		Tree: analyzers.Tree{{Parent: -1, Weight: 1}, {Weight: 2, Hosts: []int{1}}, {Weight: 1}}}
-	const whole = 100 << rank.WeightBits
 	rounds := rank.Settings{Scheme: rank.AFQ, Calendar: rank.Calendar{Rounds: 32, RoundBytes: 10},
 		Limits: rank.Limits{Packets: 3}}
 	for _, c := range []struct {
@@ -130,16 +137,25 @@ func TestSchemesAreRepeated(t *testing.T) {
 		{"an inversion lowers the bounds", mapped, []act{comes(1, 5), comes(2, 3), comes(3, 1), comes(4, 3),
 			goes(2, 3, 1), goes(3, 1, 1), goes(1, 5, 0), goes(4, 3, 0)}, nil, nil},
 		{"a queue with room", mapped, []act{comes(1, 5), comes(2, 5), dies(2, 5, tail)}, nil, []string{"rank.refused"}},
-		{"starts where its flow ends", fair, []act{sends(1, 1, 100), sends(2, 1, 100), goes(1, 0, 0), goes(2, 100, 0)}, nil,
+		{"starts where its flow ends", fair, []act{sends(1, 1, 100), sends(2, 1, 100), goes(1, 0, 0), goes(2, whole, 0)}, nil,
 			nil},
 		{"of another flow", fair, []act{sends(1, 1, 100), sends(2, 2, 100), goes(1, 0, 0), goes(2, 0, 0)}, nil, nil},
-		{"a wrong start", fair, []act{sends(1, 1, 100), goes(1, 100, 0)}, nil, []string{"rank.start"}},
+		{"a wrong start", fair, []act{sends(1, 1, 100), goes(1, whole, 0)}, nil, []string{"rank.start"}},
 		{"what is dropped does not count", fair, []act{sends(1, 1, 100), sends(2, 1, 100), sends(3, 1, 100),
-			dies(3, 200, tail), goes(1, 0, 0), sends(4, 1, 100), goes(2, 100, 0), goes(4, 200, 0)}, nil, nil},
-		{"evicted by a lower rank", fair, []act{sends(1, 1, 100), sends(2, 1, 100), sends(3, 2, 100), dies(2, 100, evicted),
+			dies(3, 2*whole, tail), goes(1, 0, 0), sends(4, 1, 100), goes(2, whole, 0), goes(4, 2*whole, 0)}, nil, nil},
+		{"evicted by a lower rank", fair, []act{sends(1, 1, 100), sends(2, 1, 100), sends(3, 2, 100), dies(2, whole, evicted),
 			goes(1, 0, 0), goes(3, 0, 0)}, nil, nil},
 		{"the wrong one is evicted", fair, []act{sends(1, 1, 100), sends(2, 1, 100), sends(3, 2, 100), dies(1, 0, evicted),
-			goes(3, 0, 0), goes(2, 100, 0)}, nil, []string{"rank.drop"}},
+			goes(3, 0, 0), goes(2, whole, 0)}, nil, []string{"rank.drop"}},
+		{"of weight 3 a third as far", fair, []act{sends(1, 1, 100).weighs(3), sends(2, 1, 100).weighs(3), goes(1, 0, 0),
+			sends(3, 1, 100).weighs(3), goes(2, whole/3, 0), goes(3, 2*(whole/3), 0)}, nil, nil},
+		{"of weight 1/2 twice as far", fair, []act{sends(1, 1, 100).weighs(0.5), sends(2, 1, 100).weighs(0.5), goes(1, 0, 0),
+			goes(2, 2*whole, 0)}, nil, nil},
+		{"its weight is ignored", fair, []act{sends(1, 1, 100).weighs(3), sends(2, 1, 100).weighs(3), goes(1, 0, 0),
+			goes(2, whole, 0)}, nil, []string{"rank.start"}},
+		{"an undone packet of weight 3", fair, []act{sends(1, 1, 100).weighs(3), sends(2, 1, 100).weighs(3),
+			sends(3, 1, 100).weighs(3), dies(3, 2*(whole/3), tail), goes(1, 0, 0), sends(4, 1, 100).weighs(3),
+			goes(2, whole/3, 0), goes(4, 2*(whole/3), 0)}, nil, nil},
 		{"as its flow may", paced, then(goes(2, 5, 0)), nil, nil},
 		{"before its flow may", paced, then(goes(2, 5, 0).atOnce()), nil, []string{"rank.eligible"}},
 		{"later than it could", paced, then(tick, goes(2, 5, 0)), nil, []string{"rank.idle"}},
@@ -163,11 +179,17 @@ func TestSchemesAreRepeated(t *testing.T) {
 		{"what a tree drops does not count", parted, []act{sends(1, 2, 100), sends(2, 2, 100), sends(3, 2, 100),
 			sends(4, 2, 100), dies(4, 3*whole, tail), goes(1, 0, 0), sends(5, 2, 100), goes(2, whole, 0), goes(3, 2*whole, 0),
 			goes(5, 3*whole, 0)}, nil, nil},
+		{"weights of flows of a leaf", parted, []act{sends(1, 2, 100).weighs(2), sends(2, 2, 100).weighs(2), sends(3, 3, 100),
+			goes(1, 0, 0), goes(3, 2*whole, 0), sends(4, 3, 100), goes(2, whole, 0), goes(4, 3*whole, 0)}, nil, nil},
+		{"weights of flows are ignored", parted, []act{sends(1, 2, 100).weighs(2), sends(2, 2, 100).weighs(2),
+			sends(3, 3, 100), goes(1, 0, 0), sends(4, 3, 100), goes(3, 2*whole, 0), goes(4, 3*whole, 0), goes(2, whole, 0)}, nil,
+			[]string{"rank.tree"}},
 		{"a tree with room", parted, []act{sends(1, 2, 100), sends(2, 2, 100), dies(2, whole, tail), goes(1, 0, 0)}, nil,
 			[]string{"rank.refused"}},
 		{"a tree with one too many", parted, []act{sends(1, 2, 100), sends(2, 2, 100), sends(3, 2, 100), sends(4, 2, 100),
 			goes(1, 0, 0)}, nil, []string{"rank.bound"}},
 		{"a round ahead", rounds, []act{sends(1, 1, 300), goes(1, 30, 0)}, nil, nil},
+		{"half a round of weight 2", rounds, []act{sends(1, 1, 300).weighs(2), goes(1, 15, 0)}, nil, nil},
 		{"too far ahead", rounds, []act{sends(4, 1, 330), goes(4, 33, 0)}, nil, []string{"rank.horizon"}},
 		{"not too far", rounds, []act{sends(4, 1, 310), dies(4, 31, horizon)}, nil, []string{"rank.horizon"}},
 	} {
@@ -181,7 +203,7 @@ func TestSchemesAreRepeated(t *testing.T) {
 				i++
 			}
 			tap := trace.SwitchTap{Time: clock.Time(0).Add(clock.Duration(i) * clock.Microsecond), Stage: a.stage, ID: a.id,
-				Rank: a.rank, Queue: a.queue, Reason: a.reason, Src: a.src, Dst: 9, Size: a.size}
+				Rank: a.rank, Queue: a.queue, Reason: a.reason, Src: a.src, Dst: 9, Size: a.size, Weight: int64(1e6 * a.weight)}
 			j.Observe(&tap)
 			if r, known := c.make[a.id]; known && a.stage == trace.Entered {
 				j.Decide(&trace.Decision{Packet: a.id, Values: [trace.DecisionValues]int64{int64(a.rank), r[0], r[1], r[2]}})

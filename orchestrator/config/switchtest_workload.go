@@ -107,7 +107,8 @@ func offerFields(o *Options) []field {
 		{key: "tenant", doc: "Whose flows these are; statistics are kept by tenant.",
 			kind: optional[int]{integer{min: 1, max: maxTenant}},
 			at:   in(func(l *Offer) any { return &l.Tenant })},
-		{key: "weight", doc: "Share of each flow beside others, by which fairness is measured; by default 1.",
+		{key: "weight", doc: "Share of each flow beside others, by which fairness is measured, and " +
+			"by which switches share that know it (stfq-…, afq, hpifo): of what its sender sends; by default 1.",
 			kind: optional[int64]{quantity{scale: WeightUnit, min: 0, max: maxWeight}},
 			at:   in(func(l *Offer) any { return &l.Weight })},
 		{key: "transport", doc: "Transport of these flows if not that of hosts, with its default parameters.",

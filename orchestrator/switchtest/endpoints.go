@@ -46,9 +46,10 @@ func (p *Plan) speaks(t *transport.Transport) bool {
 
 // endpoints is the hosts of a run.
 type endpoints struct {
-	open   map[string]transport.Endpoints // of transports that take flows one by one
-	muxes  map[fabric.HostID]*stack.Mux
-	failed error // the first failure of an endpoint; the run is given up
+	open    map[string]transport.Endpoints // of transports that take flows one by one
+	muxes   map[fabric.HostID]*stack.Mux
+	weights *weights // nil: all flows weigh 1
+	failed  error    // the first failure of an endpoint; the run is given up
 }
 
 // books is what endpoints tell about their flows, and what taps have seen.
@@ -57,6 +58,11 @@ type books = transport.Books
 // attach makes all endpoints of a plan, and starts the flows unless they are streamed.
 func (p *Plan) attach(net *fabric.Network, b books) (*endpoints, error) {
 	e := &endpoints{muxes: make(map[fabric.HostID]*stack.Mux), open: make(map[string]transport.Endpoints)}
+	var err error
+	if e.weights, err = newWeights(p, net.Hosts()); err != nil {
+		return nil, err
+	}
+	e.weigh(net)
 	for _, t := range transports() {
 		if !p.speaks(&t) {
 			continue
@@ -77,6 +83,11 @@ func (p *Plan) attach(net *fabric.Network, b books) (*endpoints, error) {
 			}
 			e.muxes[h].Add(t.Protocol, st)
 		}
+		if e.weights != nil {
+			s.Weights = func(sender fabric.HostID, connection uint32, f *Flow) {
+				e.weights.enter(t.Protocol, sender, connection, f)
+			}
+		}
 		if err := e.add(s, &t, p); err != nil {
 			return nil, fmt.Errorf("transport %s: %w", t.Name, err)
 		}
@@ -87,6 +98,13 @@ func (p *Plan) attach(net *fabric.Network, b books) (*endpoints, error) {
 		}
 	}
 	return e, nil
+}
+
+// weigh has packets of a network, that of the hosts or the one that their frames come to, weigh what their flows do.
+func (e *endpoints) weigh(net *fabric.Network) {
+	if e.weights != nil {
+		net.SetWeights(e.weights.list, e.weights.of)
+	}
 }
 
 // add makes the endpoints of a transport.

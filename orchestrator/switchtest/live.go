@@ -152,6 +152,7 @@ func (r *run) goLive() error {
 	if r.endpoints, err = r.plan.attach(holder, r.ledger); err != nil {
 		return err
 	}
+	r.endpoints.weigh(r.net)
 	t := r.plan.Test
 	cfg := live.Config{Net: r.net, Slowdown: r.plan.slowdown(), Finished: r.kernelFinished, MaxFrame: r.plan.maxFrame(),
 		Remote: r.plan.remote}

@@ -116,6 +116,59 @@ func dataNumber(transport string, p *fabric.Packet) int {
 	return n
 }
 
+// What the sender of a flow sends of it weighs what the flow does, also if hosts are simulated in parallel and flows are
+// made as they start; answers weigh 1.
+func TestPacketsWeighWhatTheirFlowsDo(t *testing.T) {
+	for _, transport := range []string{"raw", "ndp", "tcp", "pfabric"} {
+		for _, judged := range []string{"full", "off"} {
+			rank := ""
+			if transport == "pfabric" { // its flows have ranks
+				rank = ", rank: 1"
+			}
+			text := fmt.Sprintf(`
+name: weights
+topology: {kind: leaf-spine, leaves: 2, spines: 1, hosts-per-leaf: 3}
+switch-under-test: {model: stfq-pifo}
+hosts: {transport: %s}
+judge: %s
+expect: {completed-flows: {min: 0}}
+workload:
+  - flow: {src: 0, dst: 4, bytes: 40000, weight: 0.5}
+  - flow: {src: 0, dst: 4, bytes: 40000, weight: 3}
+  - flow: {src: 4, dst: 0, bytes: 40000}
+  - ping: {src: 5, dst: 0, count: 2, interval-us: 10, weight: 7%s}
+`, transport, judged, rank)
+			tests, err := config.ParseSwitchTests("f.yml", []byte(text), Options())
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := New(tests[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			bytes := make(map[string]int32)
+			p.Watch = func(n *fabric.Network) {
+				var tap trace.SwitchTap
+				n.SetTap(func(at fabric.Point, now clock.Time, q *fabric.Packet) {
+					if !at.Host && at.Stage == fabric.Ingress && n.AtSwitch(at, now, q, &tap) {
+						data := q.Protocol != fabric.Echo && dataNumber(transport, q) >= 0
+						bytes[fmt.Sprintf("%d %v %d", q.Src, data, tap.Weight)] += q.Size
+					}
+				})
+			}
+			execute(t, p)
+			for key, some := range map[string]bool{"0 true 500000": true, "0 true 3000000": true, "0 true 1000000": false,
+				"4 true 1000000": true, "4 true 500000": false, "4 true 3000000": false, "5 false 7000000": true,
+				"0 false 1000000": true, "0 false 7000000": false} {
+				if (bytes[key] > 0) != some {
+					t.Errorf("%s, judge: %s: host, data, weight: %v", transport, judged, bytes)
+					break
+				}
+			}
+		}
+	}
+}
+
 // checkRanks compares the ranks in the payload of captured frames with those of the packets, in order.
 func checkRanks(t *testing.T, file, transport string, sent []uint64) {
 	t.Helper()

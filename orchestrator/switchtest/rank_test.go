@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,6 +15,7 @@ import (
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/generator/parameter"
+	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/switchtest"
 	"candela.dev/candela/runtimetest"
@@ -28,9 +30,9 @@ taps: {decisions: csv}
 deadline-us: 200000
 workload:
   - incast: {senders: 4, bytes: 120000, stagger-us: 7, RANK}
-  - flow: {src: 5, dst: 0, bytes: 700000, RANK}
-  - flow: {src: 1, dst: 0, count: 20, bytes: 9000, stagger-us: 31, RANK}
-  - flow: {src: 2, dst: 5, count: 10, bytes: 30000, stagger-us: 20, RANK}
+  - flow: {src: 5, dst: 0, bytes: 700000, weight: 2.5, RANK}
+  - flow: {src: 1, dst: 0, count: 20, bytes: 9000, stagger-us: 31, weight: 3, RANK}
+  - flow: {src: 2, dst: 5, count: 10, bytes: 30000, stagger-us: 20, weight: 0.75, RANK}
   - flow: {src: 3, dst: 5, bytes: 300000, RANK}
 `
 
@@ -177,6 +179,11 @@ func (d networkDraw) rankNetwork() (text string, recorded bool) {
 		text += "taps: {decisions: csv}\n"
 	}
 	text = modelSettings.ReplaceAllString(text, "switch-under-test: {"+settings+"}")
+	if d.IntN(2) == 0 {
+		text = weighable.ReplaceAllStringFunc(text, func(item string) string {
+			return item + "weight: " + d.of("1", "2", "3", "0.01", "0.333333", "7.5", "65537", "1048576") + ", "
+		})
+	}
 	// Refused, as rules of TCP take what the pace of a NIC adds for the host's delay.
 	paced := strings.HasSuffix(model, "pieo") && strings.Contains(text, "transport: tcp")
 	if model != "hpifo" && d.IntN(3) == 0 && !paced {
@@ -224,6 +231,8 @@ func (d networkDraw) ranks(text string) string {
 	}
 	return strings.Replace(text, "workload:\n", "workload:\n"+more, 1)
 }
+
+var weighable = regexp.MustCompile(`  - [a-z]+: \{`)
 
 var someSenders = regexp.MustCompile(`incast: \{senders: ([0-9]+)`)
 
@@ -480,5 +489,47 @@ workload:
 		if len(rules) > 0 || repeated < 4000 {
 			t.Errorf("%s: %v, %d packets", changes, rules, repeated)
 		}
+	}
+}
+
+// Three flows that fill a port share it by their weights.
+func TestFlowsShareAPortByTheirWeights(t *testing.T) {
+	const text = `
+topology: {kind: single-switch, hosts: 4, link: {gbps: 10, delay-ns: 500, framing-bytes: 0}}
+switch-under-test: {%s}
+hosts: {transport: raw}
+duration-us: 6000
+expect: {unfinished: {min: 0}}
+workload:
+  - cbr: {src: 1, dst: 0, rate-gbps: 9, jitter: 0.2, weight: 1}
+  - cbr: {src: 2, dst: 0, rate-gbps: 9, jitter: 0.2, weight: 2}
+  - cbr: {src: 3, dst: 0, rate-gbps: 9, jitter: 0.2, weight: 3}
+`
+	for settings, tolerance := range map[string]float64{
+		"model: stfq-pifo, queue-packets: 60": 0.02, "model: stfq-pieo, queue-packets: 60": 0.02,
+		"model: hpifo, queue-packets: 60":                               0.02,
+		"model: afq, round-bytes: 1500":                                 0.02,
+		"model: stfq-sp-pifo":                                           0.05,
+		"model: stfq-aifo, target-packets: 100, window: 100, sample: 1": 0.05,
+	} {
+		t.Run(settings, func(t *testing.T) {
+			t.Parallel()
+			o := outcome(t, fmt.Sprintf(text, settings))
+			if o.Verdict.Exit != orchestrator.ExitPass {
+				t.Errorf("%v", o.Verdict)
+			}
+			total := 0.0
+			flows := flowsOf(t, o.Dir).Flows
+			for i := range flows {
+				total += float64(flows[i].Payload)
+			}
+			for i := range flows {
+				share, want := float64(flows[i].Payload)/total, float64(i+1)/6
+				t.Logf("weight %d: %.4f, want %.4f", i+1, share, want)
+				if math.Abs(share/want-1) > tolerance {
+					t.Errorf("weight %d: %.4f, want %.4f", i+1, share, want)
+				}
+			}
+		})
 	}
 }

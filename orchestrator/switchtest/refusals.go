@@ -6,16 +6,24 @@ import (
 
 	"candela.dev/candela/generator/parameter"
 	"candela.dev/candela/generator/workload"
+	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/testbeds/switches"
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
 // checkModel refuses settings with which a model cannot do its task. place is its key in the test.
 func (p *Plan) checkModel(place string, m switches.Model, v parameter.Values, ports int) error {
-	if m.Check == nil {
-		return nil
-	}
 	var errs []error
+	for i := range p.Test.Workload {
+		if w := p.Test.Workload[i].Offer.Weight; m.Weighs && w != nil && *w < switches.LeastWeight {
+			errs = append(errs, fmt.Errorf("%s: is %g\n  the model %s shares by weights of at least %g",
+				p.Test.Where(fmt.Sprintf("workload[%d].%s.weight", i, p.Test.Workload[i].Kind)), float64(*w)/config.WeightUnit,
+				m.Name, float64(switches.LeastWeight)/config.WeightUnit))
+		}
+	}
+	if m.Check == nil {
+		return errors.Join(errs...)
+	}
 	for _, problem := range m.Check(v, ports, p.offered()) {
 		errs = append(errs, fmt.Errorf("%s: %s\n  %s", p.Test.Where(place+"."+problem.Key), problem.What, problem.Why))
 	}

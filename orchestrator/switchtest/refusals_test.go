@@ -48,6 +48,11 @@ func TestSettingsThatDefeatAModelAreRefused(t *testing.T) {
 		{"PFC threshold and headroom beyond the buffer", star + "switch-under-test: {model: sai, buffer-bytes: 100000,\n" +
 			"  pfc-classes: [3], pfc-xoff-bytes: 90000, pfc-headroom-bytes: 20000}" + incast,
 			[]string{at("4", "37", "switch-under-test.pfc-xoff-bytes: 90000"), "110000 bytes"}},
+		{"a weight that is too small to share by", star + "switch-under-test: {model: stfq-aifo}\nhosts: {transport: raw}\n" +
+			"workload:\n- incast: {senders: 3, packets: 10}\n- flow: {src: 1, dst: 0, packets: 10, weight: 0.009}\n",
+			[]string{at("7", "47", "workload[1].flow.weight: is 0.009"), "weights of at least 0.01"}},
+		{"the same weight, which only fairness is measured by", star + "switch-under-test: {model: pifo}\n" +
+			"hosts: {transport: pfabric}\nworkload:\n- flow: {src: 1, dst: 0, packets: 10, weight: 0.009}\n", nil},
 		{"PFC headroom within the buffer", star + "switch-under-test: {model: sai, buffer-bytes: 200000, " +
 			"pfc-classes: [3],\n" +
 			"  pfc-headroom-bytes: 30000}" + incast, nil},

@@ -31,6 +31,8 @@ type Model struct {
 	Ranks bool
 	// NeedsRanks reports that the mechanism reads the rank of every packet. Queues by rank need them in any case.
 	NeedsRanks bool
+	// Weighs reports that the mechanism shares by the weights of flows (fabric.Switch.Weight), of at least LeastWeight.
+	Weighs bool
 	// OwnQueues reports that parameters of the model describe its queues, buffer and scheduler. Otherwise every model has
 	// queues, buffer-bytes and what belongs to them: its first queue of a port is that of data, of which there may be
 	// several; others keep their own memory.
@@ -41,6 +43,10 @@ type Model struct {
 	// none. ports is the largest number of ports of a switch.
 	Check func(v parameter.Values, ports int, offered []Frames) []Problem
 }
+
+// LeastWeight is the least weight of a flow that mechanisms share by: what it is served, over its weight, has to fit in
+// an integer.
+const LeastWeight = fabric.WeightUnit / 100
 
 // Frames are the data packets of an item of the workload.
 type Frames struct {

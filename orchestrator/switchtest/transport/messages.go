@@ -119,6 +119,7 @@ func (m *Messages) send(f *Flow, from, to fabric.HostID, bytes uint64, at clock.
 		return err
 	}
 	h.sends[number] = f
+	m.Weigh(from, number, f)
 	m.hosts[to].arrives.enter(connection{from, number}, f)
 	h.at.Report(func() {
 		m.Name(m.protocol, from, number, f.Number)

@@ -146,6 +146,16 @@ type Setup struct {
 	Untapped bool
 	Add      func(fabric.HostID, fabric.Stack) // puts an endpoint of the transport on a host
 	Fail     func(error)                       // gives up the run
+	// Weights says that packets of a connection weigh what the flow does; nil: all flows weigh 1.
+	Weights func(sender fabric.HostID, connection uint32, f *Flow)
+}
+
+// Weigh says, before its first packet, that what a sender sends of a connection belongs to a flow. Hosts that are
+// simulated in parallel may call it for connections of their own.
+func (s *Setup) Weigh(sender fabric.HostID, connection uint32, f *Flow) {
+	if s.Weights != nil {
+		s.Weights(sender, connection, f)
+	}
 }
 
 // Books is what endpoints tell about their flows.

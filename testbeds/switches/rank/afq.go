@@ -20,7 +20,7 @@ func afq() switches.Model {
 	return switches.Model{
 		Model: parameter.Model{Name: "afq",
 			Doc: "Approximate fair queueing (AFQ): a calendar of FIFOs, one for each round; a flow may send some bytes in a " +
-				"round, and is dropped when it is too many rounds ahead.",
+				"round, for each unit of its weight, and is dropped when it is too many rounds ahead.",
 			Parameters: parameter.Table{
 				{Name: "rounds", Kind: parameter.Integer, Unit: "rounds", Default: "32", Min: 1, Max: 1 << 20,
 					Doc: "How many rounds ahead a flow may be."},
@@ -34,8 +34,9 @@ func afq() switches.Model {
 				{Name: keepsBid, Doc: "A dropped packet counts as sent.", Rule: "rank.horizon"},
 				{Name: slowRounds, Doc: "A round has twice its bytes.", Rule: "rank.start"},
 				{Name: neverRounds, Doc: "A flow that was silent starts in the round in which it ended.", Rule: "rank.start"},
+				{Name: sameWeights, Doc: "All flows weigh the same.", Rule: "rank.start"},
 			}},
-		Ranks: true, OwnQueues: true, Check: lossy,
+		Ranks: true, Weighs: true, OwnQueues: true, Check: lossy,
 		Configure: func(v parameter.Values, s *fabric.SwitchSpec) error {
 			s.Queues = []fabric.QueueSpec{{Order: fabric.ByRank, MaxPackets: 1 << 30}}
 			if n := v.Int("queue-packets"); n > 0 {
@@ -71,9 +72,9 @@ type AFQ struct {
 }
 
 type calendarPort struct {
-	round int64 // served
-	bids  map[flow]int64
-	limit int // of flows, before those that are behind are forgotten
+	round int64          // served
+	bids  map[flow]int64 // bytes for a weight of 1, in steps of 2^-judge.WeightBits
+	limit int            // of flows, before those that are behind are forgotten
 }
 
 func (m *AFQ) port(i int) *calendarPort {
@@ -92,12 +93,17 @@ func (m *AFQ) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, _ *fa
 	v.Queue = 0
 	port := sw.Port(int(v.Port))
 	c, key := m.port(port.Index()), flowOf(p)
-	begins := c.round * m.set.RoundBytes
+	perRound := m.set.RoundBytes << judge.WeightBits
+	begins := c.round * perRound
 	if m.faults[neverRounds] {
 		begins = 0
 	}
-	bid := max(begins, c.bids[key]) + int64(p.Size)
-	round := bid / m.set.RoundBytes
+	weight := sw.Weight(p)
+	if m.faults[sameWeights] {
+		weight = fabric.WeightUnit
+	}
+	bid := max(begins, c.bids[key]) + int64(share(int64(p.Size), weight))
+	round := bid / perRound
 	p.SetRank(uint64(max(round, 0)))
 	cause := causeAdmitted
 	if round-c.round > int64(m.set.Rounds) {
@@ -110,7 +116,7 @@ func (m *AFQ) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, _ *fa
 	}
 	if cause == causeAdmitted || m.faults[keepsBid] {
 		c.bids[key] = bid
-		c.forget(m.set.RoundBytes, m.faults[neverRounds])
+		c.forget(perRound, m.faults[neverRounds])
 	}
 	switch cause {
 	case causeHorizon:
@@ -122,12 +128,12 @@ func (m *AFQ) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, _ *fa
 }
 
 // forget drops flows that are not ahead of the round that is served.
-func (c *calendarPort) forget(roundBytes int64, never bool) {
+func (c *calendarPort) forget(perRound int64, never bool) {
 	if len(c.bids) <= c.limit || never {
 		return
 	}
 	for k, bid := range c.bids {
-		if bid <= c.round*roundBytes {
+		if bid <= c.round*perRound {
 			delete(c.bids, k)
 		}
 	}

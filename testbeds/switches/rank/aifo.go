@@ -258,7 +258,7 @@ func (m *AIFO) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, _ *f
 		return v
 	}
 	v.Queue = 0
-	m.ranks.rank(int(v.Port), p)
+	m.ranks.rank(sw, int(v.Port), p)
 	w, q := m.port(int(v.Port)), sw.Port(int(v.Port)).Queue(0)
 	held, size := m.held(int(v.Port), q), m.takes(p)
 	c := held
@@ -292,10 +292,10 @@ func (m *AIFO) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, _ *f
 	}
 	switch cause {
 	case causeQuantile:
-		m.ranks.undo(int(v.Port), p)
+		m.ranks.undo(sw, int(v.Port), p)
 		return v.Drop(Quantile)
 	case causeFull:
-		m.ranks.undo(int(v.Port), p)
+		m.ranks.undo(sw, int(v.Port), p)
 		return v.Drop(fabric.ReasonTail)
 	}
 	if m.set.Cell > 0 {

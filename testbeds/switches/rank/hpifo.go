@@ -31,6 +31,7 @@ func hpifo() switches.Model {
 			Parameters: append(slices.Clone(base.Parameters), switches.TreeParameter()),
 			Bugs: []parameter.Bug{
 				{Name: evenWeights, Doc: "All nodes weigh the same.", Rule: "rank.start"},
+				{Name: sameWeights, Doc: "All flows of a leaf weigh the same.", Rule: "rank.tree"},
 				{Name: noUndo, Doc: "A dropped packet counts as sent.", Rule: "rank.start"},
 				{Name: noClock, Doc: "A child that was silent starts where it ended.", Rule: "rank.start"},
 				{Name: oneLeaf, Doc: "All senders belong to the last leaf.", Rule: "rank.start"},
@@ -41,7 +42,7 @@ func hpifo() switches.Model {
 				{Name: dropsFirst, Doc: "The packet that would leave next is dropped.", Rule: "rank.tree-drop"},
 				{Name: dropsEarly, Doc: "Packets are dropped as soon as eight wait.", Rule: "rank.refused"},
 			}},
-		Ranks: true, NoNIC: "its leaves are senders, of which a NIC has one",
+		Ranks: true, Weighs: true, NoNIC: "its leaves are senders, of which a NIC has one",
 		Check: func(v parameter.Values, ports int, offered []switches.Frames) []switches.Problem {
 			problems := append(lossy(v, ports, offered), switches.CheckTree(v)...)
 			if v.Table().Find("bolt-src") >= 0 && v.Bool("bolt-src") {
@@ -131,8 +132,8 @@ func (t *tree) start(n *node, end uint64) uint64 {
 	return max(n.virtual, end)
 }
 
-// push adds a packet to its leaf and to all nodes above, and ranks it by the link.
-func (t *tree) push(leaf int, p *fabric.Packet) {
+// push adds a packet, of a flow of a weight, to its leaf and to all nodes above, and ranks it by the link.
+func (t *tree) push(leaf int, p *fabric.Packet, weight int64) {
 	t.order++
 	t.count++
 	order, length := t.order, uint64(p.Size)<<judge.WeightBits
@@ -141,7 +142,10 @@ func (t *tree) push(leaf int, p *fabric.Packet) {
 	}
 	n, key := &t.nodes[leaf], flowOf(p)
 	start := t.start(n, n.flows[key])
-	n.flows[key] = start + length
+	if t.faults[sameWeights] {
+		weight = fabric.WeightUnit
+	}
+	n.flows[key] = start + share(int64(p.Size), weight)
 	n.forget()
 	if t.faults[plainLeaves] {
 		start = 0
@@ -265,7 +269,7 @@ func (m *HPIFO) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, _ *
 		return m.refuse(now, sw, t, p, v)
 	}
 	if sw.Fits(port, 0, p) {
-		t.push(m.leaf(p), p)
+		t.push(m.leaf(p), p, sw.Weight(p))
 		m.admit(now, sw, p, v)
 	}
 	return v
@@ -287,11 +291,11 @@ func (m *HPIFO) Overflow(now clock.Time, sw *fabric.Switch, p *fabric.Packet, v 
 		q := t.pop()
 		sw.Extract(now, port, 0, q)
 		sw.Discard(now, q, v.Drop(Evicted))
-		t.push(m.leaf(p), p)
+		t.push(m.leaf(p), p, sw.Weight(p))
 		m.admit(now, sw, p, v)
 		return v
 	}
-	t.push(m.leaf(p), p)
+	t.push(m.leaf(p), p, sw.Weight(p))
 	for {
 		q := t.drop()
 		if q == p {

@@ -1,6 +1,7 @@
 package rank
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -24,7 +25,7 @@ func served(set analyzers.Tree, flows []offered, room, departures int) (carried 
 				due[i]--
 				p := new(fabric.Packet)
 				p.Src, p.Flow, p.Size, p.ID = fabric.HostID(f.host), uint32(i), 1500, uint64(i)
-				if t.push(m.leaf(p), p); t.count > room {
+				if t.push(m.leaf(p), p, f.millionths()); t.count > room {
 					t.drop()
 				}
 			}
@@ -39,8 +40,13 @@ func served(set analyzers.Tree, flows []offered, room, departures int) (carried 
 }
 
 type offered struct {
-	host int
-	rate float64
+	host   int
+	rate   float64
+	weight float64 // 0: 1
+}
+
+func (o offered) millionths() int64 {
+	return int64(math.Round(cmp.Or(o.weight, 1) * fabric.WeightUnit))
 }
 
 // fewPackets is a choice: at each of up to three nodes on its path a flow may be ahead or behind by a packet.
@@ -55,7 +61,7 @@ func TestHPIFOSharesAreHierarchicalMaxMinFair(t *testing.T) {
 	}
 	many := func(host, n int, rate float64) (list []offered) {
 		for range n {
-			list = append(list, offered{host, rate})
+			list = append(list, offered{host: host, rate: rate})
 		}
 		return list
 	}
@@ -64,10 +70,15 @@ func TestHPIFOSharesAreHierarchicalMaxMinFair(t *testing.T) {
 		flows []offered
 	}{
 		// figures 3-2 (b) and 3-4 of the source: (1, 4, 2.5, 2.5) and (2, 3, 2.5, 2.5) of 10
-		{analyzers.Tree{root, leaf(0, 1, 0), leaf(0, 1, 1), rest}, []offered{{0, 0.1}, {0, 0.4}, {1, 0.5}, {1, 0.5}}},
-		{analyzers.Tree{root, leaf(0, 1, 0), leaf(0, 1, 1), rest}, []offered{{0, 0.2}, {0, 0.4}, {1, 0.5}, {1, 0.5}}},
+		{analyzers.Tree{root, leaf(0, 1, 0), leaf(0, 1, 1), rest},
+			[]offered{{0, 0.1, 0}, {0, 0.4, 0}, {1, 0.5, 0}, {1, 0.5, 0}}},
+		{analyzers.Tree{root, leaf(0, 1, 0), leaf(0, 1, 1), rest},
+			[]offered{{0, 0.2, 0}, {0, 0.4, 0}, {1, 0.5, 0}, {1, 0.5, 0}}},
 		// flat: (1, 3, 3, 3)
-		{analyzers.Tree{root, rest}, []offered{{0, 0.1}, {1, 0.4}, {2, 0.5}, {3, 0.5}}},
+		{analyzers.Tree{root, rest}, []offered{{0, 0.1, 0}, {1, 0.4, 0}, {2, 0.5, 0}, {3, 0.5, 0}}},
+		// flows with weights, also of one sender: (1, 2, 3) of 6 and, of a leaf that has half, (1, 3, 0.5) of 9
+		{analyzers.Tree{root, rest}, []offered{{0, 0.9, 1}, {0, 0.9, 2}, {1, 0.9, 3}}},
+		{analyzers.Tree{root, leaf(0, 1, 0), rest}, []offered{{0, 0.9, 1}, {0, 0.9, 3}, {0, 0.9, 0.5}, {1, 0.9, 7}}},
 		// E5: 24 flows against 8
 		{analyzers.Tree{root, leaf(0, 1, 1, 2, 3), rest}, append(many(1, 24, 0.125), many(4, 8, 0.125)...)},
 		// E6: of the first tenant, 8 flows of weight 2 and 16 of weight 1
@@ -75,7 +86,7 @@ func TestHPIFOSharesAreHierarchicalMaxMinFair(t *testing.T) {
 			append(append(many(1, 8, 0.2), many(2, 16, 0.2)...), many(4, 8, 0.2)...)},
 		// three levels, weights, and a leaf that needs little
 		{analyzers.Tree{root, leaf(0, 3), leaf(1, 2), leaf(2, 5, 0), leaf(2, 1, 1), leaf(1, 1, 2), leaf(0, 1, 3), rest},
-			[]offered{{0, 0.9}, {0, 0.05}, {1, 0.9}, {2, 0.9}, {3, 0.9}, {3, 0.9}, {9, 0.01}}},
+			[]offered{{0, 0.9, 0}, {0, 0.05, 0}, {1, 0.9, 0}, {2, 0.9, 0}, {3, 0.9, 0}, {3, 0.9, 0}, {9, 0.01, 0}}},
 	} {
 		m := newHPIFO(c.set, nil)
 		var oracle []waterfill.Node
@@ -85,7 +96,7 @@ func TestHPIFOSharesAreHierarchicalMaxMinFair(t *testing.T) {
 		for _, f := range c.flows {
 			p := new(fabric.Packet)
 			p.Src = fabric.HostID(f.host)
-			oracle = append(oracle, waterfill.Node{Parent: m.leaf(p), Demand: f.rate})
+			oracle = append(oracle, waterfill.Node{Parent: m.leaf(p), Demand: f.rate, Weight: cmp.Or(f.weight, 1)})
 		}
 		shares, err := waterfill.Fill(1, oracle)
 		if err != nil {
@@ -114,7 +125,7 @@ func TestHPIFOAllocatesNothingWhenWarm(t *testing.T) {
 			p := &packets[next%len(packets)]
 			p.Src, p.Flow, p.Size = fabric.HostID(next%3), uint32(next%40), int32(64+next*37%1437)
 			next++
-			if tree.push(m.leaf(p), p); tree.count > 320 {
+			if tree.push(m.leaf(p), p, fabric.WeightUnit); tree.count > 320 {
 				tree.drop()
 				tree.drop()
 			}
@@ -156,14 +167,14 @@ func TestHPIFOUndoesDropsExactly(t *testing.T) {
 		p := new(fabric.Packet)
 		p.Src, p.Flow, p.Size = fabric.HostID(random.IntN(4)), uint32(random.IntN(3)), int32(64+random.IntN(1437))
 		before := ends(tree)
-		tree.push(m.leaf(p), p)
+		tree.push(m.leaf(p), p, fabric.WeightUnit)
 		if q := tree.drop(); q == p {
 			if after := ends(tree); after != before {
 				t.Fatalf("before\n%s\nafter\n%s", before, after)
 			}
 			undone++
 		}
-		if tree.push(m.leaf(p), p); tree.count > 30 || random.IntN(3) == 0 {
+		if tree.push(m.leaf(p), p, fabric.WeightUnit); tree.count > 30 || random.IntN(3) == 0 {
 			tree.pop()
 		}
 	}

@@ -165,7 +165,7 @@ func (m *PIFO) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, _ *f
 		return v
 	}
 	v.Queue = 0
-	m.ranks.rank(int(v.Port), p)
+	m.ranks.rank(sw, int(v.Port), p)
 	switch q := sw.Port(int(v.Port)).Queue(0); {
 	case m.inverts: // in the queue alone
 		p.Meta = 1
@@ -215,7 +215,7 @@ func (m *PIFO) Overflow(now clock.Time, sw *fabric.Switch, p *fabric.Packet, v f
 	queue := port.Queue(0)
 	evict := func(q *fabric.Packet) {
 		sw.Extract(now, port, 0, q)
-		m.ranks.undo(int(v.Port), q)
+		m.ranks.undo(sw, int(v.Port), q)
 		sw.Discard(now, q, v.Drop(Evicted))
 	}
 	first := queue.Head()
@@ -231,7 +231,7 @@ func (m *PIFO) Overflow(now clock.Time, sw *fabric.Switch, p *fabric.Packet, v f
 	for !sw.Fits(port, 0, p) {
 		tail := queue.Tail()
 		if tail == nil || tail.Rank <= p.Rank {
-			m.ranks.undo(int(v.Port), p)
+			m.ranks.undo(sw, int(v.Port), p)
 			m.record(now, sw, p, v, causeFull)
 			return v.Drop(fabric.ReasonTail)
 		}

@@ -95,7 +95,7 @@ func (m *SPPIFO) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, _ 
 		return v
 	}
 	port := sw.Port(int(v.Port))
-	m.ranks.rank(port.Index(), p)
+	m.ranks.rank(sw, port.Index(), p)
 	bounds := m.port(port.Index())
 	i := m.choose(bounds, p.Rank)
 	v.Queue = m.queue(i)
@@ -112,7 +112,7 @@ func (m *SPPIFO) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, _ 
 		record(now, sw, p, v, cause, port.Queue(int(v.Queue)).Bytes(), int64(p.Rank), int64(i), int64(bound), int64(fall))
 	}
 	if !fits {
-		m.ranks.undo(port.Index(), p)
+		m.ranks.undo(sw, port.Index(), p)
 		return v.Drop(fabric.ReasonTail)
 	}
 	return v

@@ -3,6 +3,7 @@ package rank
 import (
 	"slices"
 
+	judge "candela.dev/candela/analyzers/rank"
 	"candela.dev/candela/generator/parameter"
 	"candela.dev/candela/testbeds/switches"
 	"candela.dev/candela/testbeds/virtual/fabric"
@@ -13,6 +14,7 @@ const (
 	noUndo       = "no-undo"
 	noClock      = "no-virtual-time"
 	countsEvenly = "counts-packets"
+	sameWeights  = "ignores-flow-weights"
 )
 
 // fair returns a model whose ports rank packets themselves.
@@ -20,7 +22,7 @@ func fair(m switches.Model) switches.Model {
 	m.Name = "stfq-" + m.Name
 	m.Doc = "Start-time fair queueing (STFQ): each port ranks packets by when their flow would start to send them in a " +
 		"fair queue. " + m.Doc
-	m.Ranks = true
+	m.Ranks, m.Weighs = true, true
 	m.Parameters = append(slices.Clone(m.Parameters), parameter.Parameter{Name: stfqFlag, Kind: parameter.Boolean,
 		Default: "true", Doc: "A packet that is dropped does not count as sent: its flow does not move on."})
 	records := slices.DeleteFunc(slices.Clone(m.Bugs), func(b parameter.Bug) bool { return b.Rule != "rank.record" })
@@ -28,6 +30,7 @@ func fair(m switches.Model) switches.Model {
 		{Name: noUndo, Doc: "A dropped packet counts as sent.", Rule: "rank.start"},
 		{Name: noClock, Doc: "A flow that was silent starts where it ended.", Rule: "rank.start"},
 		{Name: countsEvenly, Doc: "Each packet counts as one byte.", Rule: "rank.start"},
+		{Name: sameWeights, Doc: "All flows weigh the same.", Rule: "rank.start"},
 	}, records...)
 	return m
 }
@@ -44,7 +47,8 @@ func ranker(v parameter.Values, bugs []string) *stfq {
 }
 
 // stfq is start-time fair queueing of every port: the virtual time is the rank of the packet that was served last, and
-// a packet's rank is where its flow ended, or the virtual time if that is later. Every flow has the weight 1.
+// a packet's rank is where its flow ended, or the virtual time if that is later. A packet moves its flow on by its bytes
+// over the weight of the flow.
 type stfq struct {
 	ports  []*virtualTime
 	undoes bool
@@ -52,7 +56,7 @@ type stfq struct {
 }
 
 type virtualTime struct {
-	now    uint64 // bytes
+	now    uint64 // bytes for a weight of 1, in steps of 2^-judge.WeightBits
 	finish map[flow]uint64
 	limit  int // of flows, before those that are behind are forgotten
 }
@@ -74,15 +78,27 @@ func (s *stfq) port(i int) *virtualTime {
 	return s.ports[i]
 }
 
-func (s *stfq) length(p *fabric.Packet) uint64 {
+func (s *stfq) length(sw *fabric.Switch, p *fabric.Packet) uint64 {
+	size, weight := int64(p.Size), sw.Weight(p)
 	if s.faults[countsEvenly] {
-		return 1
+		size = 1
 	}
-	return uint64(p.Size)
+	if s.faults[sameWeights] {
+		weight = fabric.WeightUnit
+	}
+	return share(size, weight)
+}
+
+// share returns by how much a packet of size bytes moves a flow of a weight, in millionths, on.
+func share(size, weight int64) uint64 {
+	if weight == fabric.WeightUnit {
+		return uint64(size) << judge.WeightBits
+	}
+	return (uint64(size) << judge.WeightBits) * fabric.WeightUnit / uint64(weight)
 }
 
 // rank gives a packet its rank.
-func (s *stfq) rank(port int, p *fabric.Packet) {
+func (s *stfq) rank(sw *fabric.Switch, port int, p *fabric.Packet) {
 	if s == nil {
 		return
 	}
@@ -91,7 +107,7 @@ func (s *stfq) rank(port int, p *fabric.Packet) {
 	if s.faults[noClock] {
 		start = v.finish[key]
 	}
-	v.finish[key] = start + s.length(p)
+	v.finish[key] = start + s.length(sw, p)
 	p.SetRank(start)
 	if len(v.finish) > v.limit && !s.faults[noClock] {
 		for k, f := range v.finish {
@@ -104,11 +120,11 @@ func (s *stfq) rank(port int, p *fabric.Packet) {
 }
 
 // undo takes back what a packet that is dropped has moved its flow on by.
-func (s *stfq) undo(port int, p *fabric.Packet) {
+func (s *stfq) undo(sw *fabric.Switch, port int, p *fabric.Packet) {
 	if s != nil && s.undoes && !s.faults[noUndo] {
 		v, key := s.port(port), flowOf(p)
 		if f, known := v.finish[key]; known {
-			v.finish[key] = f - min(f, s.length(p))
+			v.finish[key] = f - min(f, s.length(sw, p))
 		}
 	}
 }

@@ -155,6 +155,9 @@ func (h *Host) poll(now clock.Time) *Packet {
 	}
 	h.ids.last++
 	p.Original = max(p.Original, p.Size)
+	if h.net.share != nil {
+		p.share = h.net.share(&p.Header)
+	}
 	if p.TTL == 0 {
 		p.TTL = InitialTTL
 	}

@@ -36,6 +36,8 @@ type Network struct {
 	started  bool
 	frames   []keptFrame // by number of a packet; nil: no frames are kept
 	codecs   *wire.Codecs
+	weights  []int64              // of flows, by number; the first is WeightUnit
+	share    func(*Header) uint16 // number of the weight of what a host sends; nil: all weigh the same
 
 	machines  []Host     // what hosts points to
 	foreseers []foreseer // stacks of hosts that are
@@ -44,7 +46,7 @@ type Network struct {
 // New builds the network that spec describes. mechanism makes the mechanism of each switch; nil, or a nil result: tail
 // drop.
 func New(spec *Spec, mechanism func(*Switch) Mechanism) (*Network, error) {
-	n := &Network{spec: *spec, codecs: new(wire.Codecs)}
+	n := &Network{spec: *spec, codecs: new(wire.Codecs), weights: []int64{WeightUnit}}
 	if err := n.spec.complete(); err != nil {
 		return nil, err
 	}

@@ -56,7 +56,8 @@ type Packet struct {
 	next, prev *Packet // in its queue
 	number     uint32  // in the pool
 	owed       bool    // counted in a host's backlog: see egress
-	_          [3]byte
+	_          [1]byte
+	share      uint16 // number of the weight of its flow: see Network.SetWeights
 	Header
 }
 
@@ -177,7 +178,7 @@ func (l *pool) get() *Packet {
 	}
 	p := l.free[n-1]
 	l.free = l.free[:n-1]
-	p.Header = Header{}
+	p.Header, p.share = Header{}, 0
 	return p
 }
 

@@ -373,7 +373,7 @@ func (sw *Switch) discard(now clock.Time, p *Packet, v Verdict) {
 // bytes if that is not 0 and less than p has.
 func (sw *Switch) Copy(p *Packet, size int) *Packet {
 	c := sw.part.pool.get()
-	c.Header = p.Header
+	c.Header, c.share = p.Header, p.share
 	c.ID = sw.ids.next()
 	c.Flags |= Mirrored
 	if size > 0 && int(c.Size) > size {

@@ -69,6 +69,7 @@ func (n *Network) AtSwitch(at Point, now clock.Time, p *Packet, t *trace.SwitchT
 	t.Src, t.Dst, t.Flow, t.Connection = uint32(p.Src), uint32(p.Dst), p.Flow, p.NDP.Connection
 	t.Number, t.Rank, t.Entropy = uint64(p.Number), p.Rank, p.Entropy
 	t.DSCP, t.ECN, t.TTL, t.Class, t.Size, t.Original = p.DSCP, uint8(p.ECN), p.TTL, p.Class, p.Size, p.Original
+	t.Weight = n.weights[p.share]
 	if p.Protocol == NDP {
 		t.Number = uint64(p.NDP.Seq)<<32 | uint64(p.NDP.Counter)
 	}

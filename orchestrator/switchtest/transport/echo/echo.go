@@ -48,6 +48,7 @@ func (r *endpoints) Start(f *transport.Flow) error {
 	id := uint32(f.Number)
 	r.flows[id] = f
 	r.Own(fabric.Echo, f.Src, id, f.Number)
+	r.Weigh(f.Src, id, f)
 	r.hosts[f.Src].Ping(stack.Ping{ID: id, To: f.Dst, Count: f.Count, Interval: f.Interval, Size: int32(f.PacketSize),
 		Start: f.Start, Mark: f.Mark, Rank: f.Rank})
 	return nil

@@ -48,6 +48,7 @@ func attach(s *transport.Setup, flows []*transport.Flow) error {
 		for _, h := range []fabric.HostID{f.Src, f.Dst} {
 			s.Own(fabric.TCP, h, uint32(f.Number), f.Number)
 		}
+		s.Weigh(f.Src, uint32(f.Number), f)
 	}
 	return nil
 }

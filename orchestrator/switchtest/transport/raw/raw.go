@@ -60,6 +60,7 @@ func (r *endpoints) host(id fabric.HostID) {
 // Start implements transport.Endpoints.
 func (r *endpoints) Start(f *transport.Flow) error {
 	r.Own(fabric.Raw, f.Src, uint32(f.Number), f.Number)
+	r.Weigh(f.Src, uint32(f.Number), f)
 	header := r.headers.HeaderSize(f.Mark.IPv6)
 	flow := stack.Flow{ID: uint32(f.Number), To: f.Dst, Packets: f.Packets, Size: int32(f.PacketSize), Start: f.Start,
 		Rate: f.Rate, Pace: f.Pace, Until: f.Stop, Mark: f.Mark, Rank: f.Rank, Header: int32(header),

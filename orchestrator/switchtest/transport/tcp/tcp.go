@@ -129,6 +129,10 @@ func (r *endpoints) Start(f *transport.Flow) error {
 	if f.Kind == workload.Transfer {
 		r.Own(fabric.TCP, f.Src, uint32(f.Number), f.Number)
 	}
+	r.Weigh(f.Src, uint32(f.Number), f)
+	if f.Kind == workload.Loop { // its responses are data of the flow, too
+		r.Weigh(f.Dst, uint32(f.Number), f)
+	}
 	if r.Ranked {
 		r.hosts[f.Src].Core().SetRanking(tcp.Endpoint(f.Dst), uint32(f.Number), f.Rank)
 		if f.Kind == workload.Loop { // its responses are data of the flow, too

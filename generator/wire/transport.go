@@ -17,6 +17,7 @@ type Transport struct {
 	ToItself      bool // a host can send to itself
 	OpenLoop      bool // flows may have a rate
 	Ranks         bool // flows may have ranks
+	RankTable     bool // packets carry none: the switch has a table of the ranks of flows
 	Simulated     bool // judged by exact times, so not on real frames
 	Unanswered    bool // no retransmissions: a flow is complete when a part of each packet has arrived
 

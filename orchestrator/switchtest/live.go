@@ -73,7 +73,8 @@ func (p *Plan) notLive() (place string, why error) {
 		if tr.Tag != nil {
 			tag = len(tr.Tag(new(fabric.Header)))
 		}
-		if f.Rank.Kind != wire.Unranked {
+		carried := f.Rank.Kind != wire.Unranked && !tr.RankTable
+		if carried {
 			tag += wire.RankLen
 		}
 		switch {
@@ -81,7 +82,7 @@ func (p *Plan) notLive() (place string, why error) {
 			t.Hosts.Model == kernel.Name:
 			return place, fmt.Errorf("flow %d: %s shares no test with other transports: hosts are the kernel's or ours",
 				f.Number, kernel.Name)
-		case f.Rank.Kind != wire.Unranked && tr.Tag == nil:
+		case carried && tr.Tag == nil:
 			return place, fmt.Errorf("flow %d: frames without payload, which %s sends, carry no rank; raw has none", f.Number,
 				f.Transport)
 		case f.Kind == Pings:

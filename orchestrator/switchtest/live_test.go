@@ -74,6 +74,7 @@ switch-under-test: {model: droptail}
 hosts: {transport: raw}
 workload: [flow: {src: 0, dst: 1, packets: 20}]
 `
+	kernels := strings.Replace(strings.Replace(fine, "raw", "kernel-tcp", 1), "packets: 20", "packets: 20, rank: 4", 1)
 	const outage = "changes: [{at-us: 60, state: stopped}, {at-us: 160, state: running}]\n"
 	for text, want := range map[string]string{
 		fine: "",
@@ -81,6 +82,10 @@ workload: [flow: {src: 0, dst: 1, packets: 20}]
 			1): "has 2 switches; a live run has one",
 		strings.Replace(fine, "droptail", "droptail, pfc-classes: [0], pfc-xoff-bytes: 20000", 1): "no flow control",
 		fine + outage: "",
+		kernels:       "",
+		strings.Replace(kernels, "rank: 4", "rank: deadline, deadline-us: 5000", 1): "",
+		strings.Replace(kernels, "rank: 4", "rank: remaining", 1):                   "does not know how much of a flow remains",
+		strings.Replace(kernels, "kernel-tcp", "tcp", 1):                            "frames without payload, which tcp sends, carry no rank",
 	} {
 		test := parse(t, text)[0]
 		switch _, err := switchtest.NewLive(test); {

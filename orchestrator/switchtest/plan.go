@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/wire"
 	"candela.dev/candela/generator/workload"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/switchtest/transport"
@@ -142,6 +143,9 @@ func (p *Plan) check(item int, k *workload.Kind, t *transport.Transport) error {
 		return fmt.Errorf("%s over %s wait for ever once a packet is lost: take a reliable transport", k.Name, t.Name)
 	case o.Ranked() && !t.Ranks:
 		return fmt.Errorf("rank: the transport %s gives its packets no ranks", t.Name)
+	case t.RankTable && o.Ranking().Kind == wire.RankByBytes:
+		return fmt.Errorf("rank: remaining: packets of %s carry no rank, and the switch, which ranks them by flow, does not "+
+			"know how much of a flow remains: give the flows a number or a deadline", t.Name)
 	case t.OnePacketSize && o.PacketSize != nil:
 		return fmt.Errorf("packet-size: all flows of the transport %s have the packet size of hosts", t.Name)
 	}

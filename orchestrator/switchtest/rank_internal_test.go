@@ -209,7 +209,7 @@ func TestRanksThatNobodyCanGiveAreRefused(t *testing.T) {
 		{"raw", "rank: -1", "out of range"},
 		{"raw", "rank: deadline", "needs it"},
 		{"raw", "rank: 1, deadline-us: 5", "without rank: deadline"},
-		{"kernel-tcp", "rank: 1", "kernel-tcp gives its packets no ranks"},
+		{"kernel-tcp", "rank: remaining", "does not know how much of a flow remains"},
 	} {
 		if _, err := rankPlan(t, c.transport, c.rank); err == nil || !strings.Contains(fmt.Sprint(err), c.want) {
 			t.Errorf("%s: %v, want %q", c.rank, err, c.want)

@@ -112,7 +112,7 @@ func TestWhatIsNotOfTheTestIsNotParsed(t *testing.T) {
 		}
 		before := bytes.Clone(frame)
 		var h fabric.Header
-		x := parser{codecs: codecs, hosts: 2, kernels: 3}
+		x := parser{codecs: codecs, hosts: 2, ranks: rankTable([]Connection{{Number: 1}, {Number: 2}, {Number: 3}})}
 		if _, ok := x.parse(frame, &h); ok && (h.Src > 1 || h.Dst > 1 || int(h.Size) != len(frame)) {
 			t.Errorf("parsed %x as %+v", frame, h)
 		}

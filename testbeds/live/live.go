@@ -17,6 +17,7 @@ import (
 
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator/sockets"
+	"candela.dev/candela/generator/wire"
 	"candela.dev/candela/packet"
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
@@ -83,6 +84,8 @@ type Connection struct {
 	Congestion string // as the kernel calls its congestion controls
 	DSCP       uint8
 	IPv6       bool
+	// Rank is what the switch's table gives packets of Src; those of Dst have rank 0. Unranked: none has a rank.
+	Rank wire.Ranking
 }
 
 // Transfer returns the transfer for the sockets at both ends.

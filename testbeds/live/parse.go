@@ -13,11 +13,21 @@ import (
 const MaxFlow = wire.PortMask
 
 type parser struct {
-	codecs  *wire.Codecs
-	hosts   int
-	kernels int    // connections
-	first   uint32 // sequence number of our TCP
-	serial  uint32 // of packets without a number, which are distinguished by order
+	codecs *wire.Codecs
+	hosts  int
+	ranks  []wire.Ranking // of the kernels' connections, by number, which is at least 1
+	first  uint32         // sequence number of our TCP
+	serial uint32         // of packets without a number, which are distinguished by order
+}
+
+// rankTable returns the ranks of connections by number: kernels do not write them into packets, so the switch gives
+// them by flow, as the table of (source address, port) of AIFO's testbed does.
+func rankTable(list []Connection) []wire.Ranking {
+	table := make([]wire.Ranking, len(list)+1)
+	for i := range list {
+		table[list[i].Number] = list[i].Rank
+	}
+	return table
 }
 
 // parse fills h from a frame and reports whether it belongs to the test. damaged: the transport checksum shows that the
@@ -50,13 +60,20 @@ func (x *parser) parseTCP(d *wire.Datagram, h *fabric.Header) (damaged, ok bool)
 	}
 	from, to := binary.BigEndian.Uint16(b), binary.BigEndian.Uint16(b[2:])
 	h.Protocol = fabric.TCP
-	for _, port := range []uint16{from, to} {
-		if n := int(port) - FirstPort; n >= 1 && n <= x.kernels {
+	for i, port := range []uint16{from, to} {
+		if n := int(port) - FirstPort; n >= 1 && n < len(x.ranks) {
 			h.Flow = uint32(n)
 			h.TCP.Seq, h.TCP.Ack = binary.BigEndian.Uint32(b[4:]), binary.BigEndian.Uint32(b[8:])
 			x.serial++
 			if h.Number = x.serial; len(b) <= int(b[12]>>4)*4 {
 				h.Flags |= fabric.Notification
+			}
+			switch r := x.ranks[n]; {
+			case r.Kind == wire.Unranked:
+			case i == 0: // from the server
+				h.SetRank(0)
+			default:
+				h.SetRank(r.Value)
 			}
 			return false, true
 		}

@@ -44,7 +44,7 @@ func Open(cfg Config) (_ *Switch, err error) {
 		return nil, ErrUnsupported
 	}
 	s := &Switch{cfg: cfg, net: cfg.Net, parser: parser{codecs: cfg.Net.Codecs(), hosts: cfg.Net.Hosts(),
-		kernels: len(cfg.Connections), first: cfg.FirstSequence}}
+		ranks: rankTable(cfg.Connections), first: cfg.FirstSequence}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("live switch: %w", err), s.Close())

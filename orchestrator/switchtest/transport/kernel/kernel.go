@@ -24,7 +24,8 @@ func Transport() transport.Transport {
 	return transport.Transport{Transport: wire.Transport{
 		Model: parameter.Model{
 			Name: Name,
-			Doc:  "The TCP of Linux: with --testbed netns, or in a lab without an injector. Only the switch is judged.",
+			Doc: "The TCP of Linux: with --testbed netns, or in a lab without an injector. Only the switch is judged. Ranks are " +
+				"a table of the switch, by flow.",
 			Parameters: parameter.Table{
 				wire.PacketSize(),
 				{Name: "congestion-control", Kind: parameter.Word, Words: []string{"cubic", "reno", "bbr"}, Default: "cubic",
@@ -33,7 +34,7 @@ func Transport() transport.Transport {
 					Doc: "ect0: connections negotiate ECN (RFC 3168); not in a lab, where sysctl tcp_ecn of the machines decides."},
 			},
 		},
-		Protocol: fabric.TCP, Reliable: true, OnePacketSize: true, Codec: tcp.Codec(),
+		Protocol: fabric.TCP, Reliable: true, OnePacketSize: true, Ranks: true, RankTable: true, Codec: tcp.Codec(),
 	}, Attach: attach}
 }
 
@@ -63,7 +64,7 @@ func Connections(flows []transport.Flow, v parameter.Values) []live.Connection {
 		}
 		list = append(list, live.Connection{
 			Number: f.Number, Src: f.Src, Dst: f.Dst, Bytes: f.Payload, Start: f.Start, Congestion: v.Word("congestion-control"),
-			DSCP: f.Mark.DSCP, IPv6: f.Mark.IPv6,
+			DSCP: f.Mark.DSCP, IPv6: f.Mark.IPv6, Rank: f.Rank,
 		})
 	}
 	slices.SortStableFunc(list, func(a, b live.Connection) int { return int(a.Start.Sub(b.Start)) })

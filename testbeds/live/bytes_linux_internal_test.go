@@ -3,6 +3,8 @@ package live
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net"
 	"os"
 	"strings"
 	"testing"
@@ -141,5 +143,47 @@ func TestADifferenceIsSeenInEveryField(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// A kernel sends a frame after its port was read for the last time: it is on its way, not lost. One that never comes
+// is.
+func TestAFrameThatAKernelSendsLateIsNotLost(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("SKIP: network namespaces need root")
+	}
+	link := fabric.LinkSpec{Rate: clock.Gbps / 10, Delay: clock.Microsecond}
+	n, err := fabric.New(&fabric.Spec{Topology: fabric.TopologySpec{Hosts: 2, Link: link}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.SetCodecs(codecs)
+	s, err := Open(Config{Net: n, Stacks: []fabric.Stack{nil, nil}, Links: []fabric.LinkSpec{link, link}, Slowdown: 1,
+		MaxFrame: 1500})
+	if errors.Is(err, ErrUnsupported) {
+		t.Skipf("SKIP: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	err = s.hosts[0].inside.do(func() error {
+		c, err := net.Dial("udp4", fabric.HostID(1).IPv4().String()+":9")
+		if err != nil {
+			return err
+		}
+		_, err = c.Write(make([]byte, 100))
+		return errors.Join(err, c.Close())
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"", "1 of 1 frames of host 0 did not come out of its port's ring"} {
+		lost := ""
+		err := s.hosts[0].kernelLosses(s.ports[0], func(format string, args ...any) { lost += fmt.Sprintf(format, args...) })
+		if err != nil || lost != want {
+			t.Errorf("lost: %q, want %q (%v)", lost, want, err)
+		}
+		s.ports[0].came--
 	}
 }

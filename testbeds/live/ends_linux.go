@@ -3,6 +3,7 @@ package live
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/vishvananda/netlink"
 
@@ -158,10 +159,21 @@ func (h *host) idle() bool {
 // kernelLosses reports what the kernel lost between a kernel host and port p.
 func (h *host) kernelLosses(p *port, lose func(string, ...any)) error {
 	var at, far netlink.LinkStatistics
-	err := errors.Join(h.inside.do(func() error { return statistics(hostInterface, &at) }),
-		h.s.inside.do(func() error { return statistics(portInterface(int(h.id)), &far) }))
-	if err != nil {
-		return err
+	// After the traffic a kernel still retransmits, now and then: a frame that it has just sent is no loss. Counted after
+	// the ring was read, as many sent frames as came prove that none is lost.
+	for began := time.Now(); ; {
+		p.drain(func([]byte) {})
+		err := errors.Join(h.inside.do(func() error { return statistics(hostInterface, &at) }),
+			h.s.inside.do(func() error { return statistics(portInterface(int(h.id)), &far) }))
+		if err != nil {
+			return err
+		}
+		if at.TxPackets <= p.came || time.Since(began) > lost {
+			break
+		}
+		if err := h.s.waiter.Wait(lost / 10); err != nil {
+			return err
+		}
 	}
 	if n := at.TxDropped + far.TxDropped; n > 0 {
 		lose("%d frames between host %d and its port, by its interfaces", n, h.id)

@@ -71,7 +71,8 @@ func decisions() []trace.DecisionKind {
 	values := []trace.DecisionValue{
 		{Name: "node", Doc: "Number of the flow's parent in the tree; 0: the link."},
 		{Name: "edge", Doc: "1: this switch has labelled the packet."},
-		{Name: "label", Unit: "bps", Doc: "Rate of the flow for each unit of weight, as tested; 0: the packet bypassed the test."},
+		{Name: "label", Unit: "bps", Doc: "Rate of the flow for each unit of weight, as tested; 0: the packet bypassed the " +
+			"test."},
 		{Name: "alpha", Unit: "bps", Doc: "Fair rate of the parent, as tested, rounded."},
 		{Name: "probability", Unit: "ppb", Doc: "1 − alpha/label, at least 0, in billionths."},
 		{Name: "draw", Doc: "Number at random: in mode ideal of 53 bits, in mode dataplane of drop-bits."},
@@ -85,8 +86,8 @@ func decisions() []trace.DecisionKind {
 		kind("queued", "The packet waits in the FIFO.", trace.OutcomeQueued),
 		kind("excess", "The drop test drops it.", trace.OutcomeDropped),
 		kind("tail", "The FIFO has no room for it.", trace.OutcomeDropped),
-		{Name: "state", Doc: "With this packet a node is due: more than K_c have passed since its fair rate, or whether it is " +
-			"congested, changed.", Causes: []string{"", "congested", "uncongested", "overflow"},
+		{Name: "state", Doc: "With this packet a node is due: more than K_c have passed since its fair rate, or whether it " +
+			"is congested, changed.", Causes: []string{"", "congested", "uncongested", "overflow"},
 			Values: []trace.DecisionValue{
 				{Name: "node", Doc: "Its number in the tree; 0: the link."},
 				{Name: "arrival", Unit: "bps", Doc: "A, this packet included, rounded as all rates here."},

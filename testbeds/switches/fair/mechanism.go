@@ -13,8 +13,8 @@ import (
 // Excess is the drop test's reason.
 const Excess = fabric.ReasonOwn
 
-// Mechanism is a switch with core-stateless fair queueing: one FIFO and the state of a tree at each port, and at the edge
-// the rates of flows.
+// Mechanism is a switch with core-stateless fair queueing: one FIFO and the state of a tree at each port, and at the
+// edge the rates of flows.
 type Mechanism struct {
 	fabric.TailDrop
 	set    fair.Settings
@@ -199,7 +199,8 @@ func (m *Mechanism) record(now clock.Time, sw *fabric.Switch, p *fabric.Packet, 
 	}
 	for i := range at.updates {
 		u := &at.updates[i]
-		d := trace.Decision{Port: m.claim.Port, Queue: m.claim.Queue, Kind: fair.State, Cause: u.cause, Occupancy: m.claim.Occupancy}
+		d := trace.Decision{Port: m.claim.Port, Queue: m.claim.Queue, Kind: fair.State, Cause: u.cause,
+			Occupancy: m.claim.Occupancy}
 		d.Values = [trace.DecisionValues]int64{fair.ValueStateNode: int64(u.node),
 			fair.ValueArrival: rounded(u.arrival), fair.ValueAccepted: rounded(u.accepted),
 			fair.ValueCapacity: rounded(u.capacity), fair.ValueBefore: rounded(u.before), fair.ValueAfter: rounded(u.after),

@@ -16,7 +16,8 @@ type meter struct {
 
 // averaging is how meters average.
 type averaging struct {
-	period   float64 // K in ps, for exponential averages
+	inverse  float64 // 1/K, for each ps, of exponential averages
+	rate     float64 // a bit in K, in bit/s
 	window   clock.Duration
 	divides  bool    // samples divide by the window, not by the time that has passed
 	weight   float64 // of a sample
@@ -28,6 +29,12 @@ type meterFaults struct{ literalSign, zeroStart, skipsInstant, lastGap bool }
 
 const perSecond = float64(clock.Second)
 
+// over returns a with exponential averages over K.
+func (a averaging) over(k clock.Duration) averaging {
+	a.inverse, a.rate = 1/float64(k), perSecond/float64(k)
+	return a
+}
+
 // add counts bits that arrive now, and returns the rate.
 func (m *meter) add(now clock.Time, bits float64, a *averaging) float64 {
 	if a.windowed {
@@ -36,18 +43,18 @@ func (m *meter) add(now clock.Time, bits float64, a *averaging) float64 {
 	if !m.seen { // 4.2: len/K
 		m.seen, m.last = true, now
 		if !a.faults.zeroStart {
-			m.rate = bits * perSecond / a.period
+			m.rate = bits * a.rate
 		}
 		return m.rate
 	}
-	x := float64(now-m.last) / a.period
+	x := float64(now-m.last) * a.inverse
 	m.last = now
 	// (1 - e^-x)/x, by its series where a subtraction would cancel
-	share := 1 - x/2*(1-x/3*(1-x/4*(1-x/5*(1-x/6))))
+	share := 1 - x*(1./2-x*(1./6-x*(1./24-x*(1./120-x*(1./720)))))
 	if x > 0.01 {
 		share = -math.Expm1(-x) / x
 	}
-	sample := bits * perSecond / a.period
+	sample := bits * a.rate
 	switch f := a.faults; {
 	case f.literalSign: // equation 3.4 as printed
 		m.rate = math.Exp(x)*m.rate - math.Expm1(max(x, 1e-9))/max(x, 1e-9)*sample

@@ -19,31 +19,30 @@ func near(t *testing.T, what string, got, want float64) {
 
 // 4.2 with K of 100 us and packets of 12,000 bits.
 func TestEstimateOfARate(t *testing.T) {
-	a := &averaging{period: float64(100 * us), faults: new(meterFaults)}
+	a := averaging{faults: new(meterFaults)}.over(100 * us)
 	var m meter
-	near(t, "the first packet: len/K", m.add(0, 12000, a), 120e6)
-	near(t, "at the same instant: len/K more", m.add(0, 12000, a), 240e6)
+	near(t, "the first packet: len/K", m.add(0, 12000, &a), 120e6)
+	near(t, "at the same instant: len/K more", m.add(0, 12000, &a), 240e6)
 	// e^-0.1 = 0.904837418035960: 0.0951625819640404 · 12000/10 us + 0.904837418035960 · 240e6
-	near(t, "10 us later", m.add(clock.Time(10*us), 12000, a), 331356078.68547890)
+	near(t, "10 us later", m.add(clock.Time(10*us), 12000, &a), 331356078.68547890)
 	// e^-1 = 0.367879441171442: 0.632120558828558 · 12000/100 us + 0.367879441171442 · 331356078.68547890
-	near(t, "100 us later", m.add(clock.Time(110*us), 12000, a), 75854467.0594270+121899089.055574)
+	near(t, "100 us later", m.add(clock.Time(110*us), 12000, &a), 75854467.0594270+121899089.055574)
 	// no bits: e^-0.2 = 0.818730753077982
-	near(t, "decay over 20 us", m.add(clock.Time(130*us), 0, a), 0.818730753077982*(75854467.0594270+121899089.055574))
+	near(t, "decay over 20 us", m.add(clock.Time(130*us), 0, &a), 0.818730753077982*(75854467.0594270+121899089.055574))
 	// shortly after: the series, where x is 10^-6 · 100: (1 - e^-x)/x = 0.99995000166662500
 	var short meter
-	short.add(0, 12000, a)
-	near(t, "10 ns later", short.add(clock.Time(10*clock.Nanosecond), 12000, a),
+	short.add(0, 12000, &a)
+	near(t, "10 ns later", short.add(clock.Time(10*clock.Nanosecond), 12000, &a),
 		0.99995000166662500*120e6+(1-1e-4*0.99995000166662500)*120e6)
 }
 
 // A constant rate is estimated as such: of 12,000 bits each 300 ns, 40 Gb/s.
 func TestEstimateOfAConstantRateIsTheRate(t *testing.T) {
 	for _, windowed := range []bool{false, true} {
-		a := &averaging{period: float64(100 * us), window: 100 * us, weight: 0.125, windowed: windowed,
-			faults: new(meterFaults)}
+		a := averaging{window: 100 * us, weight: 0.125, windowed: windowed, faults: new(meterFaults)}.over(100 * us)
 		var m meter
 		for i := range 30000 {
-			m.add(clock.Time(i*300)*clock.Time(clock.Nanosecond), 12000, a)
+			m.add(clock.Time(i*300)*clock.Time(clock.Nanosecond), 12000, &a)
 		}
 		if math.Abs(m.rate/40e9-1) > 1e-4 {
 			t.Errorf("windowed %v: %g", windowed, m.rate)

@@ -22,12 +22,13 @@ func parameters() parameter.Table {
 			Doc: "ideal: exponential averages and real numbers; dataplane: windows, a drop test with integers, additive " +
 				"increase and multiplicative decrease (AIMD), and recirculation, as programmable switches can do."},
 		period("k-us", "K: averaging of flows, in mode ideal; by default k-alpha-us."),
-		period("k-alpha-us", "K_alpha: averaging of nodes, in mode ideal; by default 100 us or the time of 40 packets of 1500 "+
-			"bytes, whichever is longer."),
+		period("k-alpha-us", "K_alpha: averaging of nodes, in mode ideal; by default 100 us or the time of 40 packets of "+
+			"1500 bytes, whichever is longer."),
 		period("k-c-us", "K_c: least time between updates of a fair rate; by default twice k-alpha-us, in mode dataplane "+
 			"window-us. Below twice k-alpha-us two levels oscillate."),
 		{Name: "k-f-us", Kind: parameter.Duration, Unit: "us", Default: "20", Max: maxTime,
-			Doc: "The accepted rate decays after that time, if packets are dropped and none is accepted; 0: never. Of mode ideal."},
+			Doc: "The accepted rate decays after that time, if packets are dropped and none is accepted; 0: never. Of " +
+				"mode ideal."},
 		{Name: "phi", Kind: parameter.Number, Default: "0.985", Max: 2,
 			Doc: "Share of the link that is given to flows; 1: the source, with which the queue does not drain."},
 		{Name: "min-factor", Kind: parameter.Number, Default: "0.75", Max: 1,
@@ -67,8 +68,8 @@ func parameters() parameter.Table {
 		{Name: "increase-divisor", Kind: parameter.Integer, Default: "4096", Min: 1, Max: 1 << 30,
 			Doc: "AIMD raises a fair rate by the link rate divided by this (delta)."},
 		{Name: "uncongested", Kind: parameter.Word, Words: []string{"largest", "additive"}, Default: "largest",
-			Doc: "How the fair rate of a node without congestion follows in mode dataplane: it is the largest rate of a child, or " +
-				"grows as in congestion."},
+			Doc: "How the fair rate of a node without congestion follows in mode dataplane: it is the largest rate of a " +
+				"child, or grows as in congestion."},
 		{Name: "recirculation-ns", Kind: parameter.Duration, Unit: "ns", Default: "500", Max: 1_000_000,
 			Doc: "Time until a new fair rate is read, in mode dataplane."},
 	}

@@ -66,8 +66,7 @@ func newPort(now clock.Time, set *fair.Settings, link clock.BitRate, f *faults) 
 		paths: make([][]int32, len(set.Nodes)), cutSince: now}
 	common := averaging{window: times.Window, divides: set.WindowDivides, weight: math.Ldexp(1, -set.AverageShift),
 		windowed: set.Mode == fair.Dataplane, faults: &f.meters}
-	p.rates, p.labels = common, common
-	p.rates.period, p.labels.period = float64(times.KAlpha), float64(times.K)
+	p.rates, p.labels = common.over(times.KAlpha), common.over(times.K)
 	deepest := 0
 	for i, n := range set.Nodes {
 		p.nodes[i] = node{alpha: p.capacity, capacity: p.capacity, weight: float64(n.Weight), parent: int32(n.Parent),
@@ -148,7 +147,7 @@ func (p *port) test(path []int32, label, draw uint64) (dropped bool, drawn uint6
 		return drawn*label > (1<<n-1)*alpha, drawn
 	}
 	drawn = draw >> 11
-	u, probability := math.Ldexp(float64(drawn), -53), 1-alpha/float64(label)
+	u, probability := float64(drawn)*0x1p-53, 1-alpha/float64(label)
 	switch {
 	case f.noTest:
 		return false, drawn

@@ -188,8 +188,8 @@ func TestLinkIsSharedAsTheSourceSays(t *testing.T) {
 	}
 }
 
-// Figures 3-2 and 3-4 at 40 Gb/s (Q7, Q8): arrivals of 4, 16, 20 and 20 Gb/s, flat and in two groups; and the first flow
-// rises to 8 Gb/s, which its sibling alone pays for.
+// Figures 3-2 and 3-4 at 40 Gb/s (Q7, Q8): arrivals of 4, 16, 20 and 20 Gb/s, flat and in two groups; and the first
+// flow rises to 8 Gb/s, which its sibling alone pays for.
 func TestExcessGoesToSiblingsFirst(t *testing.T) {
 	two := []fair.Node{{Weight: 1}, {Weight: 1}}
 	const steps = 2

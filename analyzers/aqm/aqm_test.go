@@ -2,7 +2,6 @@ package aqm
 
 import (
 	"math"
-	"math/rand/v2"
 	"testing"
 
 	"candela.dev/candela/analyzers/cause/causetest"
@@ -11,46 +10,6 @@ import (
 )
 
 func TestEveryRuleHasCausesWithSentences(t *testing.T) { causetest.Table(t, Rules(), Causes()) }
-
-// selects draws packets with probabilities that vary, p being what the wager is told and q what is drawn.
-func selects(w *wager, random *rand.Rand, packets int, q func(p float64) float64) (seen int, broken bool) {
-	for i := range packets {
-		p := 0.05 + 0.6*math.Abs(math.Sin(float64(i)/50))
-		if w.see(p, random.Float64() < q(p)) {
-			return i + 1, true
-		}
-	}
-	return packets, false
-}
-
-// Right probabilities are never refused; wrong ones are after some hundred packets.
-func TestWagersFindWrongProbabilitiesOnly(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2))
-	var b budget
-	for range 100 {
-		if n, broken := selects(b.next(), random, 3000, func(p float64) float64 { return p }); broken {
-			t.Fatalf("right probabilities are refused after %d packets", n)
-		}
-	}
-	for name, q := range map[string]func(p float64) float64{
-		"half":   func(p float64) float64 { return p / 2 },
-		"double": func(p float64) float64 { return min(1, 2*p) },
-		"square": func(p float64) float64 { return p * p },
-		"never":  func(float64) float64 { return 0 },
-	} {
-		if n, broken := selects(b.next(), random, 3000, q); !broken {
-			t.Errorf("%s: not refused in %d packets", name, n)
-		}
-	}
-	regular := b.next()
-	broken := false
-	for i := range 3000 { // the right share, every fourth packet
-		broken = regular.see(0.25, i%4 == 0) || broken
-	}
-	if !broken {
-		t.Error("regular drops are not refused")
-	}
-}
 
 // The source's numbers: an elephant from packet 700 on, a mouse after a window with 499 bytes and none with 500; 120
 // packets are mice, and so are the next ones 5001 us later.
@@ -106,33 +65,6 @@ func TestFairnessIsThatOfBackloggedElephants(t *testing.T) {
 	}
 }
 
-// A bug that begins late is found as soon as one from the start: right probabilities before it do not hide it.
-func TestWagersFindProbabilitiesThatBecomeWrong(t *testing.T) {
-	random := rand.New(rand.NewPCG(3, 4))
-	var b budget
-	for name, q := range map[string]func(p float64) float64{
-		"half":  func(p float64) float64 { return p / 2 },
-		"never": func(float64) float64 { return 0 },
-	} {
-		w := b.next()
-		if n, broken := selects(w, random, 50_000, func(p float64) float64 { return p }); broken {
-			t.Fatalf("right probabilities are refused after %d packets", n)
-		}
-		if n, broken := selects(w, random, 1500, q); !broken {
-			t.Errorf("%s: not refused in %d packets after 50,000 right ones", name, n)
-		}
-	}
-	w := b.next() // half and one and a half times as likely in turns: right on the average
-	broken := false
-	for i := range 20_000 {
-		factor := 0.5 + float64(i/1000%2)
-		broken = w.see(0.3, random.Float64() < 0.3*factor) || broken
-	}
-	if !broken {
-		t.Error("probabilities that are right on the average are not refused")
-	}
-}
-
 // Nothing says whether a packet at the very instant of an update comes before it: a switch may have either order, and
 // has to keep it.
 func TestUpdatesOfTheFairRateMayPrecedePacketsOfTheirInstant(t *testing.T) {
@@ -167,34 +99,6 @@ func TestUpdatesOfTheFairRateMayPrecedePacketsOfTheirInstant(t *testing.T) {
 	}
 }
 
-// Independent draws of flows are never refused, even if all have the same probabilities; equal ones are at once.
-func TestTwinsFindEqualDrawsOnly(t *testing.T) {
-	random := rand.New(rand.NewPCG(5, 6))
-	var b budget
-	for range 50 {
-		w := newTwins(&b)
-		for i := range 20_000 { // four flows
-			if p := 0.02 + 0.9*random.Float64(); w.see(i/4, p, random.Float64() < p) {
-				t.Fatalf("independent draws are refused after %d packets", i)
-			}
-		}
-	}
-	for _, spread := range []float64{0, 0.1, 0.9} {
-		w, broken := newTwins(&b), 0
-		for i := 0; i < 4000 && broken == 0; i += 2 {
-			u := random.Float64()
-			for range 2 {
-				if p := 0.05 + spread*random.Float64(); w.see(i/2, p, u < p) {
-					broken = i + 1
-				}
-			}
-		}
-		if broken == 0 {
-			t.Errorf("equal draws of two flows whose probabilities differ by up to %v are not refused", spread)
-		}
-	}
-}
-
 // Counters of few bits begin with 0 again; what they show of marks may differ by those that do not show.
 func TestCountersBeginWithZeroAgain(t *testing.T) {
 	set := aqm.Settings{CounterBits: 8}
@@ -211,5 +115,31 @@ func TestCountersBeginWithZeroAgain(t *testing.T) {
 	set.CounterBits = 0
 	if set.Wrapped(math.MaxUint64) != math.MaxUint64 {
 		t.Error("64 bits")
+	}
+}
+
+// What flows got is unfair beside the max-min fair shares of what arrived, also if one demands less than the others.
+func TestFairnessIsThatOfMaxMinShares(t *testing.T) {
+	for _, c := range []struct {
+		arrived, got [3]float64
+		unfair       bool
+	}{
+		{[3]float64{6e6, 6e6, 6e6}, [3]float64{3e6, 3e6, 3e6}, false},
+		{[3]float64{6e6, 6e6, 6e6}, [3]float64{2e6, 3e6, 4e6}, true},
+		{[3]float64{1.2e6, 6e6, 6e6}, [3]float64{1.2e6, 3e6, 3e6}, false},
+		{[3]float64{1.2e6, 6e6, 6e6}, [3]float64{1.2e6, 4.5e6, 1.5e6}, true},
+	} {
+		b := backlog{flows: make(map[flowKey]*portion)}
+		demand := c.arrived[0] // what is fair: a smaller demand, and half of the rest
+		for i := range c.arrived {
+			key := flowKey{flow: uint32(i)}
+			b.list = append(b.list, key)
+			b.flows[key] = &portion{surplus: surplus{arrived: c.arrived[i], actual: c.got[i], expected: min(demand, 3e6),
+				largest: 1500}}
+			demand = 3e6
+		}
+		if unfair, actual, expected := b.unfair(); unfair != c.unfair {
+			t.Errorf("%v of %v: unfair %v, %v beside %v", c.got, c.arrived, unfair, actual, expected)
+		}
 	}
 }

@@ -3,6 +3,7 @@ package aqm
 import (
 	"math"
 
+	"candela.dev/candela/analyzers/waterfill"
 	"candela.dev/candela/clock"
 )
 
@@ -17,6 +18,7 @@ const (
 // was above, or below, its desired depth all the time.
 type surplus struct {
 	above    bool
+	arrived  float64
 	actual   float64
 	expected float64
 	variance float64
@@ -26,6 +28,7 @@ type surplus struct {
 
 // take takes a packet that was to be dropped with probability d.
 func (s *surplus) take(size, d float64, taken bool) {
+	s.arrived += size
 	s.expected += (1 - d) * size
 	s.variance += d * (1 - d) * size * size
 	s.largest = max(s.largest, size)
@@ -119,6 +122,7 @@ func (b *backlog) close() (unfair bool, actual, expected float64) {
 			b.flows[key] = sum
 			b.list = append(b.list, key)
 		}
+		sum.arrived += p.arrived
 		sum.actual += p.actual
 		sum.expected += p.expected
 		sum.variance += p.variance
@@ -127,25 +131,46 @@ func (b *backlog) close() (unfair bool, actual, expected float64) {
 	return b.unfair()
 }
 
-// unfair judges what the flows got so far.
+// unfair judges what the flows got so far: beside each other, and beside what the oracle of max-min fairness would have
+// given them of what arrived. Both say the same if all demand their share.
 func (b *backlog) unfair() (unfair bool, actual, expected float64) {
 	if b.told || len(b.list) < 2 {
 		return false, 0, 0
 	}
-	var got, want []float64
+	var arrived, got, want []float64
 	least, unexplained := math.Inf(1), false
 	for _, key := range b.list {
 		p := b.flows[key]
-		got, want = append(got, p.actual), append(want, p.expected)
+		arrived, got, want = append(arrived, p.arrived), append(got, p.actual), append(want, p.expected)
 		least = min(least, p.actual)
 		unexplained = unexplained || p.excess() != 0
 	}
-	actual, expected = jain(got), jain(want)
-	if least < leastShare || !unexplained || expected < 0.99 || actual > 0.97 {
+	if least < leastShare || !unexplained {
 		return false, 0, 0
 	}
-	b.told = true
-	return true, actual, expected
+	for _, shares := range [][2][]float64{{got, want}, {besideOracle(arrived, got), besideOracle(arrived, want)}} {
+		if actual, expected = jain(shares[0]), jain(shares[1]); expected >= 0.99 && actual <= 0.97 {
+			b.told = true
+			return true, actual, expected
+		}
+	}
+	return false, 0, 0
+}
+
+// besideOracle returns which part flows got of their max-min fair shares of all that they got together.
+func besideOracle(arrived, got []float64) []float64 {
+	sum := 0.0
+	for _, x := range got {
+		sum += x
+	}
+	fair, err := waterfill.Flat(sum, arrived)
+	if err != nil { // sums of sizes of packets
+		panic(err)
+	}
+	for i, x := range got {
+		fair[i] = x / fair[i]
+	}
+	return fair
 }
 
 // jain returns Jain's index of fairness: 1 if all shares are equal, 1/n if one has everything.

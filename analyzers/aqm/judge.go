@@ -7,6 +7,7 @@ import (
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/analyzers/cause"
+	"candela.dev/candela/analyzers/chance"
 	"candela.dev/candela/aqm"
 	"candela.dev/candela/clock"
 	"candela.dev/candela/trace"
@@ -16,7 +17,7 @@ import (
 type Judge struct {
 	view     analyzers.SwitchView
 	report   *analyzers.Reporter
-	wagers   budget
+	wagers   chance.Budget
 	switches []*device
 	measures measures
 	coverage map[string]int64

@@ -179,23 +179,23 @@ func (d *device) judgeDraw(a *arrival, q *queue, probability float64, selected b
 		return
 	}
 	d.judge.coverage["draws"]++
-	if q.all.see(probability, selected) {
-		d.tell(a, wrongShare(d.place(a), "of all flows", q.all.selected, q.all.seen, q.all.expected))
+	if q.all.See(probability, selected) {
+		d.tell(a, wrongShare(d.place(a), "of all flows", q.all.Selected, q.all.Seen, q.all.Expected))
 	}
 	w := q.flows[a.key]
 	if w == nil {
-		w = d.judge.wagers.next()
+		w = d.judge.wagers.Next()
 		q.flows[a.key] = w
 	}
-	if q.twins.see(w.seen, probability, selected) {
-		d.tell(a, equalDraws(d.place(a), "flows", q.twins.alike))
+	if q.twins.See(w.Seen, probability, selected) {
+		d.tell(a, equalDraws(d.place(a), "flows", q.twins.Alike))
 	}
-	if d.twins.see(q.all.seen-1, probability, selected) {
-		d.tell(a, equalDraws(d.place(a), "queues", d.twins.alike))
+	if d.twins.See(q.all.Seen-1, probability, selected) {
+		d.tell(a, equalDraws(d.place(a), "queues", d.twins.Alike))
 	}
-	if w.see(probability, selected) {
+	if w.See(probability, selected) {
 		d.tell(a, wrongShare(d.place(a), fmt.Sprintf("from host %d to host %d (flow %d)", a.key.src, a.key.dst, a.key.flow),
-			w.selected, w.seen, w.expected))
+			w.Selected, w.Seen, w.Expected))
 	}
 }
 

@@ -1,6 +1,7 @@
 package aqm
 
 import (
+	"candela.dev/candela/analyzers/chance"
 	"candela.dev/candela/aqm"
 	"candela.dev/candela/clock"
 )
@@ -12,7 +13,7 @@ type state struct {
 	flows  map[order]*sequence
 	ports  []*egress
 	began  clock.Time
-	twins  *twins // of queues
+	twins  *chance.Twins // of queues
 }
 
 // egress is a port with its queues.
@@ -35,9 +36,9 @@ type queue struct {
 	fair      *fairRate
 	mean      *meanQueue
 	threshold int64
-	all       *wager
-	flows     map[flowKey]*wager
-	twins     *twins // of flows
+	all       *chance.Wager
+	flows     map[flowKey]*chance.Wager
+	twins     *chance.Twins // of flows
 	hungry    hunger
 	share     miceShare
 	surplus   surplus
@@ -51,7 +52,7 @@ func (d *device) start(now clock.Time) {
 	d.endState()
 	before := d.ports
 	d.state = state{traps: make([]*trap, n), firsts: make([]*firsts, n), ports: make([]*egress, n),
-		flows: make(map[order]*sequence), began: now, twins: newTwins(&d.judge.wagers)}
+		flows: make(map[order]*sequence), began: now, twins: chance.NewTwins(&d.judge.wagers)}
 	for i := range n {
 		if d.set.Scheme == aqm.AFD {
 			if d.traps[i] = d.traps[0]; i == 0 || !d.set.Etrap.PerSwitch {
@@ -79,7 +80,7 @@ func (d *device) newEgress(now clock.Time, port int) *egress {
 			e.queues = append(e.queues, q)
 			continue
 		}
-		q.all, q.flows, q.twins = d.judge.wagers.next(), make(map[flowKey]*wager), newTwins(&d.judge.wagers)
+		q.all, q.flows, q.twins = d.judge.wagers.Next(), make(map[flowKey]*chance.Wager), chance.NewTwins(&d.judge.wagers)
 		switch d.set.Scheme {
 		case aqm.AFD:
 			q.fair = newFairRate(now, q.policy, e.rate)

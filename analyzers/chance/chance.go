@@ -1,26 +1,29 @@
-package aqm
+// Package chance tests what a device does at random against the probabilities that a judge computes. It looks after
+// every packet, and what is probable may depend on what happened before: all tests are betting martingales, so that
+// those of a run together accuse a correct device with a probability of at most FalseAlarm (Ville 1939).
+package chance
 
 import "math"
 
-// falseAlarm bounds the probability that a correct device is accused of a wrong probability in one run, whatever the
+// FalseAlarm bounds the probability that a correct device is accused of a wrong probability in one run, whatever the
 // number of flows, queues, packets and looks.
-const falseAlarm = 1e-6
+const FalseAlarm = 1e-6
 
-// wager tests whether packets are selected with the probabilities that the judge computes, each given all that
+// Wager tests whether packets are selected with the probabilities that the judge computes, each given all that
 // happened before: the likelihood ratios of alternatives are martingales of mean 1 if they are, and their mean exceeds
 // 1/α at any time with a probability of at most α (Ville 1939). So it may look after every packet, and probabilities
 // may depend on what was dropped before. Alternatives multiply the odds of each packet by a factor, for all packets or
 // after a selected one and its inverse after others. A bug may begin late: an alternative begins at any multiple of
 // restart packets, with the prior probability 1/(j(j+1)) for the j-th, so that what was right before does not hide it.
-type wager struct {
+type Wager struct {
 	limit float64 // log of 1/α
 	// logs of the ratios, each the mean of those that have begun
-	ratios   [len(factors) + len(echoes)]float64
-	last     bool
-	seen     int
-	selected int
-	expected float64
-	broken   bool
+	ratios [len(factors) + len(echoes)]float64
+	last   bool
+	broken bool
+	// what it has seen: packets, those selected, and how many were to be
+	Seen, Selected int
+	Expected       float64
 }
 
 // restart is after how many packets alternatives begin anew; a choice.
@@ -31,25 +34,28 @@ var (
 	echoes  = [...]float64{0.05, 0.5, 2, 10}
 )
 
-// budget gives each wager its share α of falseAlarm: the k-th 6/(π²k²), which sum to 1.
-type budget struct{ wagers int }
+// Budget gives each Wager its share α of FalseAlarm: the k-th 6/(π²k²), which sum to 1.
+type Budget struct{ wagers int }
 
-func (b *budget) next() *wager {
+func (b *Budget) limit() float64 {
 	b.wagers++
 	k := float64(b.wagers)
-	return &wager{limit: -math.Log(falseAlarm * 6 / (math.Pi * math.Pi * k * k))}
+	return -math.Log(FalseAlarm * 6 / (math.Pi * math.Pi * k * k))
 }
 
-// see takes a packet that is selected with probability p, strictly between 0 and 1. It returns true once, if the
+// Next returns a new wager.
+func (b *Budget) Next() *Wager { return &Wager{limit: b.limit()} }
+
+// See takes a packet that is selected with probability p, strictly between 0 and 1. It returns true once, if the
 // probabilities cannot be right.
-func (w *wager) see(p float64, selected bool) bool {
-	if w.seen%restart == 0 {
-		w.begin(w.seen/restart + 1)
+func (w *Wager) See(p float64, selected bool) bool {
+	if w.Seen%restart == 0 {
+		w.begin(w.Seen/restart + 1)
 	}
-	w.seen++
-	w.expected += p
+	w.Seen++
+	w.Expected += p
 	if selected {
-		w.selected++
+		w.Selected++
 	}
 	bet := func(i int, factor float64) {
 		w.ratios[i] -= math.Log1p(p * (factor - 1))
@@ -74,7 +80,7 @@ func (w *wager) see(p float64, selected bool) bool {
 }
 
 // begin begins the alternatives for the j-th time.
-func (w *wager) begin(j int) {
+func (w *Wager) begin(j int) {
 	prior := -math.Log(float64(j) * float64(j+1))
 	for i, r := range w.ratios {
 		if j == 1 {
@@ -87,7 +93,7 @@ func (w *wager) begin(j int) {
 }
 
 // exceeds reports whether the mean of the ratios exceeds the limit.
-func (w *wager) exceeds() bool {
+func (w *Wager) exceeds() bool {
 	most := w.ratios[0]
 	for _, r := range w.ratios {
 		most = max(most, r)

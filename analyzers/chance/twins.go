@@ -1,16 +1,16 @@
-package aqm
+package chance
 
 import "math"
 
-// twins tests whether packets draw the random numbers that others drew: those of two flows, or of two queues, that
+// Twins tests whether packets draw the random numbers that others drew: those of two flows, or of two queues, that
 // have the same number. If they do, what became of the first tells what becomes of the second. The likelihood ratio of
 // that alternative is a martingale of mean 1 if all draws are independent, so that it exceeds 1/α with a probability of
 // at most α (Ville 1939).
-type twins struct {
+type Twins struct {
 	limit float64 // log of 1/α
 	ratio float64 // log
 	draws []span  // where the numbers are, by what came of them
-	alike int     // draws that were foretold
+	Alike int     // draws that were foretold
 	known bool    // it has been found
 }
 
@@ -24,11 +24,12 @@ const (
 	mostTwins = 1 << 16
 )
 
-func newTwins(b *budget) *twins { return &twins{limit: b.next().limit} }
+// NewTwins returns a test.
+func NewTwins(b *Budget) *Twins { return &Twins{limit: b.limit()} }
 
-// see takes the draw with a number of a flow or queue, by which a packet is selected with probability p, strictly
+// See takes the draw with a number of a flow or queue, by which a packet is selected with probability p, strictly
 // between 0 and 1. It returns true once, if draws are not independent.
-func (t *twins) see(number int, p float64, selected bool) bool {
+func (t *Twins) See(number int, p float64, selected bool) bool {
 	if number >= mostTwins || t.known {
 		return false
 	}
@@ -46,7 +47,7 @@ func (t *twins) see(number int, p float64, selected bool) bool {
 		} else {
 			t.ratio += math.Log((1 - foretold) / (1 - p))
 		}
-		t.alike++
+		t.Alike++
 	}
 	if selected {
 		s.high = min(s.high, p)

@@ -81,9 +81,6 @@ func (w *window) threshold(c int64) (rank uint64, bounded bool) {
 func (j *Judge) curves() (list []analyzers.Curve) {
 	var lines []*line
 	for _, r := range j.replays {
-		if r == nil {
-			continue
-		}
 		for _, l := range r.ports {
 			if len(l.course.points) > 1 {
 				lines = append(lines, l)

@@ -76,6 +76,7 @@ func (h *hierarchy) arrives(a *arrival) {
 		}
 		h.drop(other, a.at)
 	}
+	h.l.reasoned(a)
 	switch {
 	case a.fate == refused:
 		if h.fits() && h.l.r.set.Limits != (Limits{}) {
@@ -86,6 +87,11 @@ func (h *hierarchy) arrives(a *arrival) {
 		l := h.l
 		l.r.tell(a, a.at, causeBound(l.r.who, a.id, packets(h.count()-1), packets(l.r.set.Packets)), "", "")
 	}
+	waiting := h.count()
+	if a.fate == admitted {
+		waiting--
+	}
+	h.l.claims(a, int64(a.rank), int64(waiting))
 }
 
 // count returns how many packets wait.
@@ -127,7 +133,9 @@ func (h *hierarchy) enter(node int, of child, moves uint64, a *arrival) uint64 {
 }
 
 func (h *hierarchy) push(a *arrival) {
-	h.order++
+	if h.order++; h.count() == 0 {
+		h.l.since = a.at
+	}
 	a.inLine = true
 	h.l.bytes += a.size
 	length := uint64(a.size) << WeightBits
@@ -176,7 +184,7 @@ func (h *hierarchy) serves(now clock.Time, a *arrival) {
 	if !a.inLine {
 		return
 	}
-	h.ranked(a, now)
+	h.l.ranked(a, now)
 	if first, node := h.walk(a, slices.MinFunc); node >= 0 {
 		h.l.r.tell(a, now, causeTree(h.l.r.who, a.id, now, node, first.id), "", "", first.id)
 	}
@@ -188,7 +196,7 @@ func (h *hierarchy) drop(a *arrival, at clock.Time) {
 	if !a.inLine || a.port != h.l.port { // the judge of routes blames it
 		return
 	}
-	h.ranked(a, at)
+	h.l.ranked(a, at)
 	if last, node := h.walk(a, slices.MaxFunc); node >= 0 {
 		h.l.r.tell(a, at, causeTreeDrop(h.l.r.who, a.id, at, last.id), "", "", last.id)
 	}
@@ -197,13 +205,6 @@ func (h *hierarchy) drop(a *arrival, at clock.Time) {
 
 // lost takes a packet out that nobody has served or dropped.
 func (h *hierarchy) lost(a *arrival) { h.take(a, func(*level, int) {}, slices.MinFunc) }
-
-// ranked judges the rank that a packet has got.
-func (h *hierarchy) ranked(a *arrival, at clock.Time) {
-	if a.seen != a.rank {
-		h.l.r.tell(a, at, causeStart(h.l.r.who, a.id, a.seen, a.rank), "", "")
-	}
-}
 
 // take removes a packet from its leaf, and from each node above the first or last place of the child that it is below.
 func (h *hierarchy) take(a *arrival, note func(*level, int), choose func([]place, func(a, b place) int) place) {

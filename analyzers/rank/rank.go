@@ -53,7 +53,7 @@ func Rules() []analyzers.Rule {
 		{ID: ruleFIFO, Clause: clause, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch,
 			Statement: "Of the packets of one rank that wait for a port, the one that arrived first leaves first."},
 		{ID: ruleDrop, Clause: clause, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch,
-			Statement: "Of the packets that wait for a port and the one that arrives, one of the highest rank is dropped."},
+			Statement: "Of the packets that wait for a port and the one that arrives, the youngest of the highest rank is dropped."},
 		{ID: ruleRoom, Clause: clause, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch,
 			Statement: "A packet is dropped for want of room only if the queue cannot hold all packets of the switch."},
 		{ID: ruleAdmission, Clause: ofAIFO, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch,
@@ -62,7 +62,8 @@ func Rules() []analyzers.Rule {
 		{ID: ruleBound, Clause: ofAIFO, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch,
 			Statement: "A queue never holds more than it may."},
 		{ID: ruleRefused, Clause: ofAIFO, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch,
-			Statement: "A packet is dropped for want of room only if its queue is full."},
+			Statement: "A packet is dropped for want of room only if its queue is full, and one that waits only if it makes room by " +
+				"its rank (PIFO)."},
 		{ID: ruleDeparture, Clause: ofAIFO, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch,
 			Statement: "Packets leave in the order of the scheme: of arrival (AIFO); by priority, then arrival (SP-PIFO); by " +
 				"rank, then arrival (PIFO, AFQ, and of the packets that may leave PIEO)."},
@@ -77,8 +78,8 @@ func Rules() []analyzers.Rule {
 		{ID: ruleHorizon, Clause: "Sharma et al. 2018, 3 (AFQ)", Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch,
 			Statement: "AFQ drops a packet if and only if its round is too far ahead."},
 		{ID: ruleRecord, Clause: ofAIFO, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch,
-			Records: "what AIFO found at each packet", RecordsOnly: true,
-			Statement: "What AIFO records of a decision is what its arrivals and departures show."},
+			Records: "what the port found at each packet", RecordsOnly: true,
+			Statement: "What a port records of a decision is what its arrivals and departures show."},
 		{ID: ruleReordering, Clause: ofAIFO, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch,
 			Statement: "No packet leaves AIFO before an earlier one of its flow."},
 		{ID: ruleLevel, Clause: "Yu et al. 2021, theorem 3 (AIFO)", Severity: analyzers.Violation,
@@ -92,11 +93,11 @@ func Rules() []analyzers.Rule {
 		{ID: ruleNotJudged, Clause: "docs/internals/architecture.md, The observer sits at the switch",
 			Severity:  analyzers.Note,
 			Needs:     analyzers.NeedsSwitch,
-			Statement: "Theorem 3 is judged of ports with stationary overload."},
+			Statement: "Theorem 3 is judged of ports with stationary overload, and switches as long as what waits is known."},
 		{ID: ruleEligible, Clause: ofPIEO, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch,
 			Statement: "PIEO sends a packet only if the pace of its flow allows it."},
-		{ID: ruleIdle, Clause: ofPIEO, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch,
-			Statement: "A port of PIEO sends as soon as its link is free and a packet may leave."},
+		{ID: ruleIdle, Clause: ofPIEO, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch, SteadyLinks: true,
+			Statement: "A port sends as soon as its link is free and a packet may leave."},
 		{ID: ruleTree, Clause: ofHPIFO, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch,
 			Statement: "At each node of HPIFO's tree the element of the lowest rank is served first, of equal ones the oldest."},
 		{ID: ruleTreeDrop, Clause: ofHPIFO, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch,
@@ -212,23 +213,29 @@ func Causes() []cause.Cause {
 		causeOrder("s", 1, 2, us(3), 20, 10),
 		causeFIFO("s", 1, 10, us(4)),
 		causeDrop("s", 2, 1, us(2), 10, 20),
-		causeRoom("s", 1, us(2), cause.Bytes(100), cause.Bytes(150)),
+		causeRoom("s", 1, us(2), cause.Bytes(100), cause.Bytes(250)),
 		causeAdmission("s", 4, 9, "dropped", quota{packets(1), 1, 4}),
 		causeAdmission("s", 4, 9, "admitted", quota{packets(3), 4, 4}),
 		causeBound("s", 4, packets(3), packets(3)),
 		causeRefused("s", 4, packets(2), packets(3)),
+		causeThrown("s", 1, us(2)),
+		causeReason("s", 3, "evicted"),
 		causeDeparture("s", 2, us(2), 1),
 		causeMapping("s", 1, 5, 1, 0),
 		causeStart("s", 1, 100<<WeightBits, 0),
 		causeHorizon("s", 4, true, 33, 32),
 		causeHorizon("s", 4, false, 31, 32),
 		causeRecord("s", 3, quota{packets(1), 0, 2}, quota{packets(2), 0, 2}),
+		causeClaim("s", 2, "waiting", 2, 1),
+		causeCause("s", 3, "quantile", "full"),
 		causeReordering("s", 2, 1, us(2)),
-		causeLevel("s", 0, 130.6, 137.5, 303.4, 28, 28, 4e-9),
+		causeLevel("s", 0, 130.6, 137.6, 303.4, 29, 29, 2e-9),
 		causeRate("s", 0, 9, 1, "at most 5 %", 29, 29, 2e-9),
 		causeNotJudged("s", 0, "the load is below 1.1"),
+		causeUnrepeated("s", us(0)),
 		causeEligible("s", 2, us(2), us(3)),
 		causeIdle("s", 2, us(4), us(3)),
+		causePauses("s", 0, us(3), us(2)),
 		causeTree("s", 2, us(6), 0, 4),
 		causeTreeDrop("s", 2, us(3), 3),
 	}
@@ -243,7 +250,7 @@ type Judge struct {
 	limits []Limits             // by switch
 	bytes  []int                // by switch, of the packets inside
 
-	replays    []*replay // by switch; nil: PIFO with ranks of packets
+	replays    []*replay // by switch
 	coverage   map[string]int64
 	inversions *analyzers.Distribution
 	measures   measures
@@ -284,10 +291,7 @@ func NewJudge(v analyzers.SwitchView) (analyzers.SwitchJudge, error) {
 			return nil, err
 		}
 		set, _ := settings.(Settings)
-		j.limits, j.bytes, j.replays = append(j.limits, set.Limits), append(j.bytes, 0), append(j.replays, nil)
-		if set.Scheme != PIFO || set.STFQ {
-			j.replays[sw] = newReplay(j, sw, set)
-		}
+		j.limits, j.bytes, j.replays = append(j.limits, set.Limits), append(j.bytes, 0), append(j.replays, newReplay(j, sw, set))
 		j.inside, j.ports = append(j.inside, make(map[uint64]waiting)), append(j.ports, make(map[int]*port))
 	}
 	return j, nil
@@ -295,8 +299,8 @@ func NewJudge(v analyzers.SwitchView) (analyzers.SwitchJudge, error) {
 
 // Observe implements analyzers.SwitchJudge.
 func (j *Judge) Observe(t *trace.SwitchTap) {
-	if r := j.replays[t.Switch]; r != nil {
-		r.observe(t)
+	r := j.replays[t.Switch]
+	if r.observe(t); !r.plain() {
 		return
 	}
 	inside := j.inside[t.Switch]
@@ -414,7 +418,7 @@ func (j *Judge) tell(t *trace.SwitchTap, c cause.Cause, id uint64) {
 
 // Decide implements analyzers.SwitchJudge.
 func (j *Judge) Decide(d *trace.Decision) {
-	if r := j.replays[d.Switch]; r != nil && r.inside[d.Packet] != nil {
+	if r := j.replays[d.Switch]; r.inside[d.Packet] != nil {
 		own := *d
 		r.inside[d.Packet].claim = &own
 	}
@@ -428,28 +432,26 @@ func (j *Judge) Stopping(_ clock.Time, sw int) {
 	clear(j.inside[sw])
 	j.bytes[sw] = 0
 	clear(j.ports[sw])
-	if r := j.replays[sw]; r != nil {
-		r.reset()
-		r.out = true
-	}
+	j.replays[sw].reset()
+	j.replays[sw].out = true
 }
 
 // Started implements analyzers.SwitchJudge.
 func (j *Judge) Started(_ clock.Time, sw int) {
-	if r := j.replays[sw]; r != nil {
-		r.reset()
-		r.out = false
-	}
+	j.replays[sw].reset()
+	j.replays[sw].out = false
 }
 
 // Finish implements analyzers.SwitchJudge.
 func (j *Judge) Finish() (analyzers.Result, error) {
+	for _, r := range j.replays {
+		r.settle()
+		r.advance()
+		j.coverage["packets not replayed"] += int64(r.left())
+	}
 	j.theorem()
 	gaps := analyzers.NewDistribution("rank.gap", "ppm", 0)
 	for _, r := range j.replays {
-		if r == nil {
-			continue
-		}
 		for _, l := range r.ports {
 			j.measures.end(l)
 			if share, ok := l.gap.share(); ok {

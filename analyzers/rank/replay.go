@@ -20,6 +20,7 @@ type replay struct {
 	set     Settings
 	hosts   map[uint32]int // port, by host that is attached
 	only    bool           // there is one port: a NIC
+	makes   bool           // the switch sends packets of its own
 	inside  map[uint64]*arrival
 	pending *arrival // the latest, whose fate is not known yet
 	log     []step
@@ -28,6 +29,19 @@ type replay struct {
 	out     bool // of service
 	ports   []*line
 	busy    map[int]clock.Time // by port: what it sent last takes the link until then, also while the switch is stopped
+	links   []link             // by port
+}
+
+// link is what a port sends by.
+type link struct {
+	rate    clock.BitRate
+	framing int
+	changed bool // since
+}
+
+// takes returns how long a frame takes the link of a port.
+func (r *replay) takes(port int, size int64) clock.Duration {
+	return r.links[port].rate.Serialise(int(size) + r.links[port].framing)
 }
 
 // arrival is a packet that came in.
@@ -73,6 +87,7 @@ type step struct {
 	busy    clock.Time // of a packet that leaves: the one before has taken the link until then
 	leaving bool       // or lost in the queue
 	lost    bool
+	thrown  bool // lost, while the switch and its trunks were in service
 }
 
 // mostLogged bounds the log: a packet may wait for as long as it likes.
@@ -83,10 +98,14 @@ func newReplay(j *Judge, sw int, set Settings) *replay {
 		inside: make(map[uint64]*arrival), busy: make(map[int]clock.Time)}
 	n := j.view.Ports(sw)
 	for port := range n {
+		var of link
+		of.rate, of.framing = j.view.Link(sw, port)
+		r.links = append(r.links, of)
 		if host, ok := j.view.HostAt(sw, port); ok {
 			r.hosts[host] = port
 		}
 	}
+	r.makes = j.view.Makes(sw)
 	view, ok := j.view.(analyzers.NetworkView)
 	if ok {
 		_, of := view.Number(sw)
@@ -132,22 +151,20 @@ func (r *replay) observe(t *trace.SwitchTap) {
 		r.settle()
 		a.fate = max(a.fate, admitted)
 		r.log = append(r.log, step{at: t.Time, a: a, leaving: true, busy: r.busy[t.Port]})
-		if r.set.Scheme == PIEO {
-			rate, framing := r.judge.view.Link(r.number, t.Port)
-			r.busy[t.Port] = t.Time.Add(rate.Serialise(int(t.Size) + framing))
-		}
+		r.busy[t.Port] = t.Time.Add(r.takes(t.Port, int64(t.Size)))
 	case arriving:
 		r.pending = nil
 		r.refuse(t, a)
 	default:
-		a.reason = r.judge.view.Reason(r.number, t.Reason).Name
-		if a.reason == "evicted" && r.pending != nil {
+		reason := r.judge.view.Reason(r.number, t.Reason)
+		a.reason = reason.Name
+		if reason.Evicts && r.pending != nil {
 			r.pending.evicted = append(r.pending.evicted, a)
 			r.pending.port = t.Port
 			break
 		}
 		r.settle()
-		r.log = append(r.log, step{at: t.Time, a: a, leaving: true, lost: true})
+		r.log = append(r.log, step{at: t.Time, a: a, leaving: true, lost: true, thrown: !reason.Outage})
 	}
 	r.advance()
 }
@@ -168,6 +185,7 @@ func (r *replay) enter(t *trace.SwitchTap) {
 		r.ended = true
 		r.log, r.inside = nil, nil
 		r.judge.coverage["switches not replayed to the end"]++
+		r.tell(a, t.Time, causeUnrepeated(r.who, t.Time), "", "")
 	}
 }
 
@@ -209,6 +227,9 @@ func (r *replay) advance() {
 			case !e.leaving:
 				l.arrives(e.a)
 			case e.lost:
+				if e.thrown && e.a.inLine {
+					r.tell(e.a, e.at, causeThrown(r.who, e.a.id, e.at), "", "")
+				}
 				l.remove(e.a)
 			default:
 				l.busy = e.busy
@@ -260,19 +281,21 @@ type line struct {
 	gap      gap
 	course   course
 	theory   *theory            // nil: the theorem says nothing about the port
-	last     map[flowKey]uint64 // the latest arrival of a flow that has left
+	latest   map[flowKey]uint64 // the latest arrival of a flow that has left
 	mostLast int
 	late     int64 // packets that left after a later one of their flow
 
 	decisions, mismatches int64 // mismatches: other than by the packets that wait
 
 	paces map[flowKey]clock.Time // of PIEO: when a flow may send again
-	busy  clock.Time             // of PIEO: when the link is free again
+	busy  clock.Time             // when the link is free again, before what leaves
+	since clock.Time             // since when something has waited without a pause
+	sent  clock.Time             // when the link is free again, after what has left
 	tree  *hierarchy             // of HPIFO
 }
 
 func newLine(r *replay, port int) *line {
-	l := &line{r: r, port: port, limit: 1024, ends: make(map[flowKey]int64), last: make(map[flowKey]uint64),
+	l := &line{r: r, port: port, sent: r.busy[port], limit: 1024, ends: make(map[flowKey]int64), latest: make(map[flowKey]uint64),
 		mostLast: 1024}
 	switch r.set.Scheme {
 	case AIFO:
@@ -298,6 +321,7 @@ func (l *line) arrives(a *arrival) {
 	l.order++
 	a.key = sortKey{order: l.order}
 	l.r.judge.coverage["packets"]++
+	l.idles(a.at)
 	if l.tree != nil {
 		l.tree.arrives(a)
 		return
@@ -305,9 +329,13 @@ func (l *line) arrives(a *arrival) {
 	if l.r.set.STFQ {
 		l.start(a)
 	}
+	if l.sorts() {
+		a.key.rank = a.rank
+	}
 	for _, other := range a.evicted {
 		l.evicts(a, other)
 	}
+	l.reasoned(a)
 	switch l.r.set.Scheme {
 	case AIFO:
 		l.admission(a)
@@ -316,8 +344,8 @@ func (l *line) arrives(a *arrival) {
 	case AFQ:
 		l.calendar(a)
 	case PIFO, PIEO, HPIFO:
-		a.key.rank = a.rank
 		l.room(a)
+		l.claims(a, int64(a.rank), int64(len(l.waiting)))
 	}
 	l.gap.arrives(a)
 	if a.fate == refused {
@@ -331,6 +359,9 @@ func (l *line) arrives(a *arrival) {
 }
 
 func (l *line) insert(a *arrival) {
+	if len(l.waiting) == 0 {
+		l.since = a.at
+	}
 	i, _ := slices.BinarySearchFunc(l.waiting, a.key, func(w *arrival, k sortKey) int { return compareKeys(w.key, k) })
 	l.waiting = slices.Insert(l.waiting, i, a)
 	a.inLine = true
@@ -363,6 +394,8 @@ func (l *line) remove(a *arrival) int {
 
 // leaves judges that a packet is sent.
 func (l *line) leaves(now clock.Time, a *arrival) {
+	l.idles(now)
+	l.sent = now.Add(l.r.takes(l.port, a.size))
 	if l.tree != nil {
 		l.tree.serves(now, a)
 		return
@@ -379,7 +412,9 @@ func (l *line) leaves(now clock.Time, a *arrival) {
 	if len(l.waiting) > 0 {
 		first = l.waiting[0]
 	}
-	l.overtaken(a)
+	if !l.r.plain() {
+		l.overtaken(a)
+	}
 	ahead := -1 // the first of its flow
 	if l.r.set.Scheme == AIFO && a.inLine && first != a {
 		ahead = slices.IndexFunc(l.waiting, func(w *arrival) bool { return w.flow == a.flow })
@@ -392,7 +427,7 @@ func (l *line) leaves(now clock.Time, a *arrival) {
 		l.chooses(now, a)
 		l.remove(a)
 	} else if i := l.remove(a); i > 0 {
-		l.r.tell(a, now, causeDeparture(l.r.who, a.id, now, first.id), "", "", first.id)
+		l.overtakes(now, a, first)
 	}
 	if l.r.set.STFQ {
 		l.virtual = a.rank
@@ -403,7 +438,7 @@ func (l *line) leaves(now clock.Time, a *arrival) {
 	if l.r.set.Scheme == AIFO {
 		l.window.departed(now, l.held)
 	}
-	if l.r.set.Scheme != AFQ {
+	if l.r.set.Scheme != AFQ && !l.r.plain() {
 		l.inversions(a)
 		l.gap.served(a)
 		l.course.departs(now, l)
@@ -412,23 +447,23 @@ func (l *line) leaves(now clock.Time, a *arrival) {
 
 // overtaken counts a packet that leaves after a later one of its flow.
 func (l *line) overtaken(a *arrival) {
-	if a.key.order < l.last[a.flow] {
+	if a.key.order < l.latest[a.flow] {
 		l.late++
 		return
 	}
-	if l.last[a.flow] = a.key.order; len(l.last) <= l.mostLast {
+	if l.latest[a.flow] = a.key.order; len(l.latest) <= l.mostLast {
 		return
 	}
 	oldest := a.key.order // flows without an older packet here are not overtaken any more
 	for _, w := range l.waiting {
 		oldest = min(oldest, w.key.order)
 	}
-	for k, order := range l.last {
+	for k, order := range l.latest {
 		if order < oldest {
-			delete(l.last, k)
+			delete(l.latest, k)
 		}
 	}
-	l.mostLast = max(1024, 2*len(l.last))
+	l.mostLast = max(1024, 2*len(l.latest))
 }
 
 // inversions counts the packets that wait although their ranks are smaller.
@@ -450,7 +485,9 @@ func (l *line) start(a *arrival) {
 	if a.fate == refused && a.seen != a.rank {
 		l.r.tell(a, a.at, causeStart(l.r.who, a.id, a.seen, a.rank), "", "")
 	}
-	l.forget(int64(l.virtual))
+	if len(l.ends) > l.limit {
+		l.forget(l.earliest())
+	}
 }
 
 // forget drops flows that have ended before what is served.
@@ -479,6 +516,7 @@ func (l *line) admission(a *arrival) {
 	if set.Stale {
 		c = l.window.seen(a.at)
 	}
+	turn := l.window.arrived%set.Sample == 0
 	below, filled, admits := l.window.arrive(a.rank, c)
 	l.decisions++
 	if set.Stale && admits != set.admits(held, below, filled) {
@@ -492,7 +530,7 @@ func (l *line) admission(a *arrival) {
 	why := quota{set.counted(c), below, filled}
 	full, holds, room := held+set.takes(a.size) > int64(set.Room), set.counted(held), set.counted(int64(set.Room))
 	switch {
-	case a.fate == refused && a.reason == "quantile" && admits:
+	case a.fate == refused && a.reason != "tail" && admits:
 		l.r.tell(a, a.at, causeAdmission(l.r.who, a.id, a.rank, "dropped", why), "admitted", "dropped")
 	case a.fate == admitted && !admits:
 		l.r.tell(a, a.at, causeAdmission(l.r.who, a.id, a.rank, "admitted", why), "dropped", "admitted")
@@ -504,6 +542,8 @@ func (l *line) admission(a *arrival) {
 	if d := a.claim; d != nil && (d.Values[0] != int64(a.rank) || d.Values[1] != c || d.Values[2] != below ||
 		d.Values[3] != filled) {
 		l.r.tell(a, a.at, causeRecord(l.r.who, a.id, quota{set.counted(d.Values[1]), d.Values[2], d.Values[3]}, why), "", "")
+	} else {
+		l.claims(a, int64(a.rank), c, below, filled, number01(turn))
 	}
 }
 
@@ -527,11 +567,15 @@ func (l *line) mapping(a *arrival) {
 	case a.fate == refused && !full:
 		l.r.tell(a, a.at, causeRefused(l.r.who, a.id, packets(l.classes[i]), packets(set.Packets)), "", "")
 	}
+	bound, down := l.bounds[i], uint64(0)
+	if a.fate == admitted && i == 0 && a.rank < l.bounds[0] && set.PushDown {
+		down = l.bounds[0] - a.rank
+	}
+	l.claims(a, int64(a.rank), int64(i), int64(bound), int64(down))
 	if a.fate == refused {
 		return
 	}
-	if i == 0 && a.rank < l.bounds[0] && set.PushDown {
-		down := l.bounds[0] - a.rank
+	if down > 0 {
 		for j := range l.bounds[1:] {
 			l.bounds[1+j] -= min(down, l.bounds[1+j])
 		}
@@ -552,7 +596,7 @@ func (l *line) calendar(a *arrival) {
 	far := ahead > int64(set.Rounds)
 	limit := l.r.set.Packets
 	switch {
-	case a.fate == admitted && far, a.fate == refused && a.reason == "horizon" && !far:
+	case a.fate == admitted && far, a.fate == refused && a.reason != "tail" && !far:
 		l.r.tell(a, a.at, causeHorizon(l.r.who, a.id, a.fate == admitted, ahead, set.Rounds), "", "")
 	case a.fate == admitted && limit > 0 && len(l.waiting) >= limit:
 		l.r.tell(a, a.at, causeBound(l.r.who, a.id, packets(len(l.waiting)), packets(limit)), "", "")
@@ -562,39 +606,84 @@ func (l *line) calendar(a *arrival) {
 	if a.fate == refused && a.seen != a.rank {
 		l.r.tell(a, a.at, causeStart(l.r.who, a.id, a.seen, a.rank), "", "")
 	}
+	l.claims(a, int64(a.rank), int64(l.virtual))
 	if a.fate == admitted {
 		l.ends[a.flow] = bid
 		l.forget(int64(l.virtual) * round)
 	}
 }
 
+// fits reports whether the queue has room for a packet.
+func (l *line) fits(a *arrival) bool {
+	set := l.r.set.Limits
+	return (set.Packets == 0 || len(l.waiting) < set.Packets) && (set.Bytes == 0 || l.bytes+a.size <= int64(set.Bytes))
+}
+
+// holds returns what waits and the limit that it comes near to first.
+func (l *line) holds() (held, limit cause.Counted) {
+	set := l.r.set.Limits
+	if set.Packets == 0 || len(l.waiting) < set.Packets && set.Bytes > 0 {
+		return cause.Bytes(l.bytes), cause.Bytes(int64(set.Bytes))
+	}
+	return packets(len(l.waiting)), packets(set.Packets)
+}
+
 // room judges drops of PIFO.
 func (l *line) room(a *arrival) {
-	set := l.r.set.Limits
-	if set == (Limits{}) {
+	limited := l.r.set.Limits != Limits{}
+	held, limit := l.holds()
+	switch {
+	case a.fate == admitted && limited && !l.fits(a):
+		l.r.tell(a, a.at, causeBound(l.r.who, a.id, held, limit), "", "")
+	case a.fate == refused && limited && l.fits(a):
+		l.needless(a, a.at, a.size, held, limit)
+	case a.fate == refused:
+		l.last(a, a.at)
+	}
+}
+
+// needless reports that a packet was dropped although there was room for one of a size.
+func (l *line) needless(a *arrival, at clock.Time, size int64, held, limit cause.Counted) {
+	c := causeRefused(l.r.who, a.id, held, limit)
+	if l.r.plain() {
+		if held.N++; held.Noun != packets(0).Noun {
+			held.N += size - 1
+		}
+		c = causeRoom(l.r.who, a.id, at, held, limit)
+	}
+	l.r.tell(a, at, c, "", "")
+}
+
+// last judges that of what waits a packet that is dropped is the last, or would be.
+func (l *line) last(a *arrival, at clock.Time) {
+	if len(l.waiting) == 0 {
 		return
 	}
-	fits := (set.Packets == 0 || len(l.waiting) < set.Packets) && (set.Bytes == 0 || l.bytes+a.size <= int64(set.Bytes))
-	switch {
-	case a.fate == admitted && !fits:
-		l.r.tell(a, a.at, causeBound(l.r.who, a.id, packets(len(l.waiting)), packets(set.Packets)), "", "")
-	case a.fate == refused && fits:
-		l.r.tell(a, a.at, causeRefused(l.r.who, a.id, packets(len(l.waiting)), packets(set.Packets)), "", "")
-	case a.fate == refused && len(l.waiting) > 0:
-		if last := l.waiting[len(l.waiting)-1]; last.rank > a.rank {
-			l.r.tell(a, a.at, causeDrop(l.r.who, a.id, last.id, a.at, a.rank, last.rank), "", "", last.id)
-		}
+	if last := l.waiting[len(l.waiting)-1]; compareKeys(last.key, a.key) > 0 {
+		l.r.tell(a, at, causeDrop(l.r.who, a.id, last.id, at, a.rank, last.rank), "", "", last.id)
 	}
 }
 
 // evicts judges that a packet makes room for another.
 func (l *line) evicts(a, other *arrival) {
-	if i := l.remove(other); i >= 0 && i < len(l.waiting) {
-		if last := l.waiting[len(l.waiting)-1]; last.rank > other.rank {
-			l.r.tell(other, a.at, causeDrop(l.r.who, other.id, last.id, a.at, other.rank, last.rank), "", "", last.id)
+	switch {
+	case !other.inLine:
+	case !l.sorts():
+		l.r.tell(other, a.at, causeThrown(l.r.who, other.id, a.at), "", "")
+		l.remove(other)
+	default:
+		if held, limit := l.holds(); l.r.set.Limits != (Limits{}) && l.fits(a) {
+			l.needless(other, a.at, a.size, held, limit)
+		}
+		l.remove(other)
+		if compareKeys(a.key, other.key) > 0 {
+			l.r.tell(other, a.at, causeDrop(l.r.who, other.id, a.id, a.at, other.rank, a.rank), "", "", a.id)
+		} else {
+			l.last(other, a.at)
 		}
 	}
 	if l.r.set.STFQ {
+		l.ranked(other, a.at)
 		l.undo(other)
 	}
 	l.gap.dropped(other)

@@ -24,7 +24,7 @@ func (one) FlowOf(*trace.SwitchTap) int        { return 1 }
 func (one) Ports(int) int                      { return 1 }
 func (one) HostAt(int, int) (uint32, bool)     { return 9, true }
 func (one) Reason(_ int, code uint8) analyzers.DropReason {
-	return analyzers.DropReason{Name: [...]string{"tail", "quantile", "horizon", "evicted"}[code]}
+	return analyzers.DropReason{Name: [...]string{"tail", "quantile", "horizon", "evicted"}[code], Evicts: code == evicted}
 }
 
 const (
@@ -206,7 +206,7 @@ func TestSchemesAreRepeated(t *testing.T) {
 				Rank: a.rank, Queue: a.queue, Reason: a.reason, Src: a.src, Dst: 9, Size: a.size, Weight: int64(1e6 * a.weight)}
 			j.Observe(&tap)
 			if r, known := c.make[a.id]; known && a.stage == trace.Entered {
-				j.Decide(&trace.Decision{Packet: a.id, Values: [trace.DecisionValues]int64{int64(a.rank), r[0], r[1], r[2]}})
+				j.Decide(&trace.Decision{Packet: a.id, Values: [trace.DecisionValues]int64{int64(a.rank), r[0], r[1], r[2], 1}})
 			}
 		}
 		result, err := j.Finish()

@@ -284,9 +284,6 @@ func (t *theory) against(contradicts func(s *stretch) bool) (k int, p float64) {
 func (j *Judge) theorem() {
 	ports := 0
 	for _, r := range j.replays {
-		if r == nil {
-			continue
-		}
 		for _, l := range r.ports {
 			if t := l.theory; t != nil && t.size > 0 {
 				ports++

@@ -141,7 +141,7 @@ func pifo() switches.Model {
 			return nil
 		},
 		New: func(_ *fabric.Switch, v parameter.Values, bugs []string) (fabric.Mechanism, error) {
-			return &PIFO{ranks: ranker(v, bugs), inverts: slices.Contains(bugs, inverts),
+			return &PIFO{ranks: ranker(v, bugs).sorted(), inverts: slices.Contains(bugs, inverts),
 				tailDrops:  slices.Contains(bugs, tailDrops),
 				dropsFirst: slices.Contains(bugs, dropsFirst), dropsEarly: slices.Contains(bugs, dropsEarly),
 				lastFirst: slices.Contains(bugs, lastFirst)}, nil

@@ -46,12 +46,21 @@ func ranker(v parameter.Values, bugs []string) *stfq {
 	return &stfq{undoes: v.Bool(stfqFlag), faults: faultsOf(bugs)}
 }
 
+// sorted returns s of ports whose queue is sorted by rank.
+func (s *stfq) sorted() *stfq {
+	if s != nil {
+		s.rises = true
+	}
+	return s
+}
+
 // stfq is start-time fair queueing of every port: the virtual time is the rank of the packet that was served last, and
 // a packet's rank is where its flow ended, or the virtual time if that is later. A packet moves its flow on by its bytes
 // over the weight of the flow.
 type stfq struct {
 	ports  []*virtualTime
 	undoes bool
+	rises  bool // the virtual time never falls, as the queue is sorted by rank: flows that are behind it start there
 	faults faults
 }
 
@@ -109,7 +118,7 @@ func (s *stfq) rank(sw *fabric.Switch, port int, p *fabric.Packet) {
 	}
 	v.finish[key] = start + s.length(sw, p)
 	p.SetRank(start)
-	if len(v.finish) > v.limit && !s.faults[noClock] {
+	if len(v.finish) > v.limit && s.rises && !s.faults[noClock] {
 		for k, f := range v.finish {
 			if f <= v.now {
 				delete(v.finish, k)

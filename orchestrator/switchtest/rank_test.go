@@ -120,7 +120,7 @@ func (d networkDraw) rankNetwork() (text string, recorded bool) {
 		text = d.tcpNetwork("droptail")
 		recorded = false
 	}
-	model := d.of("aifo", "aifo", "sp-pifo", "afq", "stfq-pifo", "stfq-aifo", "stfq-sp-pifo",
+	model := d.of("pifo", "aifo", "aifo", "sp-pifo", "afq", "stfq-pifo", "stfq-aifo", "stfq-sp-pifo",
 		"pieo", "pieo", "stfq-pieo", "hpifo", "hpifo", "hpifo")
 	settings := "model: " + model
 	number := func(name string, most float64) {

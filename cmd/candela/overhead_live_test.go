@@ -55,12 +55,15 @@ func TestL1InTurns(t *testing.T) {
 		"plain %.1f us", turn, ratios[n/2], n, ratios[n/4], ratios[3*n/4], plain[n/2])
 }
 
-// BenchmarkOverhead is TestL1InTurns for make bench.
+// BenchmarkOverhead is TestL1InTurns for make bench; make bench-once takes one pair of runs.
 func BenchmarkOverhead(b *testing.B) {
 	if os.Geteuid() != 0 {
 		b.Skip("SKIP-live: network namespaces need root")
 	}
-	const runs = 11
+	runs := 11
+	if testing.Short() {
+		runs = 1
+	}
 	var all []float64
 	for b.Loop() {
 		ratios, _ := overheads(b, runs)

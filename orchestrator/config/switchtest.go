@@ -60,7 +60,8 @@ type Hosts struct {
 // HostNIC gives the NIC of every host the queues and the mechanism of a switch's model.
 type HostNIC struct {
 	Modelled
-	Backlog int // packets that the transport may have at its NIC
+	Backlog   int // packets that the transport may have at its NIC
+	DropBurst int // packets that may be dropped at one instant
 }
 
 // Topology is how hosts and switches are wired.

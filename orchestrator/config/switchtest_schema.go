@@ -237,7 +237,13 @@ func hostNICSchema(o *Options) *modelled {
 			doc: "Packets of the transport that may be at the NIC: with so many of them the transport waits. A queue can only " +
 				"overflow if more of them are allowed than it holds.",
 			kind: integer{min: 1, max: 1 << 20, unit: "packets"}, def: "64",
-			at: at(func(n *HostNIC) *int { return &n.Backlog })}}}
+			at: at(func(n *HostNIC) *int { return &n.Backlog })},
+			{key: "drop-burst-packets",
+				doc: "Packets that a NIC may drop at one instant. With so many, the transport is asked for the next one when the " +
+					"last would have left the wire. 1: after each drop. Simulators whose hosts queue at once whatever a window " +
+					"allows have no such pause.",
+				kind: integer{min: 1, max: 1 << 20, unit: "packets"}, def: "1",
+				at: at(func(n *HostNIC) *int { return &n.DropBurst })}}}
 }
 
 func changeSchema() *object {

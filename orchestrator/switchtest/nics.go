@@ -100,7 +100,7 @@ func (p *Plan) addNICs() (place string, err error) {
 	}
 	p.nics = n
 	p.Spec.NIC = fabric.NICSpec{Queues: s.Queues, Scheduler: s.Scheduler, Buffer: s.Buffer, ClassOfDSCP: s.ClassOfDSCP,
-		Backlog: n.Backlog}
+		Backlog: n.Backlog, DropBurst: n.DropBurst}
 	return "hosts.nic", p.tryNIC()
 }
 
@@ -143,7 +143,8 @@ func (n *nics) mechanism(failure *error) func(*fabric.Switch) fabric.Mechanism {
 // component describes the NICs in environment.json.
 func (n *nics) component() testbeds.Component {
 	c := testbeds.Component{Name: "nics", Kind: "nic", Properties: []testbeds.Property{
-		{Name: "model", Value: n.Model}, {Name: "backlog-packets", Value: strconv.Itoa(n.Backlog)}}}
+		{Name: "model", Value: n.Model}, {Name: "backlog-packets", Value: strconv.Itoa(n.Backlog)},
+		{Name: "drop-burst-packets", Value: strconv.Itoa(n.DropBurst)}}}
 	for _, b := range n.Bugs {
 		c.Properties = append(c.Properties, testbeds.Property{Name: "bug", Value: b})
 	}
@@ -219,6 +220,7 @@ func (p *Plan) explainNICs(e *explanation) {
 	}
 	e.line("  nics      %s", p.nicsText())
 	e.line("              %-24s %d packets", "backlog-packets", n.Backlog)
+	e.line("              %-24s %d packets", "drop-burst-packets", n.DropBurst)
 	for _, s := range n.Values.Settings() {
 		e.line("              %-24s %s %s", s.Name, s.Value, s.Unit)
 	}

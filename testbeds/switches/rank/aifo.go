@@ -185,6 +185,8 @@ type AIFO struct {
 	cells  []int64 // that wait, by port, if cells are counted
 	ranks  *stfq   // nil: packets carry ranks
 	faults faults
+
+	miscounts bool // by a fault
 }
 
 // window is the recent ranks of a port, and in mode dataplane what its ingress knows of the queue.
@@ -204,6 +206,7 @@ type report struct {
 
 func newAIFO(set judge.Admission, ranks *stfq, bugs []string) *AIFO {
 	m := &AIFO{set: set, ranks: ranks, faults: faultsOf(bugs)}
+	m.miscounts = m.faults[inverted] || m.faults[dropsTies]
 	if m.faults[noHeadroom] {
 		m.set.HeadroomPPM = 0
 	}
@@ -273,9 +276,11 @@ func (m *AIFO) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, _ *f
 	if sampled && m.set.UpdateFirst && !m.faults[admittedWindow] {
 		w.insert(p.Rank)
 	}
-	below := m.below(w, p.Rank)
-	cause, admit := causeAdmitted, m.admits(c, below, int64(w.filled))
-	filled := w.filled
+	below, filled := int64(0), w.filled
+	if sw.Decides() || !m.short(c) { // most packets meet a short queue, and counting is most of the work
+		below = m.below(w, p.Rank)
+	}
+	cause, admit := causeAdmitted, m.admits(c, below, int64(filled))
 	if !admit {
 		cause = causeQuantile
 	} else if held+size > int64(m.set.Room) {
@@ -368,14 +373,24 @@ func (w *window) insert(rank uint64) {
 
 // below counts the ranks of a window that are smaller.
 func (m *AIFO) below(w *window, rank uint64) (n int64) {
+	if m.miscounts {
+		return m.miscount(w, rank)
+	}
 	for _, r := range w.ranks[:w.filled] {
-		switch {
-		case m.faults[inverted]:
-			n += int64(number(r > rank))
-		case m.faults[dropsTies]:
-			n += int64(number(r <= rank))
-		case r < rank:
+		if r < rank {
 			n++
+		}
+	}
+	return n
+}
+
+// miscount counts as faults do.
+func (m *AIFO) miscount(w *window, rank uint64) (n int64) {
+	for _, r := range w.ranks[:w.filled] {
+		if m.faults[inverted] {
+			n += int64(number(r > rank))
+		} else {
+			n += int64(number(r <= rank))
 		}
 	}
 	return n
@@ -389,11 +404,16 @@ func (m *AIFO) admits(c, below, filled int64) bool {
 		sum := below*s.Multiplier + c
 		return sum < s.Target || sum == s.Target && !s.Below
 	}
-	if million*c <= s.HeadroomPPM*s.Target {
+	if m.short(c) {
 		return true
 	}
 	over := below*s.Target*(million-s.HeadroomPPM) - million*(s.Target-c)*max(filled, 1)
 	return over < 0 || over == 0 && !s.Below
+}
+
+// short reports whether the queue alone decides, in favour of every packet.
+func (m *AIFO) short(c int64) bool {
+	return m.set.Multiplier == 0 && million*c <= m.set.HeadroomPPM*m.set.Target
 }
 
 // Kinds and causes of decisions.

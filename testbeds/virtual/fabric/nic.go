@@ -19,6 +19,9 @@ type NICSpec struct {
 	// Backlog is how many packets that the stack has sent may be at the NIC, or held by its mechanism or the host's shim:
 	// with more of them the stack is not asked. Default 64.
 	Backlog int
+	// DropBurst is how many packets may be dropped at one instant before the next one is asked for only when the latest of
+	// them would have left the wire: an endless stack would be asked for ever. Default 1.
+	DropBurst int
 	// Mechanism makes the mechanism of a host's NIC, which is a switch with one port, 0; nil, or a nil result: tail drop.
 	Mechanism func(*Switch) Mechanism
 }
@@ -36,8 +39,11 @@ type egress struct {
 	working bool
 	// the stack is not asked before: what was dropped takes its time on the wire, or an endless stack would be asked for
 	// ever
-	until clock.Time
-	wakes []*shimWake // idle ones
+	until     clock.Time
+	burst     int         // drops of one instant of which only the last takes time
+	drops     int         // at droppedAt
+	droppedAt clock.Time  // the latest
+	wakes     []*shimWake // idle ones
 }
 
 func (s *NICSpec) validate(c *check, pfc *PFCSpec) {
@@ -45,6 +51,7 @@ func (s *NICSpec) validate(c *check, pfc *PFCSpec) {
 	s.Scheduler.validate(c, "nic.scheduler", len(s.Queues))
 	c.that(s.Buffer.Bytes >= 0, "nic.buffer.bytes", s.Buffer.Bytes, "must not be negative")
 	c.that(s.Backlog >= 0, "nic.backlog", s.Backlog, "must not be negative")
+	c.that(s.DropBurst >= 0, "nic.drop-burst", s.DropBurst, "must not be negative")
 	c.that(s.Mechanism == nil || len(s.Queues) > 0, "nic.queues", len(s.Queues),
 		"must be at least 1 if the NIC has a mechanism")
 	for class := range 8 {
@@ -59,7 +66,7 @@ func (s *NICSpec) validate(c *check, pfc *PFCSpec) {
 // complete returns s with its defaults; of a host without queues of its own, what serves its shim: a queue per class in
 // the order of arrival.
 func (s NICSpec) complete() (completed NICSpec) {
-	s.Backlog = cmp.Or(s.Backlog, 64)
+	s.Backlog, s.DropBurst = cmp.Or(s.Backlog, 64), cmp.Or(s.DropBurst, 1)
 	s.Scheduler.Kind, s.Scheduler.Quantum = cmp.Or(s.Scheduler.Kind, Strict), cmp.Or(s.Scheduler.Quantum, 1500)
 	if len(s.Queues) == 0 {
 		s.Queues, s.Scheduler.Kind = make([]QueueSpec, 8), FIFO
@@ -91,7 +98,8 @@ func (h *Host) between() *egress {
 	nic.source.seed(n.spec.Seed, seedOf(nic.name))
 	nic.rand = rand.New(&nic.source)
 	nic.setQueues(make([]Queue, len(spec.Queues)))
-	h.egress = &egress{host: h, nic: nic, backlog: spec.Backlog, eager: len(n.spec.NIC.Queues) > 0}
+	h.egress = &egress{host: h, nic: nic, backlog: spec.Backlog, burst: spec.DropBurst,
+		eager: len(n.spec.NIC.Queues) > 0}
 	h.egress.actor, h.egress.node = h.egress, h.port.number
 	return h.egress
 }
@@ -207,11 +215,21 @@ func (e *egress) settle(p *Packet) {
 
 // drop books that p ends at the host.
 func (e *egress) drop(now clock.Time, p *Packet) {
-	if p.owed {
-		e.until = max(e.until, now).Add(e.host.port.serialise(int(p.Size)))
-		e.host.part.engine.schedule(&e.task, e.until)
-		e.settle(p)
+	if !p.owed {
+		return
 	}
+	e.settle(p)
+	if e.droppedAt != now {
+		e.droppedAt, e.drops = now, 0
+	}
+	if e.drops++; e.drops < e.burst {
+		if !e.working {
+			e.host.part.engine.schedule(&e.task, max(now, e.until))
+		}
+		return
+	}
+	e.until = max(e.until, now).Add(e.host.port.serialise(int(p.Size)))
+	e.host.part.engine.schedule(&e.task, e.until)
 }
 
 // act implements actor.

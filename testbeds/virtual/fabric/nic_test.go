@@ -144,6 +144,43 @@ func TestANICWithoutRoomDropsAndCounts(t *testing.T) {
 	}
 }
 
+// All that a window allows comes at once, whatever of it is dropped: then a queue of four packets takes no more than four
+// besides the one on the wire. An endless stack is asked for so many of each instant, and after each drop then.
+func TestANICMayDropABurstAtOneInstant(t *testing.T) {
+	for _, test := range []struct {
+		burst, left, atOnce int
+		dropped             uint64
+	}{
+		{100, 30, 30, 25},
+		{10, 1 << 60, 1 + 4 + 10, 0},
+	} {
+		n, err := fabric.New(&fabric.Spec{Topology: fabric.TopologySpec{Hosts: 2}, NIC: fabric.NICSpec{
+			Queues: []fabric.QueueSpec{{MaxPackets: 4}}, Backlog: 40, DropBurst: test.burst,
+		}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n.Host(0).Attach(&source{to: 1, size: 1500, left: test.left})
+		atOnce := 0
+		n.SetTap(func(at fabric.Point, now clock.Time, _ *fabric.Packet) {
+			if at.Host && at.Stage == fabric.Offered && now == 0 {
+				atOnce++
+			}
+		})
+		if err := n.Run(clock.Time(0).Add(20 * clock.Microsecond)); err != nil {
+			t.Fatal(err)
+		}
+		nic := n.Host(0).NIC()
+		sent, dropped := nic.Port(0).Counters().Sent, nic.Dropped(fabric.ReasonTail)
+		if atOnce != test.atOnce {
+			t.Errorf("burst %d: %d packets came at once, want %d", test.burst, atOnce, test.atOnce)
+		}
+		if test.dropped > 0 && (dropped != test.dropped || sent != uint64(test.left)-dropped) {
+			t.Errorf("burst %d: %d packets sent, %d dropped, want %d", test.burst, sent, dropped, test.dropped)
+		}
+	}
+}
+
 // A paused class waits at the NIC while another class continues.
 func TestAPauseStopsOneQueueOfANIC(t *testing.T) {
 	n, err := fabric.New(&fabric.Spec{

@@ -281,7 +281,9 @@ text, or as one of hardware, which is not reproducible here:
   TABLE  resources of a Tofino                   table 4-I
 
 T2 is missing.
-With --out, results.json, report.html and one SVG for each figure are written.
+With --out, results.json, report.html and one SVG for each figure are written,
+and each point of F1 to F5 and F8 as it ends, in points/: the same build, called
+again with the same tests and settings, measures only what is missing.
 The exit status is 1 if a value is out of tolerance. Without RESULT all are
 measured, which takes hours.`,
 		Example: `  candela reproduce aifo F6 F7

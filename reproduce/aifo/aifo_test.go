@@ -2,6 +2,7 @@ package aifo
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -64,7 +65,8 @@ func TestExactlyTheDocumentedRowsAreOutOfTolerance(t *testing.T) {
 
 // Four packets of flow 3, one of them twice, between two of flow 1.
 func TestTheLogOfF6IsReadAsTheSourceReadsIt(t *testing.T) {
-	a := &arrivals{list: []arrival{{3, 40}, {1, 90}, {3, 20}, {3, 30}, {3, 20}, {3, 10}, {1, 80}, {3, 20}}}
+	a := &arrivals{list: []arrival{{3, 40}, {1, 90}, {3, 20}, {3, 30}, {3, 20}, {3, 10}, {1, 80}, {3, 20}},
+		again: []bool{7: true}}
 	if got := a.done(flow10MB); got != 6 {
 		t.Errorf("flow 3 is done after %d packets, want 6", got)
 	}
@@ -72,8 +74,8 @@ func TestTheLogOfF6IsReadAsTheSourceReadsIt(t *testing.T) {
 		t.Errorf("%d packets of flow 1 before, want 1", got)
 	}
 	for first, want := range map[int]int{3: 1, 5: 1, 6: 2, 300: 2} {
-		if got := a.late(flow10MB, first); got != want {
-			t.Errorf("%d of the first %d packets are late, want %d", got, first, want)
+		if got, fresh := a.late(flow10MB, first); got != want || fresh != 1 {
+			t.Errorf("%d of the first %d packets are late, %d for the first time, want %d, 1", got, first, fresh, want)
 		}
 	}
 	b := &arrivals{list: []arrival{{3, 40}, {3, 20}, {3, 30}, {3, 10}}}
@@ -97,6 +99,50 @@ func TestCompletionTimesAreOfFlowsThatEnded(t *testing.T) {
 	}
 	if want := (cell{mean: 2, p99: 3, large: 10, ended: 4, unfinished: 2, lateLarge: 1}); *c != want {
 		t.Errorf("%+v, want %+v", *c, want)
+	}
+}
+
+func TestPointsAreKeptForTheSameBuildTestAndSettings(t *testing.T) {
+	cfg := testConfig()
+	cfg.Out, cfg.Quick = t.TempDir(), true
+	once := func(version string, set ...string) (runs float64) {
+		cfg.Version, cfg.Set = version, set
+		l, base, err := publication().Open(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer base.Close()
+		tests, err := l.Tests("f4-c10.yml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		tests[0].Deadline = 1 // a run in which nothing ends
+		run := experiments.NewRun(tests[0], 1)
+		var was stored
+		known, err := l.Recall("f4-c10.yml", &run, &was)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if known {
+			return was.cell().large
+		}
+		if err := l.Keep("f4-c10.yml", &run, (&cell{mean: math.NaN(), p99: 2, large: 3, ended: 4}).stored()); err != nil {
+			t.Fatal(err)
+		}
+		return 0
+	}
+	for _, test := range []struct {
+		version string
+		set     []string
+		want    float64
+	}{
+		{"abc", nil, 0}, {"abc", nil, 3}, {"abd", nil, 0}, {"abd", nil, 3},
+		{"abd", []string{"aifo.headroom=0.2"}, 0}, {"abd", []string{"aifo.headroom=0.2"}, 3},
+		{"abd+changes", nil, 0}, {"abd+changes", nil, 0}, {"unknown", nil, 0}, {"unknown", nil, 0},
+	} {
+		if got := once(test.version, test.set...); got != test.want {
+			t.Errorf("version %s, %q: %g, want %g", test.version, test.set, got, test.want)
+		}
 	}
 }
 

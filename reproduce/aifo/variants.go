@@ -14,8 +14,10 @@ type variant struct {
 	want map[int][3]float64 // by index of the load: small mean, small p99, large mean in ms; 0: not in the specification
 }
 
-// variants measures queues at all loads, shows them beside the published data, and draws them.
-func (l *lab) variants(ctx context.Context, id, plot string, list []variant) (map[string][]*cell, error) {
+// variants measures queues at all loads, shows them beside the published data, and draws them, together with others that
+// another result compares.
+func (l *lab) variants(ctx context.Context, id, plot string, list []variant, drawn ...scheme) (map[string][]*cell,
+	error) {
 	measured := make(map[string][]*cell)
 	var schemes []scheme
 	for _, v := range list {
@@ -39,7 +41,14 @@ func (l *lab) variants(ctx context.Context, id, plot string, list []variant) (ma
 			l.unfinished(id, labels()[i], v.scheme, c)
 		}
 	}
-	l.plotLoads(plot, schemes, measured)
+	for _, s := range drawn {
+		cells, err := l.sweep(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		measured[s.name] = cells
+	}
+	l.plotLoads(plot, append(schemes, drawn...), measured)
 	return measured, nil
 }
 
@@ -56,7 +65,8 @@ func f2(ctx context.Context, l *lab) error {
 		{scheme{"k = 0.9", "f2-k09.yml"}, map[int][3]float64{0: {.116, .76, 4.02}, 3: {.201, .86, 9.51}, 6: {.907, 3.76,
 			89.6}}},
 	}
-	measured, err := l.variants(ctx, id, "fig-4-8", list)
+	// The source's FIFO is its TCP.
+	measured, err := l.variants(ctx, id, "fig-4-8", list, scheme{"FIFO", "f1-tcp.yml"}, scheme{"PIFO", "f1-pifo.yml"})
 	if err != nil {
 		return err
 	}

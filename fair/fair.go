@@ -109,8 +109,8 @@ const LeastAlpha = 1
 //     update with no bits) at a packet that the drop test drops, if F has been updated at least KF ago.
 //   - 4.3: of a packet, A of all its nodes is updated, then it is tested by the label and the alpha of its parent, then
 //     its nodes go on from the link down. An F below 1 bit/s is 1. Nodes become due after more than K_c.
-//   - 5, 1: A, F and flows have windows, whose rates start from 0. The packet that closes a window is the first of the
-//     next. KF is not used.
+//   - 5, 1: A, F and flows have windows, whose rates start from 0. A packet with label 0 is never dropped. The packet
+//     that closes a window is the first of the next. KF is not used.
 //   - 5, 2: the test takes alpha rounded to bit/s. R are the upper DropBits of 64.
 //   - 5, 4: an update starts from the alpha that is read.
 

@@ -99,7 +99,7 @@ func (m *Mechanism) label(now clock.Time, p *fabric.Packet, at *egress, bits flo
 		m.flows[key] = f
 	}
 	rate := f.rate.add(now, bits, &at.labels) / f.weight
-	return fair.Label(f.parent, uint64(max(1, min(math.Round(rate), fair.MaxLabel))))
+	return fair.Label(f.parent, uint64(max(0, min(math.Round(rate), fair.MaxLabel))))
 }
 
 // Ingress implements fabric.Mechanism.
@@ -138,7 +138,7 @@ func (m *Mechanism) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet,
 	m.record(now, sw, p, at)
 	m.claim.Cause = fair.CauseTested
 	m.claim.Values = [trace.DecisionValues]int64{fair.ValueNode: int64(parent), fair.ValueLabel: int64(label),
-		fair.ValueAlpha: rounded(d.alpha), fair.ValueProbability: rounded(1e9 * max(0, 1-d.alpha/float64(label))),
+		fair.ValueAlpha: rounded(d.alpha), fair.ValueProbability: rounded(1e9 * d.probability),
 		fair.ValueDraw: int64(d.draw), fair.ValueRelabel: int64(d.relabel)}
 	if edge {
 		m.claim.Values[fair.ValueEdge] = 1

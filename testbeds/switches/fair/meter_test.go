@@ -176,6 +176,19 @@ func TestFairRateOfANodeWithoutCongestion(t *testing.T) {
 	}
 }
 
+// A flow whose first window is open has label 0: it is not dropped, and does not lower alpha.
+func TestFlowsWithoutARateDoNotLowerAlpha(t *testing.T) {
+	p := still(dataplane(), 5e9)
+	for i := range 4 {
+		if v := p.arrive(clock.Time(i)*clock.Time(60*us), 0, 0, 12000, 1<<64-1, true); v.dropped || v.relabel != 0 {
+			t.Errorf("packet %d: %+v", i, v)
+		}
+	}
+	if p.nodes[0].alpha != 5e9 || len(p.updates) != 0 {
+		t.Errorf("alpha is %g after %v", p.nodes[0].alpha, p.updates)
+	}
+}
+
 // F decays while all packets are dropped, 20 us after it was updated and again 20 us later.
 func TestAcceptedRateDecaysWhileAllIsDropped(t *testing.T) {
 	p := still(ideal(), 1)

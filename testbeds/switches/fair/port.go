@@ -50,10 +50,10 @@ type update struct {
 
 // verdict is what a port does with a packet.
 type verdict struct {
-	alpha   float64 // as tested
-	draw    uint64
-	relabel uint64
-	dropped bool
+	alpha, probability float64 // as tested
+	draw               uint64
+	relabel            uint64
+	dropped            bool
 }
 
 // newPort returns the state of a port at the start of its switch.
@@ -97,6 +97,9 @@ func (p *port) arrive(now clock.Time, parent int, label uint64, bits float64, dr
 	}
 	leaf := &p.nodes[parent]
 	v := verdict{alpha: leaf.alpha}
+	if label > 0 {
+		v.probability = max(0, 1-leaf.alpha/float64(label))
+	}
 	v.dropped, v.draw = p.test(path, label, draw)
 	for depth, i := range path {
 		p.alphas[depth] = p.nodes[i].alpha
@@ -147,7 +150,7 @@ func (p *port) test(path []int32, label, draw uint64) (dropped bool, drawn uint6
 		return drawn*label > (1<<n-1)*alpha, drawn
 	}
 	drawn = draw >> 11
-	u, probability := float64(drawn)*0x1p-53, 1-alpha/float64(label)
+	u, probability := float64(drawn)*0x1p-53, 1-alpha/max(1, float64(label))
 	switch {
 	case f.noTest:
 		return false, drawn
@@ -158,7 +161,7 @@ func (p *port) test(path []int32, label, draw uint64) (dropped bool, drawn uint6
 	case f.everyLevel:
 		pass := 1.0
 		for depth, i := range path {
-			pass *= min(1, p.nodes[i].alpha/p.child(path, depth, label))
+			pass *= min(1, p.nodes[i].alpha/max(1, p.child(path, depth, label)))
 		}
 		probability = 1 - pass
 	}
@@ -298,7 +301,7 @@ func (p *port) relabel(label uint64, leaf *node) uint64 {
 	case p.faults.linkLabel:
 		leaf = &p.nodes[0]
 	}
-	return max(1, min(label, uint64(leaf.alpha)))
+	return min(label, uint64(leaf.alpha))
 }
 
 // overflow is 4.5: the FIFO has no room for a packet that has passed the test.

@@ -82,7 +82,7 @@ func flatBugs() []fault {
 			func(f *faults) { f.lastChild = true }),
 		bug("no-framing", "fair.estimator", "Rates leave out what frames take on the link beyond their size.",
 			func(f *faults) { f.noFraming = true }),
-		bug("slow-labels", "fair.excess", "Flows are measured over 8 K.", func(f *faults) { f.slowLabels = true }),
+		bug("slow-labels", "fair.excess", "Flows are measured over 32 K.", func(f *faults) { f.slowLabels = true }),
 		bug("core-state", "fair.state", "Switches that do not label keep something of each flow.",
 			func(f *faults) { f.coreState = true }),
 	}

@@ -60,7 +60,7 @@ type verdict struct {
 func newPort(now clock.Time, set *fair.Settings, link clock.BitRate, f *faults) *port {
 	times := set.At(link)
 	if f.slowLabels {
-		times.K *= 8
+		times.K *= 32
 	}
 	p := &port{set: set, period: times.KC, capacity: float64(link), faults: f, nodes: make([]node, len(set.Nodes)),
 		paths: make([][]int32, len(set.Nodes)), cutSince: now}

@@ -63,7 +63,21 @@ func (l *lab) compareLoads(id string, schemes []scheme, measured map[string][]*c
 			}
 			l.unfinished(id, load, s, c)
 		}
+		beside := func(a, b string, least float64) {
+			l.Row(l.fromF1(load, false), comparison.NewBound(id, at(load)+a+" beside "+b+", order: "+figures()[0].title, "times",
+				comparison.AtLeast, least, 0, measured[a][i].mean/measured[b][i].mean))
+		}
+		beside("AIFO", "PIFO", 1)
+		least := 1.0
+		if i == len(labels())-1 {
+			least = 8 // "TCP/AIFO small mean at 0.8 >= 8" (specification, 9)
+		}
+		beside("TCP", "AIFO", least)
 	}
+	first, last := 0, len(labels())-1
+	over := func(i int) float64 { return measured["AIFO"][i].mean / measured["PIFO"][i].mean }
+	l.Row(l.fromF1(labels()[last], false), comparison.NewBound(id, "AIFO beside PIFO at load 0.2, beside the same at 0.8: "+
+		figures()[0].title, "times", comparison.AtLeast, 1, 0, over(first)/over(last)))
 }
 
 // fromF1 returns the origin of a row: in a quick reproduction some have no value to compare with.

@@ -1,39 +1,29 @@
 package switchtest_test
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/generator/parameter"
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/switchtest"
 	"candela.dev/candela/testbeds/live"
+	"candela.dev/candela/testbeds/switches/rank"
 )
 
 // AFD is fairer than tail drop to the kernel's Reno and CUBIC, holds its queue near the desired depth, and with ECN
 // drops nothing.
 func TestActiveQueueManagementOnRealFrames(t *testing.T) {
-	wanted := os.Getenv("CANDELA_TEST_LIVE")
-	switch {
-	case wanted == "":
-		t.Skip("SKIP: make test-live runs it")
-	case os.Geteuid() != 0:
-		t.Skip("SKIP: network namespaces need root")
-	}
-	files, err := filepath.Glob("../../configs/aqm-live/*.yml")
-	if err != nil || len(files) != 3 {
-		t.Fatal(files, err)
-	}
-	for _, file := range files {
-		tests, err := config.LoadSwitchTests(file, switchtest.Options())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if wanted == "sample" {
+	sampled := needsRealFrames(t)
+	for _, file := range liveConfigs(t, "aqm-live", 3) {
+		tests := load(t, file)
+		if sampled {
 			tests = tests[:1]
 		}
 		for _, test := range tests {
@@ -42,8 +32,104 @@ func TestActiveQueueManagementOnRealFrames(t *testing.T) {
 	}
 }
 
-// passesLive runs a test on real frames. If the machine is too busy, it retries, then skips the test.
+// Through drop tail the kernel's CUBIC connections share the link; AIFO and SP-PIFO give it to the newest, whose rank is
+// smallest, and follow their rules to the packet.
+func TestSchedulingByRankOnRealFrames(t *testing.T) {
+	sampled := needsRealFrames(t)
+	for _, file := range liveConfigs(t, "rank-live", 6) {
+		if test := load(t, file)[0]; !sampled || test.Hosts.Model == "kernel-tcp" {
+			t.Run(test.Title(), func(t *testing.T) { passesLive(t, test) })
+		}
+	}
+}
+
+// The judge convicts switches with seeded bugs from the packets of kernels, whose ranks are a table of the switch.
+func TestSchedulersWithBugsAreConvictedOnRealFrames(t *testing.T) {
+	sampled := needsRealFrames(t)
+	for _, c := range []struct{ model, bugs string }{
+		{"aifo, sample: 1", "aifo-inverted counts-transmitted admitted-window drops-ties switch-window no-headroom " +
+			"short-window scaled-threshold misrecords overfills sorts"},
+		{"aifo, sample: 2", "samples-late"},
+		{"aifo, sample: 1, room-packets: 40", "physical-target"},
+		// With more priorities than ranks bounds never fall: no packet joins the first.
+		{"sp-pifo, priorities: 2", "no-push-up no-push-down push-down-twice pushes-on-drop top-first reversed short-queues"},
+		{"pifo, queue-packets: 20", "inverts tail-drops drops-first drops-early last-first"},
+	} {
+		for bug := range strings.FieldsSeq(c.bugs) {
+			if sampled && bug != "aifo-inverted" {
+				continue
+			}
+			t.Run(bug, func(t *testing.T) {
+				test := parse(t, strings.NewReplacer("MODEL", c.model, "BUG", bug).Replace(`
+topology: {kind: single-switch, hosts: 5, link: {gbps: 0.05, delay-ns: 100000}, links: [{host: 4, gbps: 0.02}]}
+switch-under-test: {model: MODEL, bugs: [BUG]}
+hosts: {transport: kernel-tcp}
+workload:
+  - flow: {src: 0, dst: 4, rank: 4}
+  - flow: {src: 1, dst: 4, rank: 3, start-us: 400000}
+  - flow: {src: 2, dst: 4, rank: 2, start-us: 800000}
+  - flow: {src: 3, dst: 4, rank: 1, start-us: 1200000}
+duration-us: 1600000
+taps: {decisions: csv}
+`))[0]
+				family := rank.Family()
+				model, ok := family.Model(test.Switch.Model)
+				i := slices.IndexFunc(model.Bugs, func(b parameter.Bug) bool { return b.Name == bug })
+				if !ok || i < 0 {
+					t.Fatalf("%s has no bug %s", test.Switch.Model, bug)
+				}
+				out := runsLive(t, test)
+				if out.Verdict.Exit != orchestrator.ExitFail || !slices.ContainsFunc(out.Analysis.Findings,
+					func(f analyzers.Finding) bool { return f.Rule == model.Bugs[i].Rule }) {
+					t.Errorf("verdict %v, want a violation of %s", out.Verdict, model.Bugs[i].Rule)
+				}
+			})
+		}
+	}
+}
+
+// needsRealFrames skips the test unless real frames are wanted and possible. sampled: a part is enough.
+func needsRealFrames(t *testing.T) (sampled bool) {
+	wanted := os.Getenv("CANDELA_TEST_LIVE")
+	switch {
+	case wanted == "":
+		t.Skip("SKIP: make test-live runs it")
+	case os.Geteuid() != 0:
+		t.Skip("SKIP: network namespaces need root")
+	}
+	return wanted == "sample"
+}
+
+// liveConfigs returns the files of a directory, of which there are n.
+func liveConfigs(t *testing.T, dir string, n int) []string {
+	t.Helper()
+	files, err := filepath.Glob("../../configs/" + dir + "/*.yml")
+	if err != nil || len(files) != n {
+		t.Fatal(files, err)
+	}
+	return files
+}
+
+func load(t *testing.T, file string) []*config.SwitchTest {
+	t.Helper()
+	tests, err := config.LoadSwitchTests(file, switchtest.Options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tests
+}
+
+// passesLive runs a test on real frames, which is to pass.
 func passesLive(t *testing.T, test *config.SwitchTest) {
+	t.Helper()
+	if v := runsLive(t, test).Verdict; v.Exit != orchestrator.ExitPass {
+		t.Errorf("exit status %d: %s", v.Exit, strings.Join(v.Reasons, "; "))
+	}
+}
+
+// runsLive runs a test on real frames. If the machine is too busy, it retries, then skips the test.
+func runsLive(t *testing.T, test *config.SwitchTest) *orchestrator.Outcome {
+	t.Helper()
 	plan, err := switchtest.NewLive(test)
 	if err != nil {
 		t.Fatal(err)
@@ -51,20 +137,33 @@ func passesLive(t *testing.T, test *config.SwitchTest) {
 	reasons := ""
 	for range 3 {
 		out, err := switchtest.Run(t.Context(), plan, orchestrator.Options{Out: t.TempDir(), NoReports: true, Wall: time.Now})
-		switch {
-		case errors.Is(err, live.ErrUnsupported):
-			t.Skipf("SKIP: %v", err)
-		case err != nil:
+		if err != nil {
 			t.Fatal(err)
-		case out.Verdict.Exit == orchestrator.ExitPass:
-			return
 		}
-		if reasons = strings.Join(out.Verdict.Reasons, "; "); out.Verdict.Exit != orchestrator.ExitInfrastructure ||
-			!strings.Contains(reasons, live.ErrBusy.Error()) {
-			t.Fatalf("exit status %d: %s", out.Verdict.Exit, reasons)
+		if out.Verdict.Exit != orchestrator.ExitInfrastructure {
+			return out
+		}
+		reasons = strings.Join(out.Verdict.Reasons, "; ")
+		switch {
+		case strings.Contains(reasons, live.ErrUnsupported.Error()):
+			t.Skipf("SKIP: %s", reasons)
+		case !strings.Contains(reasons, live.ErrBusy.Error()):
+			t.Fatal(reasons)
 		}
 	}
 	t.Skipf("SKIP-busy: %s", reasons)
+	return nil
+}
+
+// The tests of live configurations are planned where there are no namespaces, too.
+func TestTheTestsOfLiveDirectoriesCanBeRunLive(t *testing.T) {
+	for _, file := range slices.Concat(liveConfigs(t, "aqm-live", 3), liveConfigs(t, "rank-live", 6)) {
+		for _, test := range load(t, file) {
+			if _, err := switchtest.NewLive(test); err != nil {
+				t.Error(err)
+			}
+		}
+	}
 }
 
 func TestWhatOnlyASimulationHasIsRefusedLive(t *testing.T) {

@@ -261,7 +261,7 @@ func newReproduceAIFO() *cobra.Command {
 	var f reproduceFlags
 	cmd := &cobra.Command{
 		Use:   "aifo [RESULT]…",
-		Short: "Reproduce AIFO beside SP-PIFO and PIFO: F1 to F8, T1",
+		Short: "Reproduce AIFO beside SP-PIFO and PIFO: F1 to F8, T1, T2",
 		Long: `Run the tests of configs/rank on the virtual testbed and compare completion
 times, admitted sets and order with the source's. Each value is marked: as of
 the data that the authors published with their simulator, as a statement of the
@@ -271,6 +271,7 @@ text, or as one of hardware, which is not reproducible here:
   F6     packets that three flows get through    figure 4-12
   F7     reordering within a flow                figure 4-13
   T1     senders at line rate                    figure 4-15
+  T2     CUBIC of Linux on real frames           figure 4-16
   F1     web search at 10 and 40 Gb/s            figure 4-7
   F2     headroom                                figure 4-8
   F3     window and sampling                     figure 4-9
@@ -280,7 +281,8 @@ text, or as one of hardware, which is not reproducible here:
   TEXT   statements that the data contradict
   TABLE  resources of a Tofino                   table 4-I
 
-T2 is missing.
+T2 runs the tests of configs/rank-live in network namespaces, at 20 Mb/s: the
+shape is compared. Without root its rows are SKIP.
 With --out, results.json, report.html and one SVG for each figure are written,
 and each point of F1 to F5 and F8 as it ends, in points/: the same build, called
 again with the same tests and settings, measures only what is missing.

@@ -173,6 +173,39 @@ func TestEveryTestFileIsSound(t *testing.T) {
 	}
 }
 
+// A machine without namespaces says so in every row of T2; the rows of one that has them are judged.
+func TestConnectionsThatWereNotMeasuredAreSkipped(t *testing.T) {
+	_, base, err := publication().Open(testConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer base.Close()
+	nan := math.NaN()
+	fair := ratesOfPhases{{.02}, {.01, .01}, {.007, .006, .007}, {.005, .005, .005, .005}}
+	newest := ratesOfPhases{{.02}, {0, .02}, {0, 0, .02}, {0, 0, .001, .019}}
+	missing := ratesOfPhases{{nan}, {nan, nan}, {nan, nan, nan}, {nan, nan, nan, nan}}
+	for _, c := range []struct {
+		scheme  string
+		rates   ratesOfPhases
+		skipped string
+		missed  int
+	}{
+		{"FIFO", fair, "", 0}, {"FIFO", newest, "", 3}, {"AIFO", newest, "", 0}, {"AIFO", fair, "", 3},
+		{"AIFO", missing, "no root", 0}, {"FIFO", missing, "no root", 0},
+	} {
+		base.Results = comparison.Results{}
+		(&lab{Lab: base}).connections(scheme{name: c.scheme}, &connected{ratesOfPhases: c.rates, skipped: c.skipped})
+		if got := misses(&base.Results); len(got) != c.missed {
+			t.Errorf("%s, %v: missed are %q, want %d", c.scheme, c.rates, got, c.missed)
+		}
+		for i := range base.Results.Rows {
+			if r := &base.Results.Rows[i]; strings.Contains(r.Why, "SKIP: no root") != (c.skipped != "") {
+				t.Errorf("%s: %s: %s", c.scheme, r.What, r.Why)
+			}
+		}
+	}
+}
+
 func TestResultsThatDoNotExistAreRefused(t *testing.T) {
 	cfg := testConfig()
 	if err := publication().Check(&cfg, []string{"F99"}); err == nil || !strings.Contains(fmt.Sprint(err), "there are S5") {

@@ -11,29 +11,38 @@ import (
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
-// phaseT1 is the time between the starts of two senders, of which the first fifth is not counted; senders of T1.
-const phaseT1, sendersT1 = 5 * clock.Millisecond, 4
+// senders of T1 and T2, which start one after the other. Their receiver's port has the next number.
+const senders = 4
 
-// sharesT1 returns the rate in Gb/s of each sender while so many send, from 1, counted at the bottleneck.
-func (l *lab) sharesT1(ctx context.Context, s scheme) (rates [sendersT1][sendersT1]float64, err error) {
+// phaseT1 is the time between the starts of two senders of T1, of which the first fifth is not counted.
+const phaseT1 = 5 * clock.Millisecond
+
+// ratesOfPhases are the rates in Gb/s of all senders, by how many send, from 1.
+type ratesOfPhases [senders][senders]float64
+
+func (l *lab) sharesT1(ctx context.Context, s scheme) (rates ratesOfPhases, err error) {
 	tests, err := l.Tests(s.file)
 	if err != nil {
 		return rates, err
 	}
 	run := experiments.NewRun(tests[0], 1)
-	const counted = phaseT1 / 5 * 4
 	err = l.Batch(ctx, 1, func(int) error {
-		return l.Do(ctx, &run, func(net *fabric.Network) {
-			net.Switch(0).Watch(func(at fabric.Point, now clock.Time, p *fabric.Packet) {
-				phase := now.Sub(0) / phaseT1
-				if at.Stage == fabric.Egress && at.Port == sendersT1 && int(p.Src) < sendersT1 && phase < sendersT1 &&
-					now.Sub(0)%phaseT1 >= phaseT1-counted {
-					rates[phase][p.Src] += float64(p.Size) * 8 / float64(counted.Nanoseconds())
-				}
-			})
-		}, func(*orchestrator.Outcome) error { return nil })
+		return l.Do(ctx, &run, func(net *fabric.Network) { rates.measure(net, phaseT1, phaseT1/5) },
+			func(*orchestrator.Outcome) error { return nil })
 	})
 	return rates, err
+}
+
+// measure counts at the bottleneck, from skipped after the start of each phase on.
+func (r *ratesOfPhases) measure(net *fabric.Network, phase, skipped clock.Duration) {
+	*r = ratesOfPhases{}
+	net.Switch(0).Watch(func(at fabric.Point, now clock.Time, p *fabric.Packet) {
+		n := now.Sub(0) / phase
+		if at.Stage == fabric.Egress && at.Port == senders && int(p.Src) < senders && n < senders &&
+			now.Sub(0)%phase >= skipped {
+			r[n][p.Src] += float64(p.Size) * 8 / float64((phase - skipped).Nanoseconds())
+		}
+	})
 }
 
 // t1 compares senders at line rate.
@@ -46,7 +55,7 @@ func t1(ctx context.Context, l *lab) error {
 	from := comparison.FromMechanism("simulated instead of the testbed").Of(comparison.PaperStatement)
 	plot := comparison.Plot{Name: "fig-4-15-fifo", Title: "Figure 4-15: senders at line rate, FIFO", X: "senders",
 		Y: "Gb/s"}
-	for sender := range sendersT1 {
+	for sender := range senders {
 		plot.Series = append(plot.Series, comparison.Series{Name: fmt.Sprint("sender ", sender+1)})
 	}
 	for n := range rates {
@@ -64,7 +73,7 @@ func t1(ctx context.Context, l *lab) error {
 		if err != nil {
 			return err
 		}
-		for n := 1; n < sendersT1; n++ {
+		for n := 1; n < senders; n++ {
 			l.Row(from, comparison.NewBound(id, fmt.Sprintf("%s, %d senders: share of the newest", s.name, n+1), "%",
 				comparison.AtLeast, 95, 0, 100*rates[n][n]/(rates[n][0]+rates[n][1]+rates[n][2]+rates[n][3])))
 		}

@@ -75,6 +75,12 @@ func FromChoice(why string) Origin { return Origin{basis: Chosen, why: why} }
 // Unjudged is the origin of a value that is shown and not judged; why says why not.
 func Unjudged(why string) Origin { return Origin{basis: NotJudged, why: why} }
 
+// Skipped is the origin of a value that this machine did not measure; why says why not.
+func Skipped(why string) Origin { return Unjudged(skip + why) }
+
+// skip begins the reason of a row that was not measured here.
+const skip = "SKIP: "
+
 // Summary counts the rows of a reproduction. Each row is counted once: Mechanism, Constant and Chosen are within their
 // tolerance.
 type Summary struct {

@@ -34,6 +34,7 @@ func TestTheTableSaysWhatFailed(t *testing.T) {
 	r := sample()
 	r.Add(FromChoice("bound ours"), NewRow("L9", "retries, of which the table says so much that they need more lines", "",
 		1, 1, 0, math.NaN()).Noted("never"))
+	r.Add(Skipped("no root"), NewRow("T2", "shares", "%", 85, 85, 0, math.NaN()))
 	if err := r.WriteText(&b); err != nil {
 		t.Fatal(err)
 	}
@@ -45,16 +46,19 @@ L9  FAIL  c       1         –          –       ±0 %  retries, of which the
                                                        table says so much that
                                                        they need more lines [4]
                                                        [5]
+T2  SKIP       85 %         –          –             shares [6] [7]
 
  [1] NackGeneration
  [2] far off
  [3] another set-up
  [4] nothing was measured; never
  [5] bound ours
+ [6] nothing was measured
+ [7] SKIP: no root
 
 a paper
-4 values of the paper, 3 runs: 0 follow from a mechanism, 1 measure a profile
-constant back through the chain, 0 were chosen, 2 missed, 1 not judged (1 of
+5 values of the paper, 3 runs: 0 follow from a mechanism, 1 measure a profile
+constant back through the chain, 0 were chosen, 2 missed, 2 not judged (2 of
 them differ from the paper)
 m: follows from a mechanism; p: a profile constant, measured back; c: chosen,
 which means fitted to the paper, given by how the test is built, or held against

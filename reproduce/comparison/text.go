@@ -185,6 +185,8 @@ func (r *Row) cells() cells {
 		c.measured, c.deviation = "–", "–"
 	}
 	switch {
+	case strings.HasPrefix(r.Why, skip):
+		c.verdict, c.tolerance = "SKIP", ""
 	case r.Informative:
 		c.verdict, c.tolerance = "info", ""
 	case !r.Pass:

@@ -13,6 +13,7 @@ import (
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/switchtest"
 	"candela.dev/candela/reproduce/comparison"
+	"candela.dev/candela/testbeds/live"
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
@@ -56,8 +57,11 @@ func (l *Lab) Row(from comparison.Origin, r comparison.Row) { l.Results.Add(from
 func (l *Lab) Plot(p comparison.Plot) { l.Results.Plots = append(l.Results.Plots, p) }
 
 // Tests returns every point of the sweep in a file, with the settings of the configuration.
-func (l *Lab) Tests(file string) ([]*config.SwitchTest, error) {
-	data, err := l.files.ReadFile(file)
+func (l *Lab) Tests(file string) ([]*config.SwitchTest, error) { return l.TestsOf(l.files, file) }
+
+// TestsOf is Tests of a file that is elsewhere.
+func (l *Lab) TestsOf(files fs.ReadFileFS, file string) ([]*config.SwitchTest, error) {
+	data, err := files.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("read test: %w", err)
 	}
@@ -105,17 +109,63 @@ func (l *Lab) Do(ctx context.Context, r *Run, watch func(*fabric.Network),
 	if err != nil {
 		return err
 	}
+	out, err := l.execute(ctx, r, plan, watch)
+	if err != nil {
+		return err
+	}
+	if exit := out.Verdict.Exit; exit == orchestrator.ExitInfrastructure || exit == orchestrator.ExitInvalid {
+		return fmt.Errorf("%s: %s", r.Test.Title(), strings.Join(out.Verdict.Reasons, "; "))
+	}
+	return l.conclude(r, out, read)
+}
+
+// DoLive executes a run on real frames, as Do does. skipped says why this machine can't do it, or not now; read was not
+// called then.
+func (l *Lab) DoLive(ctx context.Context, r *Run, watch func(*fabric.Network),
+	read func(out *orchestrator.Outcome) error) (skipped string, err error) {
+	plan, err := switchtest.NewLive(r.Test)
+	if err != nil {
+		return "", err
+	}
+	if os.Geteuid() != 0 {
+		return live.ErrUnsupported.Error(), nil
+	}
+	for range attempts {
+		out, err := l.execute(ctx, r, plan, watch)
+		switch {
+		case err != nil:
+			return "", err
+		case out.Verdict.Exit < orchestrator.ExitInvalid:
+			return "", l.conclude(r, out, read)
+		case ctx.Err() != nil:
+			return "", context.Cause(ctx)
+		}
+		skipped = strings.Join(out.Verdict.Reasons, "; ")
+		if !strings.Contains(skipped, live.ErrBusy.Error()) && !strings.Contains(skipped, live.ErrUnsupported.Error()) {
+			return "", fmt.Errorf("%s: %s", r.Test.Title(), skipped)
+		}
+	}
+	return skipped, nil
+}
+
+// attempts is how often a live run is made for which the machine is too busy.
+const attempts = 3
+
+func (l *Lab) execute(ctx context.Context, r *Run, plan *switchtest.Plan, watch func(*fabric.Network)) (
+	*orchestrator.Outcome, error) {
 	plan.Watch = watch
 	out, err := switchtest.Run(ctx, plan, orchestrator.Options{
 		Out: l.dir, ID: r.id(), Version: l.Config.Version, Wall: l.Config.Wall, NoReports: !l.Config.Keep,
 	})
 	if err != nil {
-		return fmt.Errorf("%s: %w", r.Test.Title(), err)
+		return nil, fmt.Errorf("%s: %w", r.Test.Title(), err)
 	}
-	if exit := out.Verdict.Exit; exit == orchestrator.ExitInfrastructure || exit == orchestrator.ExitInvalid {
-		return fmt.Errorf("%s: %s", r.Test.Title(), strings.Join(out.Verdict.Reasons, "; "))
-	}
-	err = r.read(out.Dir)
+	return out, nil
+}
+
+// conclude reads what a run left behind, and removes what is not kept.
+func (l *Lab) conclude(r *Run, out *orchestrator.Outcome, read func(*orchestrator.Outcome) error) error {
+	err := r.read(out.Dir)
 	if err == nil {
 		err = read(out)
 	}

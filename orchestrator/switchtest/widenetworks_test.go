@@ -296,9 +296,11 @@ func sampledAlike(t *testing.T, text string) int {
 
 // Faults of ECN are caught in such networks, but those of the reaction to marks, which need longer flows.
 func TestSeededTCPBugsOfECNAreCaughtInWideNetworks(t *testing.T) {
-	for i, bug := range tcp.Catalogue() {
+	for _, bug := range tcp.Catalogue() {
 		reaction := bug.Rule == "tcp.ecn-window" || bug.Rule == "tcp.ecn-overreaction"
-		if bug.Bug < tcp.BugIgnoresECE || bug.Bug >= tcp.BugSwiftIgnoresDelay || reaction || !silence() && i%4 > 0 {
+		// Counted from the first of ECN, so that new faults before it do not change the sample.
+		if bug.Bug < tcp.BugIgnoresECE || bug.Bug >= tcp.BugSwiftIgnoresDelay || reaction ||
+			!silence() && (bug.Bug-tcp.BugIgnoresECE)%4 != 3 {
 			continue
 		}
 		t.Run(bug.Name, func(t *testing.T) {

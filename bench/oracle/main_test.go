@@ -47,7 +47,11 @@ func TestCapturesOfASessionAreKept(t *testing.T) {
 
 func TestALimitOfDisagreementsIsAnError(t *testing.T) {
 	var out, errors bytes.Buffer
-	status := run([]string{"compare", "-count", "2000", "-examples", "1", "-limit", "0"}, &out, &errors)
+	count := "2000"
+	if testing.Short() {
+		count = "400"
+	}
+	status := run([]string{"compare", "-count", count, "-examples", "1", "-limit", "0"}, &out, &errors)
 	if status == 0 && !strings.Contains(out.String(), "      0  disagreements") {
 		t.Errorf("exit 0 with disagreements:\n%s", &out)
 	}
@@ -177,6 +181,7 @@ func TestThePageOfBugsThroughViewsIsUpToDate(t *testing.T) {
 // TestACompleteCaptureOfANamedConnectionShowsItsFirstPackets checks the reason in bug-views.md for bugs that the view
 // counted does not show.
 func TestACompleteCaptureOfANamedConnectionShowsItsFirstPackets(t *testing.T) {
+	runtimetest.SkipRace(t)
 	b := newBed("../../configs")
 	defer func() {
 		if err := b.close(); err != nil {

@@ -14,6 +14,7 @@ import (
 	"candela.dev/candela/analyzers/oracle/traffic"
 	"candela.dev/candela/generator/rdma"
 	"candela.dev/candela/orchestrator"
+	"candela.dev/candela/runtimetest"
 )
 
 // TestCompliantSessionsPassWhereTheTapIsAndWhenItStops judges sessions through views that once blamed up to two of
@@ -21,9 +22,13 @@ import (
 // pairs that miss frames.
 func TestCompliantSessionsPassWhereTheTapIsAndWhenItStops(t *testing.T) {
 	var out bytes.Buffer
+	count := "70"
+	if testing.Short() {
+		count = "7" // one through each
+	}
 	args := []string{"check", "-view",
 		"counted-behind,at-requester,at-responder,pair-cut,hosts-cut,pair-missing,hosts-missing",
-		"-count", "70", "-seed", "5600000", "-packets", "300", "-limit", "0"}
+		"-count", count, "-seed", "5600000", "-packets", "300", "-limit", "0"}
 	if status := run(args, &out, &out); status != 0 {
 		t.Errorf("status %d:\n%s", status, out.String())
 	}
@@ -32,6 +37,7 @@ func TestCompliantSessionsPassWhereTheTapIsAndWhenItStops(t *testing.T) {
 // TestTheHostAtTheTapIsConvicted has bugs of a host whose own port was captured, by a file without lost frames: nothing
 // else explains them. A tap at the other host does not decide.
 func TestTheHostAtTheTapIsConvicted(t *testing.T) {
+	runtimetest.SkipRace(t)
 	b := newBed("../../configs")
 	t.Cleanup(func() {
 		if err := b.close(); err != nil {

@@ -258,7 +258,7 @@ workload:
 
 func TestNetworksThatOnceBlamedSomebodyBlameNobody(t *testing.T) {
 	for i, test := range acquitted {
-		if testing.Short() && i%4 > 0 {
+		if fewBugs(i) {
 			continue // a few suffice under the race detector
 		}
 		t.Run(test.name, func(t *testing.T) {

@@ -39,7 +39,10 @@ deadline-us: 20000
 }
 
 func TestEverySeededBugOfNDPHostsIsCaughtThroughASwitch(t *testing.T) {
-	for _, bug := range ndp.Catalogue() {
+	for i, bug := range ndp.Catalogue() {
+		if fewBugs(i) {
+			continue
+		}
 		t.Run(bug.Name, func(t *testing.T) {
 			t.Parallel()
 			text := provoke(bug.Bug, bug.Name)

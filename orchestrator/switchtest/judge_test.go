@@ -16,6 +16,7 @@ import (
 	"candela.dev/candela/generator/ndp"
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/switchtest"
+	"candela.dev/candela/runtimetest"
 )
 
 // flowsOf reads flows.json of a run.
@@ -116,6 +117,7 @@ func never(*analyzers.Finding) bool { return false }
 
 // Of guilty hosts a sample says what the whole says of the same flows, and of correct ones nothing.
 func TestSampledFlowsAreJudgedAsAllFlows(t *testing.T) {
+	runtimetest.SkipRace(t)
 	found := 0
 	for _, bug := range ndp.Catalogue() {
 		if testing.Short() && bug.Bug%3 != 0 || !silence() && bug.Bug%2 != 0 {

@@ -10,6 +10,7 @@ import (
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/switchtest"
+	"candela.dev/candela/runtimetest"
 )
 
 // slowTrunk is a permutation on a network of which one trunk is ten times slower than the others.
@@ -28,6 +29,7 @@ const fourSpines, toSpine = "kind: leaf-spine, leaves: 4, spines: 4, hosts-per-l
 // take the packets of its four hosts in 1078 us, as do those of a pod of the fat tree. Without, the slowest flow takes
 // twice as long.
 func TestTheScoreboardTakesTrafficOffASlowTrunk(t *testing.T) {
+	runtimetest.SkipRace(t)
 	for _, c := range []struct {
 		topology, trunk, hosts string
 		want                   orchestrator.Exit
@@ -50,6 +52,7 @@ func TestTheScoreboardTakesTrafficOffASlowTrunk(t *testing.T) {
 }
 
 func TestSeededBugsOfTheScoreboardAreCaught(t *testing.T) {
+	runtimetest.SkipRace(t)
 	for bug, rule := range map[string]string{
 		"ignores-scoreboard": "ndp.path-excluded", "excludes-without-cause": "ndp.path-unused",
 	} {

@@ -88,17 +88,11 @@ func runWith(t *testing.T, test *config.SwitchTest, with orchestrator.Options) *
 	return o
 }
 
-func TestEveryExamplePasses(t *testing.T) {
-	var files []string
-	for _, pattern := range []string{"../../configs/switch-*.yml", "../../configs/sai-trimming/*.yml"} {
-		matches, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
-		files = append(files, matches...)
-	}
-	if len(files) < 6 {
-		t.Fatalf("found only %d examples", len(files))
+// A test of cmd/candela runs the examples of configs/.
+func TestEveryExampleOfTrimmingBySAIPasses(t *testing.T) {
+	files, err := filepath.Glob("../../configs/sai-trimming/*.yml")
+	if err != nil || len(files) < 30 {
+		t.Fatalf("found only %d examples, %v", len(files), err)
 	}
 	for _, file := range files {
 		t.Run(filepath.Base(file), func(t *testing.T) {
@@ -141,6 +135,7 @@ func TestTheConfigurationsOfThePaperAreSound(t *testing.T) {
 }
 
 func TestOneSeedGivesTheSameBytes(t *testing.T) {
+	runtimetest.SkipRace(t)
 	for _, file := range []string{"switch-incast-ndp.yml", "switch-permutation-fat-tree.yml", "switch-ecn-pfc.yml"} {
 		tests, err := config.LoadSwitchTests(filepath.Join("../../configs", file), configOptions())
 		if err != nil {

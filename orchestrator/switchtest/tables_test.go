@@ -16,6 +16,7 @@ import (
 
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/switchtest"
+	"candela.dev/candela/runtimetest"
 )
 
 // csvOf reads a table of a run.
@@ -243,6 +244,7 @@ expect: {fairness: FAIRNESS}
 
 // Statistics are those of the flows: to the nanosecond up to 1000 of them, beyond with three digits.
 func TestStatisticsAreThoseOfTheRows(t *testing.T) {
+	runtimetest.SkipRace(t)
 	const mix = `
 topology: {kind: single-switch, hosts: 16, link: {gbps: 10}}
 switch-under-test: {model: ndp-ideal}

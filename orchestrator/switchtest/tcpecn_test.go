@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"candela.dev/candela/generator/tcp"
+	"candela.dev/candela/runtimetest"
 )
 
 // provokeECN returns a test in which a bug of ECN can occur; false: the bug is another one.
@@ -40,6 +41,7 @@ deadline-us: 2000000
 
 // Rules of ECN hold for every size of window, kind of feedback and observer.
 func TestSoundHostsWithECNAreNotBlamed(t *testing.T) {
+	runtimetest.SkipRace(t)
 	for _, hosts := range []string{
 		"congestion-control: reno, ecn: ect0", "congestion-control: cubic, ecn: ect1", "congestion-control: dctcp",
 		"congestion-control: dctcp, delayed-ack-us: 0", "congestion-control: dctcp, dctcp-alpha: 0, dctcp-gain: 0.5",

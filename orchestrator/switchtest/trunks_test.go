@@ -213,7 +213,10 @@ func TestSeededBugsOfRoutesAreCaughtByTheirRule(t *testing.T) {
 	if len(bugs) < 4 {
 		t.Fatalf("bugs of routes are %v", bugs)
 	}
-	for _, routing := range []string{"ecmp", "spray", "spray-round-robin"} {
+	for i, routing := range []string{"ecmp", "spray", "spray-round-robin"} {
+		if fewBugs(i) {
+			continue
+		}
 		t.Run(routing, func(t *testing.T) {
 			t.Parallel()
 			if rules, _ := queueRules(t, text(routing, "")); len(rules) > 0 {

@@ -11,6 +11,7 @@ import (
 
 	"candela.dev/candela/clock"
 	"candela.dev/candela/packet"
+	"candela.dev/candela/runtimetest"
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
@@ -51,6 +52,7 @@ func runs(t *testing.T) []run {
 // TestRunsAreWhatTheyWere compares digests of whole runs with recorded ones: everything a tap sees, in order, and the
 // final counters. An optimisation must not change them; a change of the model updates them and gives the reason.
 func TestRunsAreWhatTheyWere(t *testing.T) {
+	runtimetest.SkipRace(t)
 	const golden = "testdata/runs.golden"
 	var got strings.Builder
 	for _, run := range runs(t) {
@@ -72,6 +74,7 @@ func TestRunsAreWhatTheyWere(t *testing.T) {
 
 // TestLookingAheadChangesNothing checks that looking ahead affects only the processor's caches.
 func TestLookingAheadChangesNothing(t *testing.T) {
+	runtimetest.SkipRace(t)
 	for _, run := range runs(t) {
 		var digests [2]string
 		for i := range digests {

@@ -219,6 +219,7 @@ func TestQueuesKeepTheirOrderAndPortsDoNotIdle(t *testing.T) {
 }
 
 func TestWeightedSchedulersShareByWeight(t *testing.T) {
+	runtimetest.SkipRace(t)
 	rapid.Check(t, func(t *rapid.T) {
 		weights := rapid.SliceOfN(rapid.IntRange(1, 20), 2, 8).Draw(t, "weights")
 		sizes := rapid.SliceOfN(rapid.IntRange(60, 9000), len(weights), len(weights)).Draw(t, "sizes")

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"candela.dev/candela/clock"
+	"candela.dev/candela/runtimetest"
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
@@ -27,6 +28,7 @@ func transportView(f fabric.Tap) fabric.Tap {
 }
 
 func TestAShimThatDoesNothingChangesNothing(t *testing.T) {
+	runtimetest.SkipRace(t)
 	for _, run := range runs(t) {
 		if run.name == "NDP permutation, 432 hosts" {
 			continue // too slow for what it adds

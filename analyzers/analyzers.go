@@ -96,6 +96,7 @@ type Result struct {
 	Findings []Finding
 	Metrics  []Metric
 	Curves   []Curve
+	Tables   []Table
 	// Coverage counts the FSM transitions that occurred, by name; 0 for the others.
 	Coverage map[string]int64
 	// Observed is what an observer of a single capture knows of the endpoints; see [SoftenUnseen].

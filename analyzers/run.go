@@ -45,6 +45,7 @@ type Analysis struct {
 	// Observed is what the observer of a single capture knows, see [SoftenUnseen].
 	Observed []Observed `json:"-"`
 	Curves   []Curve    `json:"-"` // drawn and written in a file of their own
+	Tables   []Table    `json:"-"` // the same
 }
 
 // Run feeds every record of c to every analyzer in one pass and collects their results. It stops early only when ctx
@@ -93,6 +94,7 @@ func (a *Analysis) Add(name string, r Result) {
 	a.Metrics = append(a.Metrics, r.Metrics...)
 	a.Observed = append(a.Observed, r.Observed...)
 	a.Curves = append(a.Curves, r.Curves...)
+	a.Tables = append(a.Tables, r.Tables...)
 	if len(r.Coverage) > 0 {
 		a.Coverage[name] = r.Coverage
 	}

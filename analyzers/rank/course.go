@@ -19,14 +19,16 @@ const drawnPorts = 16
 // course is how the gap of a port, and the greatest rank that it would admit, went over time.
 type course struct {
 	served, stride int64
+	inversions     int64
 	points         []coursePoint
 }
 
 type coursePoint struct {
-	at        clock.Time
-	gap       int64 // millionths
-	threshold uint64
-	bounded   bool // some ranks are refused
+	at         clock.Time
+	gap        int64 // millionths
+	inversions int64 // so far
+	threshold  uint64
+	bounded    bool // some ranks are refused
 }
 
 // departs takes a departure; it adds a point if it is time for one.
@@ -50,7 +52,7 @@ func (c *course) departs(now clock.Time, l *line) {
 			return
 		}
 	}
-	p := coursePoint{at: now, gap: share}
+	p := coursePoint{at: now, gap: share, inversions: c.inversions}
 	if l.r.set.Scheme == AIFO {
 		p.threshold, p.bounded = l.window.threshold(l.held)
 	}
@@ -96,14 +98,16 @@ func (j *Judge) curves() (list []analyzers.Curve) {
 		}
 		name := fmt.Sprintf("%s.port-%d", l.r.judge.view.SwitchName(l.r.number), l.port)
 		gap := analyzers.Curve{Name: name + ".rank-gap", Title: "Gap to PIFO", Unit: "share"}
+		inversions := analyzers.Curve{Name: name + ".rank-inversions", Title: "Inversions so far", Unit: "packets"}
 		threshold := analyzers.Curve{Name: name + ".rank-threshold", Title: "Greatest rank admitted", Unit: "rank"}
 		for _, p := range l.course.points {
 			gap.Add(p.at, float64(p.gap)/ppm)
+			inversions.Add(p.at, float64(p.inversions))
 			if p.bounded {
 				threshold.Add(p.at, float64(p.threshold))
 			}
 		}
-		list = append(list, gap)
+		list = append(list, gap, inversions)
 		if len(threshold.Values) > 1 {
 			list = append(list, threshold)
 		}
@@ -136,7 +140,7 @@ func (m *measures) end(l *line) {
 	if l.r.set.Scheme == AIFO && l.r.set.Admission.Stale && l.decisions > 0 {
 		m.mismatches.Record(l.mismatches * ppm / l.decisions)
 	}
-	if l.course.served > 0 {
+	if l.departures > 0 {
 		m.late.Record(l.late)
 	}
 }

@@ -3,6 +3,7 @@ package rank
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -193,7 +194,7 @@ func TestTheCourseOfTheGapIsBounded(t *testing.T) {
 	set := plainAdmission(100)
 	p := pattern{load: 2, rates: rates(0)}
 	a, b := taps(t, 1, p, set, set, false), taps(t, 1, p, set, set, false)
-	if len(a.Curves) != 2 {
+	if len(a.Curves) != 3 {
 		t.Fatalf("%d curves", len(a.Curves))
 	}
 	c := a.Curves[0]
@@ -208,7 +209,11 @@ func TestTheCourseOfTheGapIsBounded(t *testing.T) {
 			t.Fatalf("point %d differs or is early", i)
 		}
 	}
-	for _, v := range a.Curves[1].Values { // ranks 4 and 5 are admitted in turn
+	so := a.Curves[1]
+	if n := len(so.Values); n != len(c.Values) || !slices.IsSorted(so.Values) || so.Values[n-1] == 0 {
+		t.Errorf("inversions: %v", so.Values)
+	}
+	for _, v := range a.Curves[2].Values { // ranks 4 and 5 are admitted in turn
 		if v < 2 || v > 7 {
 			t.Errorf("the threshold is %f", v)
 		}
@@ -229,6 +234,46 @@ func TestTheJudgeMultipliesOnce(t *testing.T) {
 	for size, want := range map[int64]int64{64: 1, 80: 1, 81: 2, 160: 2, 1500: 19} {
 		if got := set.takes(size); got != want {
 			t.Errorf("%d bytes take %d cells, want %d", size, got, want)
+		}
+	}
+}
+
+// Ten packets: three of rank 0, of which the shares 0, of rank 7 0.3, of rank 9 0.4, and of 5000 0.9 are smaller.
+func TestTenthsOfArrivalsAreByRank(t *testing.T) {
+	all := make(tallies)
+	for rank, n := range map[uint64]*tally{0: {arrived: 3, left: 3}, 7: {arrived: 1, left: 1, inversions: 2},
+		9: {arrived: 5, dropped: 4, left: 1, inversions: 6}, 5000: {arrived: 1, dropped: 1}} {
+		*all.of(rank) = *n
+	}
+	metrics, tables := all.results()
+	want := []string{"1 0 0 3 0 0.00 3 0", "4 7 7 1 0 0.00 1 2", "5 9 9 5 4 80.00 1 6", "10 5000 5007 1 1 100.00 0 0"}
+	var got []string
+	for _, row := range tables[1].Rows {
+		got = append(got, strings.Join(row, " "))
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("tenths are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if row := strings.Join(tables[0].Rows[3], " "); row != "5000 5007 10 1 1 0 0" || len(tables[0].Rows) != 4 {
+		t.Errorf("%d ranks, the last %s", len(tables[0].Rows), row)
+	}
+	if v := metrics[0].Metric().Values; !slices.Equal(v, []int64{0, 2, 6, 0}) {
+		t.Errorf("inversions by rank are %v", v)
+	}
+	if v := metrics[1].Metric().Values; !slices.Equal(v, []int64{0, 0, 800_000, 1_000_000}) {
+		t.Errorf("drops by tenth are %v", v)
+	}
+}
+
+func TestRanksThatTalliesTakeTogetherDifferByAThousandth(t *testing.T) {
+	for _, rank := range []uint64{0, 1, 1023, 1024, 1025, 2047, 1 << 20, 1<<40 + 12345, math.MaxUint64} {
+		all := make(tallies)
+		all.of(rank)
+		for least := range all {
+			most := greatest(least)
+			if rank < least || rank > most || rank < 1024 && most > least || float64(most-least) > float64(least)/500 {
+				t.Errorf("rank %d is taken for %d to %d", rank, least, most)
+			}
 		}
 	}
 }

@@ -254,6 +254,8 @@ type Judge struct {
 	coverage   map[string]int64
 	inversions *analyzers.Distribution
 	measures   measures
+	byRank     tallies
+	lengths    lengths // of queues that arrivals find
 }
 
 // Limits is what a queue may hold; 0: no limit. The zero value says that other limits apply, too, and want of room is
@@ -284,14 +286,16 @@ type event struct {
 // NewJudge returns a judge.
 func NewJudge(v analyzers.SwitchView) (analyzers.SwitchJudge, error) {
 	j := &Judge{view: v, report: analyzers.NewReporter("rank", Rules()), coverage: make(map[string]int64),
-		inversions: analyzers.NewDistribution("rank.inversions", "packets", 0), measures: newMeasures()}
+		inversions: analyzers.NewDistribution("rank.inversions", "packets", 0), measures: newMeasures(),
+		byRank: make(tallies), lengths: make(lengths)}
 	for sw := range v.Switches() {
 		settings, err := v.Settings(sw)
 		if err != nil {
 			return nil, err
 		}
 		set, _ := settings.(Settings)
-		j.limits, j.bytes, j.replays = append(j.limits, set.Limits), append(j.bytes, 0), append(j.replays, newReplay(j, sw, set))
+		j.limits, j.bytes = append(j.limits, set.Limits), append(j.bytes, 0)
+		j.replays = append(j.replays, newReplay(j, sw, set))
 		j.inside, j.ports = append(j.inside, make(map[uint64]waiting)), append(j.ports, make(map[int]*port))
 	}
 	return j, nil
@@ -461,8 +465,12 @@ func (j *Judge) Finish() (analyzers.Result, error) {
 	}
 	findings := j.report.Findings()
 	slices.SortStableFunc(findings, func(a, b analyzers.Finding) int { return cmp.Compare(a.TimeNS, b.TimeNS) })
-	result := analyzers.Result{Findings: findings, Coverage: j.coverage, Curves: j.curves()}
-	for _, d := range append([]*analyzers.Distribution{j.inversions, gaps}, j.measures.list()...) {
+	byRank, tables := j.byRank.results()
+	if len(j.lengths) > 0 {
+		tables = append(tables, j.lengths.table())
+	}
+	result := analyzers.Result{Findings: findings, Coverage: j.coverage, Curves: j.curves(), Tables: tables}
+	for _, d := range slices.Concat([]*analyzers.Distribution{j.inversions, gaps}, j.measures.list(), byRank) {
 		if d.Count() > 0 {
 			result.Metrics = append(result.Metrics, d.Metric())
 		}

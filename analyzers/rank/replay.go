@@ -285,6 +285,8 @@ type line struct {
 	mostLast int
 	late     int64 // packets that left after a later one of their flow
 
+	departures int64
+
 	decisions, mismatches int64 // mismatches: other than by the packets that wait
 
 	paces map[flowKey]clock.Time // of PIEO: when a flow may send again
@@ -326,6 +328,7 @@ func (l *line) arrives(a *arrival) {
 		l.tree.arrives(a)
 		return
 	}
+	l.comes(a)
 	if l.r.set.STFQ {
 		l.start(a)
 	}
@@ -349,6 +352,9 @@ func (l *line) arrives(a *arrival) {
 	}
 	l.gap.arrives(a)
 	if a.fate == refused {
+		if l.carried() {
+			l.r.judge.byRank.of(a.rank).dropped++
+		}
 		if l.r.set.STFQ {
 			l.undo(a)
 		}
@@ -412,9 +418,7 @@ func (l *line) leaves(now clock.Time, a *arrival) {
 	if len(l.waiting) > 0 {
 		first = l.waiting[0]
 	}
-	if !l.r.plain() {
-		l.overtaken(a)
-	}
+	l.overtaken(a)
 	ahead := -1 // the first of its flow
 	if l.r.set.Scheme == AIFO && a.inLine && first != a {
 		ahead = slices.IndexFunc(l.waiting, func(w *arrival) bool { return w.flow == a.flow })
@@ -438,7 +442,8 @@ func (l *line) leaves(now clock.Time, a *arrival) {
 	if l.r.set.Scheme == AIFO {
 		l.window.departed(now, l.held)
 	}
-	if l.r.set.Scheme != AFQ && !l.r.plain() {
+	l.departures++
+	if l.r.set.Scheme != AFQ {
 		l.inversions(a)
 		l.gap.served(a)
 		l.course.departs(now, l)
@@ -469,12 +474,40 @@ func (l *line) overtaken(a *arrival) {
 // inversions counts the packets that wait although their ranks are smaller.
 func (l *line) inversions(a *arrival) {
 	n := int64(0)
-	for _, w := range l.waiting {
-		if w.rank < a.rank {
-			n++
+	switch l.r.set.Scheme {
+	case PIFO, PIEO: // sorted
+		i, _ := slices.BinarySearchFunc(l.waiting, a.rank, func(w *arrival, rank uint64) int {
+			return cmp.Compare(w.rank, rank)
+		})
+		n = int64(i)
+	case AIFO, SPPIFO, AFQ, HPIFO:
+		for _, w := range l.waiting {
+			if w.rank < a.rank {
+				n++
+			}
 		}
 	}
 	l.r.judge.inversions.Record(n)
+	l.course.inversions += n
+	if l.carried() {
+		t := l.r.judge.byRank.of(a.rank)
+		t.left++
+		t.inversions += n
+	}
+}
+
+// carried reports whether packets come with ranks. Those that a port gives grow with time.
+func (l *line) carried() bool {
+	return !l.r.set.STFQ && l.r.set.Scheme != AFQ && l.r.set.Scheme != HPIFO
+}
+
+// comes counts an arrival.
+func (l *line) comes(a *arrival) {
+	l.r.judge.measures.waiting.Record(int64(len(l.waiting)))
+	l.r.judge.lengths.add(len(l.waiting))
+	if l.carried() {
+		l.r.judge.byRank.of(a.rank).arrived++
+	}
 }
 
 // start gives a packet the rank of start-time fair queueing.
@@ -523,7 +556,6 @@ func (l *line) admission(a *arrival) {
 		l.mismatches++
 	}
 	l.theory.arrives(a, int64(len(l.waiting)), a.rank)
-	l.r.judge.measures.waiting.Record(int64(len(l.waiting)))
 	if a.fate == refused && filled > 0 {
 		l.r.judge.measures.refused.Record(below * ppm / filled)
 	}
@@ -685,6 +717,9 @@ func (l *line) evicts(a, other *arrival) {
 	if l.r.set.STFQ {
 		l.ranked(other, a.at)
 		l.undo(other)
+	}
+	if l.carried() {
+		l.r.judge.byRank.of(other.rank).dropped++
 	}
 	l.gap.dropped(other)
 }

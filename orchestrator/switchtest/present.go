@@ -3,6 +3,7 @@ package switchtest
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -85,6 +86,11 @@ func (r *run) report(v orchestrator.Verdict) *report.Report {
 	if len(r.curves()) > 0 {
 		rep.Files = append(rep.Files, report.File{Name: curvesFile, What: "curves that judges drew"})
 	}
+	for _, tab := range r.judgeTables() {
+		if tab.File != "" {
+			rep.Files = append(rep.Files, report.File{Name: tab.File + ".csv", What: "what a judge counted"})
+		}
+	}
 	if r.net != nil {
 		rep.Packets = int64(r.net.Total().Sent)
 	}
@@ -104,12 +110,13 @@ func (r *run) report(v orchestrator.Verdict) *report.Report {
 		if reasons := r.reasonTable(); len(reasons.Rows) > 0 {
 			rep.Tables = append(rep.Tables, reasons)
 		}
-		rep.Charts = append(r.charts(), r.curveCharts()...)
+		rep.Charts = slices.Concat(r.charts(), r.tableCharts(), r.curveCharts())
 	}
 	if r.analysis != nil {
 		if tab := r.familyTable(); len(tab.Rows) > 0 {
 			rep.Tables = append(rep.Tables, tab)
 		}
+		rep.Tables = append(rep.Tables, r.shownTables()...)
 		rep.Numbers = r.numbers()
 		r.reportAnalysis(rep)
 	}
@@ -315,10 +322,14 @@ func (r *run) familyTable() report.Table {
 		}
 		got, row := measured{}.with(of, m.Scale), []string{m.Name, report.Grouped(of.Count)}
 		for _, v := range []float64{got.min, got.mean, got.max} {
-			if v = math.Round(v*1000) / 1000; v == math.Trunc(v) {
-				row = append(row, report.Grouped(int64(v)))
-			} else {
-				row = append(row, strconv.FormatFloat(v, 'f', -1, 64))
+			rounded := math.Round(v*1000) / 1000
+			switch {
+			case math.Abs(v) < 0.01 && v != 0:
+				row = append(row, strconv.FormatFloat(v, 'g', 3, 64))
+			case rounded == math.Trunc(rounded):
+				row = append(row, report.Grouped(int64(rounded)))
+			default:
+				row = append(row, strconv.FormatFloat(rounded, 'f', -1, 64))
 			}
 		}
 		tab.Rows = append(tab.Rows, report.Row{Cells: row})

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -269,5 +270,145 @@ workload: [flow: {src: 1, dst: 0, bytes: 5000, rank: remaining}]
 	o := execute(t, p)
 	if want := []uint64{5000, 0, 4999, 5000}; o.Verdict.Exit != orchestrator.ExitPass || !slices.Equal(ranks[:4], want) {
 		t.Errorf("%+v: ranks %v, want %v first", o.Verdict, ranks, want)
+	}
+}
+
+// inversionsOf runs a test and counts by the taps of queues, apart from the judge: for each packet that leaves, how many
+// of smaller ranks wait, in all, by the rank of what leaves.
+func inversionsOf(t *testing.T, text string) (byRank map[uint64]int64, o *orchestrator.Outcome) {
+	t.Helper()
+	tests, err := config.ParseSwitchTests("f.yml", []byte(text), Options())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := New(tests[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	byRank = make(map[uint64]int64)
+	p.Watch = func(n *fabric.Network) {
+		for i := range n.Switches() {
+			waiting := make([]map[uint64]int64, n.Switch(i).Ports()) // by port, then by rank
+			n.Switch(i).WatchQueues(func(at fabric.Point, _ clock.Time, q *fabric.Packet) {
+				if waiting[at.Port] == nil {
+					waiting[at.Port] = make(map[uint64]int64)
+				}
+				port := waiting[at.Port]
+				switch at.Stage {
+				case fabric.Queued:
+					port[q.Rank]++
+				case fabric.Served:
+					port[q.Rank]--
+					for rank, n := range port {
+						if rank < q.Rank {
+							byRank[q.Rank] += n
+						}
+					}
+				case fabric.Withdrawn:
+					port[q.Rank]--
+				}
+			})
+		}
+	}
+	return byRank, execute(t, p)
+}
+
+// Property A10: PIFO inverts nothing, SP-PIFO less than FIFO, and FIFO and AIFO something. The judge counts what queues
+// do, by rank.
+func TestInversionsAreThoseOfTheScheme(t *testing.T) {
+	const fifo = "aifo, headroom: 0.9999, target-packets: 40"
+	total := func(byRank map[uint64]int64) (n int64) {
+		for _, m := range byRank {
+			n += m
+		}
+		return n
+	}
+	for _, work := range []struct{ name, text string }{
+		{"raw", `
+name: x
+topology: {kind: single-switch, hosts: 5, link: {gbps: 10, delay-ns: 500}}
+switch-under-test: {model: MODEL}
+hosts: {transport: raw}
+duration-us: 2000
+expect: {unfinished: {min: 0}}
+workload:
+  - cbr: {src: 0, dst: 4, rate-gbps: 5, jitter: 1, rank: 40}
+  - cbr: {src: 1, dst: 4, rate-gbps: 5, jitter: 1, rank: 30}
+  - cbr: {src: 2, dst: 4, rate-gbps: 5, jitter: 1, rank: 20}
+  - cbr: {src: 3, dst: 4, rate-gbps: 5, jitter: 1, rank: 10}
+`},
+		{"TCP over a trunk", `
+name: x
+topology: {kind: dumbbell, hosts: 8, link: {gbps: 10, delay-ns: 500}}
+switch-under-test: {model: MODEL}
+hosts: {transport: tcp}
+deadline-us: 100000
+workload:
+  - flow: {src: 0, dst: 4, bytes: 900000, rank: remaining}
+  - flow: {src: 1, dst: 5, bytes: 500000, rank: remaining}
+  - flow: {src: 2, dst: 6, count: 20, bytes: 20000, stagger-us: 40, rank: remaining}
+  - flow: {src: 3, dst: 7, count: 9, bytes: 70000, stagger-us: 90, rank: remaining}
+`},
+	} {
+		t.Run(work.name, func(t *testing.T) {
+			sums := make(map[string]int64)
+			for _, model := range []string{"pifo, queue-packets: 40", "pieo, queue-packets: 40",
+				"sp-pifo, priorities: 8, packets-per-queue: 5", "aifo, target-packets: 40", fifo,
+				"droptail, data-queue-bytes: 60000"} {
+				byRank, o := inversionsOf(t, strings.Replace(work.text, "MODEL", model, 1))
+				scheme := strings.Split(model, ",")[0]
+				if model == fifo {
+					scheme = "fifo"
+				}
+				sums[scheme] = total(byRank)
+				if scheme == "droptail" { // of a family whose judge counts no inversions
+					continue
+				}
+				metrics := make(map[string]int64)
+				for _, m := range o.Analysis.Metrics {
+					metrics[m.Name] = m.Sum
+				}
+				if a, b := metrics["rank.inversions"], metrics["rank.inversions-by-rank"]; a != sums[scheme] || b != a {
+					t.Errorf("%s: the judge counts %d, and %d by rank, the queues show %d", scheme, a, b, sums[scheme])
+				}
+				checkRanksFile(t, filepath.Join(o.Dir, "ranks.csv"), byRank)
+			}
+			t.Logf("%v", sums)
+			if sums["pifo"] != 0 || sums["pieo"] != 0 || sums["aifo"] <= 0 || sums["fifo"] <= 0 || sums["droptail"] <= 0 ||
+				sums["sp-pifo"] >= min(sums["fifo"], sums["droptail"]) {
+				t.Errorf("%v", sums)
+			}
+		})
+	}
+}
+
+// checkRanksFile compares the inversions in ranks.csv with those of ranks, of which the file takes some together.
+func checkRanksFile(t *testing.T, file string, byRank map[uint64]int64) {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rest := maps.Clone(byRank)
+	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
+	for _, line := range lines[1:] {
+		var from, to uint64
+		var tenth, arrived, dropped, left, inversions, want int64
+		if _, err := fmt.Sscanf(strings.ReplaceAll(line, ",", " "), "%d %d %d %d %d %d %d", &from, &to, &tenth, &arrived,
+			&dropped, &left, &inversions); err != nil || arrived < dropped+left || tenth < 1 || tenth > 10 {
+			t.Errorf("%q: %v", line, err)
+		}
+		for rank, n := range byRank {
+			if rank >= from && rank <= to {
+				want += n
+				delete(rest, rank)
+			}
+		}
+		if inversions != want {
+			t.Errorf("ranks %d to %d: %d inversions, the queues show %d", from, to, inversions, want)
+		}
+	}
+	if len(rest) > 0 || len(lines) < 3 {
+		t.Errorf("%d lines; ranks %v are not there", len(lines), rest)
 	}
 }

@@ -444,6 +444,9 @@ func (r *run) analyse(context.Context) error {
 	if err := r.writeCurves(); err != nil {
 		return err
 	}
+	if err := r.writeJudgeTables(); err != nil {
+		return err
+	}
 	return r.WriteAnalysis(analysis, names)
 }
 

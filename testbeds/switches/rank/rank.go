@@ -45,18 +45,24 @@ func Family() switches.Family {
 					"many packets would have sent of the same arrivals: packets of one set alone, as a share of all of both. Of " +
 					"rank."},
 			{Name: "rank-inversions", Of: "rank.inversions", Scale: 1, Head: "inversions",
-				Doc: "For each packet that leaves, how many of smaller ranks wait. Of rank."},
+				Doc: "For each packet that leaves, how many of smaller ranks wait; not of afq and hpifo. Of rank."},
 			{Name: "rank-gap-course", Of: "rank.gap-course", Scale: 1e6,
 				Doc: "rank-gap as it went, at up to 256 departures of each port. Of rank."},
 			{Name: "rank-waiting", Of: "rank.waiting", Scale: 1,
-				Doc: "For each packet that comes to an AIFO queue, how many wait there. Of rank."},
+				Doc: "For each packet that comes to a port, how many wait there; not of hpifo. Of rank."},
+			{Name: "rank-inversions-by-rank", Of: "rank.inversions-by-rank", Scale: 1,
+				Doc: "For each rank, the inversions of the packets with it, in all; ranks above 1023 within a thousandth. Not of " +
+					"ports that rank packets themselves. Of rank."},
+			{Name: "rank-drops", Of: "rank.drops", Scale: 1e6,
+				Doc: "For each tenth of the packets that came, by rank and the most urgent first, the share that is dropped. Not " +
+					"of ports that rank packets themselves. Of rank."},
 			{Name: "rank-mismatches", Of: "rank.mismatches", Scale: 1e6,
 				Doc: "For each port of AIFO in mode dataplane, the share of packets about which the true length of the queue " +
 					"would have decided otherwise. Of rank."},
 			{Name: "rank-refused-quantile", Of: "rank.refused-quantile", Scale: 1e6,
 				Doc: "For each packet that AIFO drops, the share of the window with smaller ranks. Of rank."},
 			{Name: "rank-late", Of: "rank.late", Scale: 1,
-				Doc: "For each port of AIFO or SP-PIFO, packets that left after one of their flow that had come later. Of rank."},
+				Doc: "For each port, packets that left after one of their flow that had come later; not of hpifo. Of rank."},
 		},
 	}
 }

@@ -27,6 +27,10 @@ func causeCause(who cause.Switch, id uint64, got, want string) cause.Cause {
 		cause.Name(got), packet(id), cause.Name(want))
 }
 
+func causeTwice(who cause.Switch, id uint64) cause.Cause {
+	return cause.Of(ruleRecord, "twice", "%v recorded two decisions about packet %v.", who, packet(id))
+}
+
 func causePauses(who cause.Switch, port int, at, could clock.Time) cause.Cause {
 	return cause.Of(ruleIdle, "pauses", "Port %v of %v sent nothing until %v although a packet could leave at %v.",
 		cause.Count(port), who, cause.Clock(at), cause.Clock(could))

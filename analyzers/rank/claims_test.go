@@ -14,6 +14,7 @@ import (
 type claim struct {
 	cause  uint8
 	values [5]int64
+	twice  bool
 }
 
 const (
@@ -80,6 +81,8 @@ func TestDropsPausesAndClaimsAreJudged(t *testing.T) {
 		{"another number that waits", plain, []act{comes(1, 5), comes(2, 7), goes(1, 5, 0)},
 			map[uint64]claim{2: of(noCause, 7, 2)}, []string{"rank.record"}},
 		{"another rank", plain, []act{comes(1, 5), goes(1, 5, 0)}, map[uint64]claim{1: of(noCause, 4, 0)},
+			[]string{"rank.record"}},
+		{"recorded twice", plain, []act{comes(1, 5), goes(1, 5, 0)}, map[uint64]claim{1: {values: of(noCause, 5, 0).values, twice: true}},
 			[]string{"rank.record"}},
 		{"another cause", plain, []act{comes(1, 5), comes(2, 7), comes(3, 9), dies(3, 9, tail).atOnce(), goes(1, 5, 0)},
 			map[uint64]claim{3: of(quantileCause, 9, 2)}, []string{"rank.record"}},
@@ -186,7 +189,9 @@ func judged(t *testing.T, set rank.Settings, acts []act, claims map[uint64]claim
 			if r.cause != noCause {
 				d.Kind = 1
 			}
-			j.Decide(&d)
+			if j.Decide(&d); r.twice {
+				j.Decide(&d)
+			}
 		}
 	}
 	result, err := j.Finish()

@@ -228,6 +228,7 @@ func Causes() []cause.Cause {
 		causeRecord("s", 3, quota{packets(1), 0, 2}, quota{packets(2), 0, 2}),
 		causeClaim("s", 2, "waiting", 2, 1),
 		causeCause("s", 3, "quantile", "full"),
+		causeTwice("s", 1),
 		causeReordering("s", 2, 1, us(2)),
 		causeLevel("s", 0, 130.6, 137.6, 303.4, 29, 29, 2e-9),
 		causeRate("s", 0, 9, 1, "at most 5 %", 29, 29, 2e-9),
@@ -422,9 +423,15 @@ func (j *Judge) tell(t *trace.SwitchTap, c cause.Cause, id uint64) {
 
 // Decide implements analyzers.SwitchJudge.
 func (j *Judge) Decide(d *trace.Decision) {
-	if r := j.replays[d.Switch]; r.inside[d.Packet] != nil {
+	r := j.replays[d.Switch]
+	a := r.inside[d.Packet]
+	switch {
+	case a == nil:
+	case a.claim != nil:
+		r.tell(a, d.Time, causeTwice(r.who, a.id), "", "")
+	default:
 		own := *d
-		r.inside[d.Packet].claim = &own
+		a.claim = &own
 	}
 }
 

@@ -407,7 +407,8 @@ func TestRecordsOfRanksThatAreMissingAreListed(t *testing.T) {
 		model, more string
 		listed      bool
 	}{
-		{"aifo", "", true}, {"stfq-aifo", "", true}, {"aifo", "taps: {decisions: csv}\n", false}, {"sp-pifo", "", false},
+		{"aifo", "", true}, {"stfq-aifo", "", true}, {"aifo", "taps: {decisions: csv}\n", false}, {"sp-pifo", "", true},
+		{"pifo", "", true}, {"pieo", "taps: {decisions: csv}\n", false},
 	} {
 		text := strings.Replace(rankText("model: "+c.model, "tcp"), "taps: {decisions: csv}\n", c.more, 1)
 		p, err := switchtest.New(parse(t, text)[0])

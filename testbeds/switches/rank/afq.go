@@ -35,6 +35,7 @@ func afq() switches.Model {
 				{Name: slowRounds, Doc: "A round has twice its bytes.", Rule: "rank.start"},
 				{Name: neverRounds, Doc: "A flow that was silent starts in the round in which it ended.", Rule: "rank.start"},
 				{Name: sameWeights, Doc: "All flows weigh the same.", Rule: "rank.start"},
+				{Name: misrecords, Doc: "Decision records give the round after the one that is served.", Rule: "rank.record"},
 			}},
 		Ranks: true, Weighs: true, OwnQueues: true, Check: lossy,
 		Configure: func(v parameter.Values, s *fabric.SwitchSpec) error {
@@ -112,7 +113,7 @@ func (m *AFQ) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, _ *fa
 		cause = causeFull
 	}
 	if sw.Decides() {
-		record(now, sw, p, v, cause, port.Queue(0).Bytes(), round, c.round)
+		record(now, sw, p, v, cause, port.Queue(0).Bytes(), round, c.round+number(m.faults[misrecords]))
 	}
 	if cause == causeAdmitted || m.faults[keepsBid] {
 		c.bids[key] = bid

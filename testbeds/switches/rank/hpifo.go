@@ -41,6 +41,7 @@ func hpifo() switches.Model {
 				{Name: tailDrops, Doc: "The packet that arrives is dropped.", Rule: "rank.tree-drop"},
 				{Name: dropsFirst, Doc: "The packet that would leave next is dropped.", Rule: "rank.tree-drop"},
 				{Name: dropsEarly, Doc: "Packets are dropped as soon as eight wait.", Rule: "rank.refused"},
+				{Name: misrecords, Doc: "Decision records count a packet more that waits.", Rule: "rank.record"},
 			}},
 		Ranks: true, Weighs: true, NoNIC: "its leaves are senders, of which a NIC has one",
 		Check: func(v parameter.Values, ports int, offered []switches.Frames) []switches.Problem {
@@ -242,7 +243,7 @@ func (m *HPIFO) admit(now clock.Time, sw *fabric.Switch, p *fabric.Packet, v fab
 func (m *HPIFO) record(now clock.Time, sw *fabric.Switch, p *fabric.Packet, v fabric.Verdict, cause int) {
 	if sw.Decides() {
 		q := sw.Port(int(v.Port)).Queue(0)
-		record(now, sw, p, v, cause, q.Bytes(), int64(p.Rank), int64(q.Packets()))
+		record(now, sw, p, v, cause, q.Bytes(), int64(p.Rank), int64(q.Packets())+number(m.faults[misrecords]))
 	}
 }
 

@@ -38,6 +38,7 @@ func pieo() switches.Model {
 				{Name: lastEligible, Doc: "Of the packets that may leave the last is sent.", Rule: "rank.departure"},
 				{Name: tailDrops, Doc: "The packet that arrives is dropped.", Rule: "rank.drop"},
 				{Name: dropsFirst, Doc: "The lowest rank is dropped.", Rule: "rank.drop"},
+				{Name: misrecords, Doc: "Decision records count a packet more that waits.", Rule: "rank.record"},
 			}},
 		NeedsRanks: true, Check: lossy,
 		Configure: func(v parameter.Values, s *fabric.SwitchSpec) error {
@@ -46,7 +47,8 @@ func pieo() switches.Model {
 			return err
 		},
 		New: func(_ *fabric.Switch, v parameter.Values, bugs []string) (fabric.Mechanism, error) {
-			m := &PIEO{PIFO: PIFO{ranks: ranker(v, bugs), tailDrops: has(bugs, tailDrops), dropsFirst: has(bugs, dropsFirst)},
+			m := &PIEO{PIFO: PIFO{ranks: ranker(v, bugs), tailDrops: has(bugs, tailDrops), dropsFirst: has(bugs, dropsFirst),
+				misrecords: has(bugs, misrecords)},
 				pace: pace(v), faults: faultsOf(bugs)}
 			if m.faults[halfPace] {
 				m.pace /= 2

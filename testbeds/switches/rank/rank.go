@@ -139,6 +139,7 @@ func pifo() switches.Model {
 				{Name: dropsEarly, Doc: "A packet of the highest rank is dropped as soon as eight packets wait.",
 					Rule: "rank.room"},
 				{Name: lastFirst, Doc: "Of equal ranks the youngest leaves first.", Rule: "rank.fifo"},
+				{Name: misrecords, Doc: "Decision records count a packet more that waits.", Rule: "rank.record"},
 			}},
 		NeedsRanks: true,
 		Configure: func(v parameter.Values, s *fabric.SwitchSpec) error {
@@ -150,7 +151,7 @@ func pifo() switches.Model {
 			return &PIFO{ranks: ranker(v, bugs).sorted(), inverts: slices.Contains(bugs, inverts),
 				tailDrops:  slices.Contains(bugs, tailDrops),
 				dropsFirst: slices.Contains(bugs, dropsFirst), dropsEarly: slices.Contains(bugs, dropsEarly),
-				lastFirst: slices.Contains(bugs, lastFirst)}, nil
+				lastFirst: has(bugs, lastFirst), misrecords: has(bugs, misrecords)}, nil
 		},
 	}
 }
@@ -158,7 +159,7 @@ func pifo() switches.Model {
 // PIFO keeps the packets of the lowest ranks. The queue sorts them.
 type PIFO struct {
 	fabric.TailDrop
-	inverts, tailDrops, dropsFirst, dropsEarly, lastFirst bool
+	inverts, tailDrops, dropsFirst, dropsEarly, lastFirst, misrecords bool
 
 	arrived uint64 // of lastFirst: packets
 	ranks   *stfq  // nil: packets carry ranks
@@ -193,7 +194,7 @@ func (m *PIFO) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, _ *f
 func (m *PIFO) record(now clock.Time, sw *fabric.Switch, p *fabric.Packet, v fabric.Verdict, cause int) {
 	if sw.Decides() {
 		q := sw.Port(int(v.Port)).Queue(0)
-		record(now, sw, p, v, cause, q.Bytes(), int64(p.Rank), int64(q.Packets()))
+		record(now, sw, p, v, cause, q.Bytes(), int64(p.Rank), int64(q.Packets())+number(m.misrecords))
 	}
 }
 

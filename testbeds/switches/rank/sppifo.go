@@ -43,6 +43,7 @@ func spPIFO() switches.Model {
 				{Name: topFirst, Doc: "The first FIFO whose bound the rank reaches is taken from the top.", Rule: "rank.mapping"},
 				{Name: reversed, Doc: "The last FIFO is served first.", Rule: "rank.departure"},
 				{Name: shortQueues, Doc: "Each FIFO holds a packet less; at least one.", Rule: "rank.refused"},
+				{Name: misrecords, Doc: "Decision records say that bounds fall by one more.", Rule: "rank.record"},
 			}},
 		NeedsRanks: true, OwnQueues: true, Check: lossy,
 		Configure: func(v parameter.Values, s *fabric.SwitchSpec) error {
@@ -109,7 +110,8 @@ func (m *SPPIFO) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, _ 
 		cause = causeFull
 	}
 	if sw.Decides() {
-		record(now, sw, p, v, cause, port.Queue(int(v.Queue)).Bytes(), int64(p.Rank), int64(i), int64(bound), int64(fall))
+		record(now, sw, p, v, cause, port.Queue(int(v.Queue)).Bytes(), int64(p.Rank), int64(i), int64(bound),
+			int64(fall)+number(m.faults[misrecords]))
 	}
 	if !fits {
 		m.ranks.undo(sw, port.Index(), p)

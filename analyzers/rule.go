@@ -20,7 +20,9 @@ type Rule struct {
 	RecordsOnly bool
 	// SteadyLinks: the rule is not judged of a port whose link has changed during the run.
 	SteadyLinks bool
-	Needs       Needs // of rules of switch tests; empty: all packets of a host, or of a switch
+	// ExactTimes: the rule is not judged on real frames, whose times are not exact.
+	ExactTimes bool
+	Needs      Needs // of rules of switch tests; empty: all packets of a host, or of a switch
 }
 
 // Needs is what a rule of a switch test must see to be judged.

@@ -43,6 +43,12 @@ func OneOfMany(v SwitchView) bool {
 	return v.Switches() > 1
 }
 
+// OnRealFrames reports whether the switches of a judge pass on real frames: when they do is not exact.
+func OnRealFrames(v SwitchView) bool {
+	real, ok := v.(interface{ OnRealFrames() bool })
+	return ok && real.OnRealFrames()
+}
+
 // DropReason is a reason for which a switch drops packets.
 type DropReason struct {
 	Name string

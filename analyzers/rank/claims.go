@@ -138,7 +138,7 @@ func (l *line) idles(now clock.Time) {
 		waits = l.tree.count() > 0
 	}
 	plain := l.r.plain() && l.r.set.Limits == Limits{}
-	if !waits || plain || l.r.only || l.r.makes || l.r.links[l.port].changed || l.r.set.Pace > 0 {
+	if !waits || plain || l.r.only || l.r.untimed || l.r.links[l.port].changed || l.r.set.Pace > 0 {
 		return
 	}
 	could := max(l.since, l.sent)

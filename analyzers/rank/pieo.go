@@ -36,7 +36,7 @@ func (l *line) chooses(now clock.Time, a *arrival) {
 		l.r.tell(a, now, causeDeparture(l.r.who, a.id, now, first.id), "", "", first.id)
 	}
 	// A NIC may be paused, and asks its host only now and then.
-	if idle != nil && !l.r.only && !l.r.makes && !l.r.links[l.port].changed {
+	if idle != nil && !l.r.only && !l.r.untimed && !l.r.links[l.port].changed {
 		l.r.tell(a, now, causeIdle(l.r.who, idle.id, now, could), "", "", idle.id)
 	}
 	if l.r.set.Pace == 0 {

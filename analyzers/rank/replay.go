@@ -20,7 +20,7 @@ type replay struct {
 	set     Settings
 	hosts   map[uint32]int // port, by host that is attached
 	only    bool           // there is one port: a NIC
-	makes   bool           // the switch sends packets of its own
+	untimed bool           // when links are free is not known: the switch sends packets of its own, or real frames
 	inside  map[uint64]*arrival
 	pending *arrival // the latest, whose fate is not known yet
 	log     []step
@@ -105,7 +105,7 @@ func newReplay(j *Judge, sw int, set Settings) *replay {
 			r.hosts[host] = port
 		}
 	}
-	r.makes = j.view.Makes(sw)
+	r.untimed = j.view.Makes(sw) || analyzers.OnRealFrames(j.view)
 	view, ok := j.view.(analyzers.NetworkView)
 	if ok {
 		_, of := view.Number(sw)

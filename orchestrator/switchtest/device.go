@@ -69,6 +69,9 @@ func (d device) HostAt(sw, port int) (uint32, bool) {
 	return uint32(h), ok
 }
 
+// OnRealFrames says it to analyzers.OnRealFrames.
+func (d device) OnRealFrames() bool { return d.r.plan.live }
+
 func (d device) Link(sw, port int) (rate clock.BitRate, framing int) {
 	at := d.at(sw)
 	link := d.r.plan.portConfig(at, at.Port(port))

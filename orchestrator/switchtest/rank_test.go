@@ -471,6 +471,33 @@ func TestAIFOSeesItsQueueALittleLate(t *testing.T) {
 	}
 }
 
+// A port whose link becomes slower, faster, shorter or fails is not blamed for when it sends.
+func TestPortsWhoseLinksChangeAreNotBlamedForPauses(t *testing.T) {
+	for _, c := range []struct{ model, rank string }{
+		{"pieo, pace-mbps: 3000", ", rank: remaining"}, {"aifo", ", rank: remaining"}, {"stfq-pifo", ""},
+	} {
+		rules, repeated := rankRules(t, strings.ReplaceAll(`
+topology: {kind: dumbbell, hosts: 8, link: {gbps: 10, delay-ns: 5000}, trunk: {gbps: 10, delay-ns: 50000}}
+switch-under-test: {model: `+c.model+`}
+hosts: {transport: raw}
+duration-us: 2000
+changes:
+  - {at-us: 300, trunk: {from: left, to: right, gbps: 1}}
+  - {at-us: 600, trunk: {from: left, to: right, gbps: 25, delay-ns: 100}}
+  - {at-us: 1000, trunk: {from: left, to: right, failed: true}}
+  - {at-us: 1200, trunk: {from: left, to: right, failed: false}}
+workload:
+  - flow: {src: 0, dst: 4, bytes: 900000RANK}
+  - flow: {src: 1, dst: 5, bytes: 600000RANK}
+  - flow: {src: 2, dst: 6, bytes: 500000RANK}
+  - flow: {src: 3, dst: 6, bytes: 4000RANK, count: 30, stagger-us: 60}
+`, "RANK", c.rank))
+		if len(rules) > 0 || repeated < 1000 {
+			t.Errorf("%s: %v, %d packets", c.model, rules, repeated)
+		}
+	}
+}
+
 // What a failed trunk, or a stopped switch, loses is forgotten by HPIFO and by its judge alike.
 func TestHPIFOForgetsWhatIsLost(t *testing.T) {
 	for _, changes := range []string{

@@ -22,7 +22,7 @@ func (p *Plan) NotJudged() []string {
 	if p.shut(p.family) {
 		all(p.family.rules, "packets that the switch makes are unknown to it (bolt-src)")
 	}
-	list = slices.Concat(list, p.withoutRecords(), p.withChanges())
+	list = slices.Concat(list, p.withoutRecords(), p.withChanges(), p.onRealFrames())
 	if !p.Streamed() {
 		return list
 	}
@@ -73,6 +73,19 @@ func (p *Plan) withChanges() (list []string) {
 	for i := range p.family.rules {
 		if r := &p.family.rules[i]; r.SteadyLinks && p.breaks(r) {
 			list = append(list, r.ID+": not judged of a port once its link has changed (changes)")
+		}
+	}
+	return list
+}
+
+// onRealFrames lists the rules of the family that need exact times, if the switch passes on real frames.
+func (p *Plan) onRealFrames() (list []string) {
+	if !p.live || !p.judges(p.family) || p.shut(p.family) {
+		return nil
+	}
+	for i := range p.family.rules {
+		if r := &p.family.rules[i]; r.ExactTimes && p.breaks(r) {
+			list = append(list, r.ID+": not judged on real frames, whose times are not exact")
 		}
 	}
 	return list

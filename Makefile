@@ -130,7 +130,7 @@ test-package: ## install the Debian package in a guest with systemd, start, kill
 	CANDELA_TEST_PACKAGE=1 $(GO) test -count=1 -v -timeout 20m ./packaging
 
 test-reproduce: ## measure every result of the papers, and compare headlines and misses with the documents
-	CANDELA_TEST_REPRODUCE=1 $(GO) test -count=1 -timeout 40m -run TestExactly ./reproduce ./reproduce/trimming \
+	CANDELA_TEST_REPRODUCE=1 GOGC=400 $(GO) test -vet=off -count=1 -timeout 40m -run TestExactly ./reproduce ./reproduce/trimming \
 		./reproduce/afd ./reproduce/aifo
 
 test-reproduce-loads: ## measure the results of AFD and DPP that take minutes, and compare as test-reproduce does

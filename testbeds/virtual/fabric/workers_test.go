@@ -64,7 +64,9 @@ func TestWorkersChangeNothing(t *testing.T) {
 	all := append(runs(t), run{"TCP, leaf-spine", func() *fabric.Network { return tcpLeafSpine(t) }})
 	for _, run := range all {
 		counts := []int{1, 2, 3, 7, -3}
-		if strings.HasPrefix(run.name, "NDP") { // longer than the others
+		if runtimetest.Race && strings.Contains(run.name, "432 hosts") {
+			continue // the same code as with the smaller fat tree
+		} else if strings.HasPrefix(run.name, "NDP") { // longer than the others
 			counts = []int{-2, 7}
 		} else if runtimetest.Race {
 			counts = []int{2, 7, -3}

@@ -13,6 +13,7 @@ import (
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/conformance"
 	"candela.dev/candela/orchestrator/report/junitschema"
+	"candela.dev/candela/runtimetest"
 )
 
 func TestConformQualifiesAProfileAndLeavesAReport(t *testing.T) {
@@ -37,6 +38,9 @@ func TestConformQualifiesAProfileAndLeavesAReport(t *testing.T) {
 }
 
 func TestConformFailsANICThatBreaksARule(t *testing.T) {
+	if runtimetest.Race {
+		t.Skip("the suite runs under the race detector in the test above")
+	}
 	t.Chdir(t.TempDir())
 	var stdout, stderr bytes.Buffer
 	args := []string{"conform", "--bugs", "cnp-no-becn", "--out", "out", "--junit", "junit.xml"}

@@ -12,6 +12,7 @@ import (
 	"candela.dev/candela/analyzers"
 	judgeaqm "candela.dev/candela/analyzers/aqm"
 	"candela.dev/candela/analyzers/decision"
+	judgefair "candela.dev/candela/analyzers/fair"
 	"candela.dev/candela/analyzers/forwarding"
 	judgerank "candela.dev/candela/analyzers/rank"
 	judgesai "candela.dev/candela/analyzers/sai"
@@ -28,6 +29,7 @@ import (
 	"candela.dev/candela/orchestrator/switchtest/transport/tcp"
 	"candela.dev/candela/testbeds/switches"
 	"candela.dev/candela/testbeds/switches/aqm"
+	"candela.dev/candela/testbeds/switches/fair"
 	"candela.dev/candela/testbeds/switches/rank"
 	"candela.dev/candela/testbeds/switches/sai"
 	"candela.dev/candela/testbeds/switches/trimming"
@@ -49,6 +51,7 @@ var families = sync.OnceValue(func() []family {
 		{sai.Family(), judgesai.NewJudge, judgesai.Rules()},
 		{rank.Family(), judgerank.NewJudge, judgerank.Rules()},
 		{aqm.Family(), judgeaqm.NewJudge, judgeaqm.Rules()},
+		{fair.Family(), judgefair.NewJudge, judgefair.Rules()},
 	}
 })
 

@@ -1,0 +1,199 @@
+package fair
+
+import (
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/cause/causetest"
+	"candela.dev/candela/clock"
+	"candela.dev/candela/fair"
+)
+
+func TestEveryRuleHasCausesWithSentences(t *testing.T) { causetest.Table(t, Rules(), Causes()) }
+
+const (
+	ms   = clock.Millisecond
+	us   = clock.Microsecond
+	gbps = 1_000_000_000
+)
+
+// ideal are settings of a tree with two tenants, of hosts 1 to 4 and of the others; its third node is below the second.
+func ideal() fair.Settings {
+	return fair.Settings{Scheme: fair.HCSFQ, Phi: 0.985, MinFactor: 0.75, KF: 20 * us, Packets: 320,
+		Nodes: []fair.Node{{Parent: -1, Weight: 1}, {Parent: 0, Weight: 1}, {Parent: 0, Weight: 1}, {Parent: 2, Weight: 2}},
+		Members: []fair.Member{{Hosts: [][2]int64{{1, 4}}, Node: 1, Weight: 1}, {Hosts: [][2]int64{{5, 6}}, Node: 2,
+			Weight: 1},
+			{Node: 3, Weight: 2}}}
+}
+
+func dataplane() fair.Settings {
+	s := ideal()
+	s.Mode, s.AverageShift, s.DropBits, s.Decrease, s.Increase = fair.Dataplane, 3, 7, 128, 4096
+	s.Recirculation = 500 * clock.Nanosecond
+	return s
+}
+
+// loads are eight flows that offer twice what the link carries.
+func loads(lasts clock.Duration) (list []source) {
+	for i := range 8 {
+		list = append(list, source{host: uint32(i + 1), flow: uint32(i), bps: (4 + float64(i)) * gbps / 4, size: 1500,
+			stop:   lasts,
+			jitter: 0.05})
+	}
+	return list
+}
+
+func base(set fair.Settings, lasts clock.Duration) *setup {
+	return &setup{set: set, link: 10 * gbps, framing: 20, lasts: lasts, sources: loads(lasts), seed: 1}
+}
+
+func violations(r *analyzers.Result) (first map[string]string) {
+	first = make(map[string]string)
+	for _, f := range r.Findings {
+		if f.Severity != analyzers.Note && first[f.Rule] == "" {
+			first[f.Rule] = f.Headline
+		}
+	}
+	return first
+}
+
+// Compliant switches are not blamed in any mode, with records and without, at edges and in cores.
+func TestCompliantSwitchesAreNotBlamed(t *testing.T) {
+	for mode, set := range map[string]fair.Settings{"ideal": ideal(), "dataplane": dataplane()} {
+		for _, records := range []bool{false, true} {
+			for place, change := range map[string]func(*setup){"only": func(*setup) {},
+				"edge": func(s *setup) { s.onward = true },
+				"core": func(s *setup) { s.upstream = true }} {
+				s := base(set, 60*ms)
+				s.records = records
+				change(s)
+				r, _ := s.run(t)
+				if v := violations(&r); len(v) > 0 || r.Coverage["draws"] < 1000 || mode == "ideal" && r.Coverage["steady"] < 5 {
+					t.Errorf("%s, %s, records %v: %v, %v", mode, place, records, v, r.Coverage)
+				}
+			}
+		}
+	}
+}
+
+// Every fault is found by its rule.
+func TestFaultsAreFoundByTheirRule(t *testing.T) {
+	for _, c := range []struct {
+		fault, rule string
+		change      func(*setup)
+	}{
+		{"reorders", ruleFIFO, nil},
+		{"mild-drops", ruleTest, nil},
+		{"never-drops", ruleTest, nil},
+		{"even-draws", ruleTest, func(s *setup) { s.records = true }},
+		{"keeps-label", ruleLabel, nil},
+		{"no-relabel", ruleLabel, func(s *setup) { s.onward = true }},
+		{"no-weights", ruleLabel, func(s *setup) { s.onward = true }},
+		{"no-weights", ruleTest, nil},
+		{"no-weights", ruleShares, func(s *setup) { s.set.Members[0].Hosts, s.set.Members[2].Node = [][2]int64{{1, 2}}, 1 }},
+		{"sign", ruleEstimator, func(s *setup) { s.records = true }},
+		{"lies-of-F", ruleEstimator, func(s *setup) { s.records = true }},
+		{"hasty", rulePacing, func(s *setup) { s.records = true }},
+		{"inflates-alpha", ruleAlpha, func(s *setup) { s.records = true }},
+		{"slow-label", ruleExcess, func(s *setup) {
+			s.sources = append(s.sources, source{host: 1, flow: 77, bps: 8 * gbps, size: 1500, start: 20 * ms, stop: 60 * ms})
+		}},
+		{"never-drops", ruleTail, func(s *setup) {
+			s.set.Nodes, s.set.Members = s.set.Nodes[:1],
+				[]fair.Member{{Weight: 1}}
+		}},
+	} {
+		t.Run(c.fault+"/"+c.rule, func(t *testing.T) {
+			s := base(ideal(), 60*ms)
+			if c.change != nil {
+				c.change(s)
+			}
+			s.fault = map[string]bool{c.fault: true}
+			r, _ := s.run(t)
+			v := violations(&r)
+			if v[c.rule] == "" {
+				t.Errorf("violated are %v, %v", v, r.Coverage)
+			}
+			causetest.Declared(t, Causes(), r.Findings)
+		})
+	}
+}
+
+// random draws a switch with its traffic.
+func random(seed uint64) *setup {
+	d := rand.New(rand.NewPCG(seed, 7))
+	set := ideal()
+	if d.IntN(3) == 0 {
+		set = dataplane()
+		set.DropBits = 4 + d.IntN(8)
+		set.Additive = d.IntN(2) == 0
+		set.Increase = 256 << d.IntN(5)
+		set.Decrease = 16 << d.IntN(5)
+		set.WindowDivides = false
+	}
+	set.Nodes = set.Nodes[:1]
+	for i := range d.IntN(6) {
+		set.Nodes = append(set.Nodes, fair.Node{Parent: d.IntN(i + 1), Weight: 1 + d.IntN(3)})
+	}
+	set.Members = nil
+	for i := range 12 {
+		set.Members = append(set.Members, fair.Member{Flows: [][2]int64{{int64(i), int64(i)}}, Node: d.IntN(len(set.Nodes)),
+			Weight: 1 + d.IntN(3)})
+	}
+	set.Phi = []float64{0.985, 0.985, 1, 0.9}[d.IntN(4)]
+	if d.IntN(4) == 0 {
+		set.Packets = 10 + d.IntN(100)
+	}
+	s := &setup{set: set, link: []clock.BitRate{gbps, 10 * gbps, 40 * gbps}[d.IntN(3)], framing: 24 * d.IntN(2),
+		seed:    seed,
+		records: d.IntN(2) == 0, upstream: d.IntN(4) == 0, onward: d.IntN(3) == 0}
+	constants := set.At(s.link)
+	s.lasts = constants.KC * clock.Duration(100+d.IntN(400))
+	if s.link > 10*gbps {
+		s.lasts /= 3
+	}
+	load := 0.3 + 2*d.Float64()
+	n := 1 + d.IntN(12)
+	for i := range n {
+		o := source{host: uint32(i + 1), flow: uint32(i), size: []int{1500, 1500, 600, 64}[d.IntN(4)], stop: s.lasts,
+			bps: float64(s.link) * min(1, load*2*d.Float64()/float64(n)), jitter: []float64{0, 0.05, 0.05, 0.9}[d.IntN(4)]}
+		o.bps = max(o.bps, float64(s.link)/1000)
+		if d.IntN(3) == 0 {
+			o.start = clock.Duration(d.Int64N(int64(s.lasts)))
+		}
+		if d.IntN(3) == 0 {
+			o.stop = o.start + clock.Duration(d.Int64N(int64(s.lasts)))
+		}
+		s.sources = append(s.sources, o)
+	}
+	return s
+}
+
+func TestCompliantRandomSwitchesAreNotBlamed(t *testing.T) {
+	steady := int64(0)
+	for seed := range uint64(simulated(t, 10)) {
+		s := random(seed)
+		r, _ := s.run(t)
+		steady += r.Coverage["steady"]
+		if v := violations(&r); len(v) > 0 {
+			t.Errorf("seed %d: %v\n%+v %v %+v", seed, v, s.set, s.link, s.sources)
+		}
+	}
+	t.Log(steady, "steady slots")
+}
+
+// simulated is how many random switches to simulate: CANDELA_TEST_WIDE, or else few.
+func simulated(t *testing.T, few int) int {
+	t.Helper()
+	if text := os.Getenv("CANDELA_TEST_WIDE"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 {
+			t.Fatalf("CANDELA_TEST_WIDE=%q: want how many switches to simulate", text)
+		}
+		return n
+	}
+	return few
+}

@@ -1,0 +1,410 @@
+package fair
+
+import (
+	"math"
+
+	"candela.dev/candela/analyzers/chance"
+	"candela.dev/candela/clock"
+	"candela.dev/candela/fair"
+	"candela.dev/candela/trace"
+)
+
+// port is what is known of a port with its tree.
+type port struct {
+	d       *device
+	index   int
+	link    float64 // C, bit/s
+	framing int64
+	last    bool // leads to a host
+	retired bool // what the switch is set to is no longer known
+	times   fair.Constants
+	meters  constants
+	nodes   []node
+	flows   map[flowKey]*flow
+	all     *chance.Wager
+	twins   *chance.Twins // of flows
+	drawn   *stream
+
+	arrived  uint64
+	youngest *arrival // of those that have left
+	held     int64    // bytes that wait
+	shares   *shares
+}
+
+// measured is a flow that the edge measures, whatever the ports by which it goes.
+type measured struct {
+	meter
+	unsure bool
+}
+
+// flow is a leaf.
+type flow struct {
+	wager  *chance.Wager
+	excess excessBound
+}
+
+// node is an interior node. What the taps give of it: A and F always, as they depend on nothing else. When a comparison
+// is so close that rounding decides it, phase and alpha may be unknown for some time.
+type node struct {
+	weight    float64
+	parent    int
+	arrivals  meter // A
+	accepted  meter // F
+	alpha     float64
+	before    float64 // alpha before the packet at hand
+	next      float64 // alpha that is being written
+	when      clock.Time
+	pending   bool
+	capacity  float64
+	largest   float64 // tmpAlpha
+	congested bool
+	start     clock.Time
+	updated   clock.Time // the last State that the switch claims
+	looked    clock.Time // the last one that was not for an overflow
+	// doubt says what is unknown: alpha; congested and start, or start alone
+	doubtAlpha bool
+	doubt      doubt
+	overflows  []overflow
+}
+
+// doubt is what is unknown of the phase of a node.
+type doubt uint8
+
+const (
+	certain     doubt = iota
+	doubtStart        // since when it is congested, or not
+	doubtEither       // and whether it is
+)
+
+// closeTo is how near two rates are that are equal but for rounding; those that were in labels or records are rounded
+// to bits.
+const closeTo = 1e-9
+
+func newPort(d *device, index int, now clock.Time) *port {
+	rate, framing := d.judge.view.Link(d.number, index)
+	p := &port{d: d, index: index, link: float64(rate), framing: int64(framing), times: d.set.At(rate),
+		flows: make(map[flowKey]*flow), all: d.judge.wagers.Next(), twins: chance.NewTwins(&d.judge.wagers)}
+	p.meters = constants{d.set, p.times.Window}
+	_, p.last = d.judge.view.HostAt(d.number, index)
+	p.drawn = d.judge.newStream(d, index)
+	nodes := 1
+	if d.set.Scheme == fair.HCSFQ {
+		nodes = len(d.set.Nodes)
+	}
+	for i := range nodes {
+		n := node{weight: 1, parent: -1, alpha: p.link, capacity: p.link, start: now, updated: now, looked: now}
+		if i > 0 {
+			n.parent, n.weight = d.set.Nodes[i].Parent, float64(max(1, d.set.Nodes[i].Weight))
+			if d.set.InitialShare > 0 {
+				n.alpha = p.link / float64(d.set.InitialShare)
+			}
+		}
+		p.nodes = append(p.nodes, n)
+	}
+	p.shares = newShares(p, now)
+	if why := p.shares.unfit; why != "" {
+		d.note(now, "what its ports share ("+ruleShares+", "+ruleIsolation+", "+ruleWork+", "+ruleTail+")", why)
+	}
+	return p
+}
+
+// retire ends the judgement of rates at the port.
+func (p *port) retire() {
+	p.retired = true
+	p.shares.stop()
+}
+
+// lose forgets what depends on the fate of a packet that is not known.
+func (p *port) lose() {
+	p.retired = true
+	p.shares.stop()
+	p.d.note(p.d.began, "rates at the ports of a packet that went elsewhere than routed", "its fate came late")
+}
+
+// classify returns the node that a flow is a leaf of, and its weight.
+func (d *device) classify(k flowKey) (node int, weight float64) {
+	for i := range d.set.Members {
+		m := &d.set.Members[i]
+		if i < len(d.set.Members)-1 && (!within(m.Hosts, int64(k.src)) || !within(m.Flows, int64(k.flow))) {
+			continue
+		}
+		node, weight = m.Node, float64(max(1, m.Weight))
+		break
+	}
+	if weight == 0 {
+		weight = 1
+	}
+	if d.set.Scheme == fair.CSFQ {
+		node = 0
+	}
+	return node, weight
+}
+
+func within(ranges [][2]int64, n int64) bool {
+	for _, r := range ranges {
+		if r[0] <= n && n <= r[1] {
+			return true
+		}
+	}
+	return len(ranges) == 0
+}
+
+// path lists the nodes of a packet from the link down, in a buffer.
+func (p *port) path(node int, buffer []int) []int {
+	buffer = buffer[:0]
+	for i := node; i >= 0; i = p.nodes[i].parent {
+		buffer = append(buffer, i)
+	}
+	for i, j := 0, len(buffer)-1; i < j; i, j = i+1, j-1 {
+		buffer[i], buffer[j] = buffer[j], buffer[i]
+	}
+	return buffer
+}
+
+// arrives judges a packet as it came, and lets it join the queue.
+func (p *port) arrives(a *arrival) {
+	p.arrived++
+	a.sequence = p.arrived
+	p.d.judge.measures.depth.Record(p.held)
+	if a.fate == left || a.fate == withdrawn || a.fate == inside {
+		a.waits = a.size
+		p.held += a.size
+	}
+	if a.size < int64(p.d.set.Bypass) {
+		a.bypassed = true
+		p.shares.bypasses(p.bits(a))
+		p.judgeBypassed(a)
+		return
+	}
+	_, edge := p.d.judge.view.HostAt(p.d.number, a.in)
+	f, label, known := p.labelled(a, edge)
+	if !known || p.retired {
+		a.unsure = true
+		return
+	}
+	p.tested(a, f, label, edge)
+}
+
+// labelled returns the flow of a packet and the label with which it is tested.
+func (p *port) labelled(a *arrival, edge bool) (f *flow, label float64, known bool) {
+	f = p.flows[a.key]
+	if f == nil {
+		f = new(flow)
+		p.flows[a.key] = f
+	}
+	node, weight := p.d.classify(a.key)
+	a.node = node
+	if edge {
+		m := p.d.flows[a.key]
+		if m == nil {
+			m = new(measured)
+			p.d.flows[a.key] = m
+		}
+		m.unsure = m.unsure || p.retired
+		rate := m.update(a.at, p.bits(a), p.times.K, &p.meters)
+		if m.unsure && !p.retired {
+			p.lose()
+		}
+		return f, rate / weight, !m.unsure
+	}
+	if a.flags&trace.Ranked == 0 {
+		p.lose()
+		return f, 0, false
+	}
+	claimed, rate := fair.OfLabel(a.rank)
+	if claimed >= len(p.nodes) || claimed != node {
+		p.lose()
+		return f, 0, false
+	}
+	return f, float64(rate), true
+}
+
+func (p *port) bits(a *arrival) float64 { return float64(8 * (a.size + p.framing)) }
+
+// update is a change of alpha that is due.
+type update struct {
+	node                                                       int
+	congested                                                  bool
+	arrival, accepted, capacity, before, after, largest, label float64
+	since                                                      clock.Duration
+	unsure                                                     bool // not whether it is due, but its values
+}
+
+// tested judges a packet that the drop test sees.
+func (p *port) tested(a *arrival, f *flow, label float64, edge bool) {
+	var room [16]int
+	path := p.path(a.node, room[:])
+	bits := p.bits(a)
+	for _, i := range path {
+		n := &p.nodes[i]
+		n.settle(a.at)
+		n.before = n.alpha
+		n.arrivals.update(a.at, bits, p.times.KAlpha, &p.meters)
+	}
+	leaf := &p.nodes[path[len(path)-1]]
+	own := label
+	if a.claim != nil {
+		label = p.judgeClaims(a, leaf, label, edge)
+	}
+	if leaf.doubtAlpha {
+		p.d.judge.coverage["unsure"]++
+	} else {
+		p.judgeTest(a, f, label, leaf.alpha)
+	}
+	p.shares.arrives(a, own, leaf.alpha)
+	f.excess.takes(p, a, label, leaf)
+	for at, i := range path {
+		n := &p.nodes[i]
+		switch {
+		case a.fate == excess:
+			n.accepted.decay(a.at, p.d.set.KF, p.times.KAlpha, &p.meters)
+		case a.fate == tail && p.d.set.TailIgnored:
+		default:
+			n.accepted.update(a.at, bits, p.times.KAlpha, &p.meters)
+		}
+		child := label
+		if at < len(path)-1 {
+			c := &p.nodes[path[at+1]]
+			child = c.arrivals.value / c.weight
+		}
+		if u, due := p.adapt(a.at, i, child); due {
+			p.judgeUpdate(a, u)
+		} else {
+			p.judgeNoUpdate(a, i)
+		}
+	}
+	p.judgeOverflow(a, path)
+	leaf.relabels(a, label)
+}
+
+// settle makes an alpha that has been written be read.
+func (n *node) settle(now clock.Time) {
+	if n.pending && now >= n.when {
+		n.alpha, n.pending = n.next, false
+	}
+}
+
+// relabels says with which label a packet leaves.
+func (n *node) relabels(a *arrival, label float64) {
+	a.low, a.high = min(label, n.alpha), min(label, n.alpha)
+	if n.doubtAlpha {
+		a.low, a.high = 0, label
+	}
+}
+
+// adapt takes a packet to a node, as algorithm 4 does after the drop test, and returns the update that is due.
+func (p *port) adapt(now clock.Time, i int, child float64) (update, bool) {
+	n := &p.nodes[i]
+	bound, sure := p.d.set.Phi*p.link, true
+	if n.parent >= 0 {
+		parent := &p.nodes[n.parent]
+		alpha := parent.alpha
+		if p.d.set.ParentBefore {
+			alpha = parent.before
+		}
+		bound, sure = n.weight*alpha, !parent.doubtAlpha
+	}
+	rate := n.arrivals.value
+	n.capacity = min(bound, rate)
+	if i == 0 {
+		n.capacity = bound
+	}
+	if !sure || math.Abs(rate-bound) <= closeTo*bound+2*n.weight {
+		if n.doubt = doubtEither; now.Sub(n.start) > p.times.KC {
+			n.doubtAlpha = true
+		}
+		return update{}, false
+	}
+	congested := rate > bound
+	if n.doubt == doubtEither {
+		n.congested, n.doubt = congested, doubtStart
+	} else if n.congested != congested {
+		n.congested, n.start, n.doubt = congested, now, certain
+		n.largest = 0
+		return update{}, false
+	}
+	due := now.Sub(n.start) > p.times.KC
+	if n.doubt == doubtStart {
+		n.doubtAlpha = n.doubtAlpha || due
+		return update{}, false
+	}
+	if !due {
+		if !congested {
+			n.largest = max(n.largest, child)
+		}
+		return update{}, false
+	}
+	u := update{node: i, congested: congested, arrival: rate, accepted: n.accepted.value, capacity: n.capacity,
+		before: n.alpha, largest: n.largest, since: now.Sub(n.updated), unsure: n.doubtAlpha}
+	if !congested && (p.d.set.Mode == fair.Ideal || !p.d.set.Additive) && n.largest > 0 {
+		n.doubtAlpha = false
+	}
+	u.after = p.law(u.congested, u.accepted, u.capacity, u.before, u.largest)
+	n.start, n.largest = now, 0
+	if p.d.set.Mode == fair.Dataplane && u.after != u.before {
+		p.shares.adapted(i, u.after > u.before)
+	}
+	p.set(now, n, u.after)
+	return u, true
+}
+
+// set makes a node have another alpha.
+func (p *port) set(now clock.Time, n *node, alpha float64) {
+	if p.d.set.Mode == fair.Dataplane && p.d.set.Recirculation > 0 {
+		n.next, n.when, n.pending = alpha, now.Add(p.d.set.Recirculation), true
+		return
+	}
+	n.alpha = alpha
+}
+
+// law is the alpha that follows an update.
+func (p *port) law(congested bool, accepted, capacity, before, largest float64) float64 {
+	s := p.d.set
+	after := before
+	switch {
+	case s.Mode == fair.Ideal && congested:
+		after = before * max(s.MinFactor, capacity/max(accepted, 1))
+	case s.Mode == fair.Dataplane && congested && accepted > capacity:
+		after = before - before/float64(max(1, s.Decrease))
+	case s.Mode == fair.Dataplane && (congested || s.Additive):
+		after = before + p.link/float64(max(1, s.Increase))
+	case largest > 0:
+		after = largest
+	}
+	return min(max(after, fair.LeastAlpha), p.link)
+}
+
+// probability returns with which probability a packet is dropped; a dataplane counts of 2^n numbers those that drop it.
+// sure says that rounding does not matter.
+func (p *port) probability(label, alpha float64) (probability float64, sure bool) {
+	if p.d.set.Mode == fair.Ideal {
+		if label <= 0 {
+			return 0, true
+		}
+		return max(0, 1-alpha/label), true
+	}
+	low, high := p.countDrops(label-1, alpha+1), p.countDrops(label+1, alpha-1)
+	return low / p.numbers(), low == high
+}
+
+// numbers returns how many random numbers there are.
+func (p *port) numbers() float64 { return float64(uint64(1) << p.d.set.DropBits) }
+
+// countDrops returns how many R of 0 to 2^n-1 there are with R*label > (2^n-1)*alpha.
+func (p *port) countDrops(label, alpha float64) float64 {
+	most := p.numbers() - 1
+	if label <= 0 {
+		return 0
+	}
+	return max(0, most-math.Floor(most*max(0, alpha)/label))
+}
+
+// leaves judges a packet that leaves the queue, or is lost as the switch stops.
+func (p *port) leaves(now clock.Time, a *arrival) {
+	p.held -= a.waits
+	if a.fate == withdrawn {
+		return
+	}
+	p.judgeOrder(a)
+	p.judgeLabel(now, a)
+}

@@ -32,8 +32,8 @@ func TestActiveQueueManagementOnRealFrames(t *testing.T) {
 	}
 }
 
-// Through drop tail the kernel's CUBIC connections share the link; AIFO and SP-PIFO give it to the newest, whose rank is
-// smallest, and follow their rules to the packet.
+// Through drop tail the kernel's CUBIC connections share the link; AIFO and SP-PIFO give it to the newest, whose rank
+// is smallest, and follow their rules to the packet.
 func TestSchedulingByRankOnRealFrames(t *testing.T) {
 	sampled := needsRealFrames(t)
 	for _, file := range liveConfigs(t, "rank-live", 6) {

@@ -92,7 +92,8 @@ func (l *lab) connections(s scheme, c *connected) {
 		if s.name == "FIFO" {
 			row(shape, comparison.NewBound("", what+"Jain's index", "", comparison.AtLeast, leastJain, 0, jain(rates)))
 		} else {
-			row(shape, comparison.NewBound("", what+"share of the newest", "%", comparison.AtLeast, majority, 0, share(rates[n])))
+			row(shape, comparison.NewBound("", what+"share of the newest", "%", comparison.AtLeast, majority, 0,
+				share(rates[n])))
 		}
 	}
 	if s.name != "FIFO" {

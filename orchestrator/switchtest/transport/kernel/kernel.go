@@ -24,8 +24,8 @@ func Transport() transport.Transport {
 	return transport.Transport{Transport: wire.Transport{
 		Model: parameter.Model{
 			Name: Name,
-			Doc: "The TCP of Linux: with --testbed netns, or in a lab without an injector. Only the switch is judged. Ranks are " +
-				"a table of the switch, by flow.",
+			Doc: "The TCP of Linux: with --testbed netns, or in a lab without an injector. Only the switch is judged. Ranks " +
+				"are a table of the switch, by flow.",
 			Parameters: parameter.Table{
 				wire.PacketSize(),
 				{Name: "congestion-control", Kind: parameter.Word, Words: []string{"cubic", "reno", "bbr"}, Default: "cubic",

@@ -117,8 +117,8 @@ func dataNumber(transport string, p *fabric.Packet) int {
 	return n
 }
 
-// What the sender of a flow sends of it weighs what the flow does, also if hosts are simulated in parallel and flows are
-// made as they start; answers weigh 1.
+// What the sender of a flow sends of it weighs what the flow does, also if hosts are simulated in parallel and flows
+// are made as they start; answers weigh 1.
 func TestPacketsWeighWhatTheirFlowsDo(t *testing.T) {
 	for _, transport := range []string{"raw", "ndp", "tcp", "pfabric"} {
 		for _, judged := range []string{"full", "off"} {

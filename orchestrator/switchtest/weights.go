@@ -14,7 +14,7 @@ import (
 type weights struct {
 	list  []int64             // that occur, in millionths; the first is 1
 	items []uint16            // number of the weight of each item of the workload
-	hosts []map[uint64]uint16 // number of a connection's weight, by sender; each is its host's alone while the network runs
+	hosts []map[uint64]uint16 // number of a connection's weight, by sender; each is its host's alone during the run
 	keyed [256]func(*fabric.Header) (connection uint32, of bool)
 }
 

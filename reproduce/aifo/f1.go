@@ -76,8 +76,8 @@ func (l *lab) compareLoads(id string, schemes []scheme, measured map[string][]*c
 	}
 	first, last := 0, len(labels())-1
 	over := func(i int) float64 { return measured["AIFO"][i].mean / measured["PIFO"][i].mean }
-	l.Row(l.fromF1(labels()[last], false), comparison.NewBound(id, "AIFO beside PIFO at load 0.2, beside the same at 0.8: "+
-		figures()[0].title, "times", comparison.AtLeast, 1, 0, over(first)/over(last)))
+	l.Row(l.fromF1(labels()[last], false), comparison.NewBound(id, "AIFO beside PIFO at load 0.2, beside the same at "+
+		"0.8: "+figures()[0].title, "times", comparison.AtLeast, 1, 0, over(first)/over(last)))
 }
 
 // fromF1 returns the origin of a row: in a quick reproduction some have no value to compare with.

@@ -14,8 +14,8 @@ type variant struct {
 	want map[int][3]float64 // by index of the load: small mean, small p99, large mean in ms; 0: not in the specification
 }
 
-// variants measures queues at all loads, shows them beside the published data, and draws them, together with others that
-// another result compares.
+// variants measures queues at all loads, shows them beside the published data, and draws them, together with others
+// that another result compares.
 func (l *lab) variants(ctx context.Context, id, plot string, list []variant, drawn ...scheme) (map[string][]*cell,
 	error) {
 	measured := make(map[string][]*cell)

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// kept is the result of a run in the directory points of --out. It is of use to the same tool alone, with the same test,
-// point of its sweep, seed, settings and simulated time.
+// kept is the result of a run in the directory points of --out. It is of use to the same tool alone, with the same
+// test, point of its sweep, seed, settings and simulated time.
 type kept struct {
 	Tool   string          `json:"tool"`
 	Of     string          `json:"of"` // digest of the rest

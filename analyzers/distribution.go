@@ -13,6 +13,7 @@ const (
 	UnitCount = "count"
 	UnitBytes = "bytes"
 	UnitBPS   = "bps"
+	UnitPPM   = "ppm" // a share
 )
 
 // keptValues is how many single values a Metric lists; up to here quantiles are exact, beyond they come from a

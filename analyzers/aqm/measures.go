@@ -14,9 +14,9 @@ type measures struct{ evictions, miceShare, portBytes, fairness *analyzers.Distr
 func newMeasures() measures {
 	return measures{
 		evictions: analyzers.NewDistribution("aqm.evictions", analyzers.UnitCount, 0),
-		miceShare: analyzers.NewDistribution("aqm.mice-share", analyzers.UnitCount, 0),
+		miceShare: analyzers.NewDistribution("aqm.mice-share", analyzers.UnitPPM, 0),
 		portBytes: analyzers.NewDistribution("aqm.port-bytes", analyzers.UnitBytes, 0),
-		fairness:  analyzers.NewDistribution("aqm.fairness", analyzers.UnitCount, 0),
+		fairness:  analyzers.NewDistribution("aqm.fairness", analyzers.UnitPPM, 0),
 	}
 }
 

@@ -98,7 +98,7 @@ func (j *Judge) curves() (list []analyzers.Curve) {
 		}
 		name := fmt.Sprintf("%s.port-%d", l.r.judge.view.SwitchName(l.r.number), l.port)
 		gap := analyzers.Curve{Name: name + ".rank-gap", Title: "Gap to PIFO", Unit: "share"}
-		inversions := analyzers.Curve{Name: name + ".rank-inversions", Title: "Inversions so far", Unit: "packets"}
+		inversions := analyzers.Curve{Name: name + ".rank-inversions", Title: "Sum of inversions", Unit: "packets"}
 		threshold := analyzers.Curve{Name: name + ".rank-threshold", Title: "Greatest rank admitted", Unit: "rank"}
 		for _, p := range l.course.points {
 			gap.Add(p.at, float64(p.gap)/ppm)
@@ -120,10 +120,10 @@ type measures struct{ course, waiting, mismatches, refused, late *analyzers.Dist
 
 func newMeasures() measures {
 	return measures{
-		course:     analyzers.NewDistribution("rank.gap-course", "ppm", 0),
+		course:     analyzers.NewDistribution("rank.gap-course", analyzers.UnitPPM, 0),
 		waiting:    analyzers.NewDistribution("rank.waiting", "packets", 0),
-		mismatches: analyzers.NewDistribution("rank.mismatches", "ppm", 0),
-		refused:    analyzers.NewDistribution("rank.refused-quantile", "ppm", 0),
+		mismatches: analyzers.NewDistribution("rank.mismatches", analyzers.UnitPPM, 0),
+		refused:    analyzers.NewDistribution("rank.refused-quantile", analyzers.UnitPPM, 0),
 		late:       analyzers.NewDistribution("rank.late", "packets", 0),
 	}
 }

@@ -462,7 +462,7 @@ func (j *Judge) Finish() (analyzers.Result, error) {
 		j.coverage["packets not replayed"] += int64(r.left())
 	}
 	j.theorem()
-	gaps := analyzers.NewDistribution("rank.gap", "ppm", 0)
+	gaps := analyzers.NewDistribution("rank.gap", analyzers.UnitPPM, 0)
 	for _, r := range j.replays {
 		for _, l := range r.ports {
 			j.measures.end(l)

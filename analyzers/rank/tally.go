@@ -74,7 +74,7 @@ func (t tallies) results() (metrics []*analyzers.Distribution, tables []analyzer
 		return nil, nil
 	}
 	inversions := analyzers.NewDistribution("rank.inversions-by-rank", "packets", 0)
-	drops := analyzers.NewDistribution("rank.drops", "ppm", 0)
+	drops := analyzers.NewDistribution("rank.drops", analyzers.UnitPPM, 0)
 	file := analyzers.Table{File: "ranks", Columns: []string{"from_rank", "to_rank", "tenth", "arrived", "dropped", "left",
 		"inversions"}}
 	shown := analyzers.Table{Title: "By rank", Columns: []string{"tenth", "from rank", "to rank", "arrived", "dropped",

@@ -133,6 +133,7 @@ type chartView struct {
 	XTicks, YTicks            []plotTick
 	Label                     string
 	Low, High, Bottom, Summit float64
+	Wide                      float64 // beyond it a label of the x axis ends at its tick, as it would be cut off
 }
 
 type chartLine struct{ Name, Path, Dots, Class string }
@@ -158,7 +159,7 @@ func newChartView(c *Chart) chartView {
 		v.Lines = append(v.Lines, line)
 	}
 	v.XTicks, v.YTicks = ticksOf(v.Low, v.High, c.X, v.x), ticksOf(v.Bottom, v.Summit, c.Y, v.y)
-	v.X, v.Y = axisTitle(c.X), axisTitle(c.Y)
+	v.X, v.Y, v.Wide = axisTitle(c.X), axisTitle(c.Y), float64(v.Right-plotRight)
 	return v
 }
 
@@ -234,7 +235,7 @@ func ticksOf(low, high float64, unit string, place func(float64) float64) []plot
 	var ticks []plotTick
 	var ns []float64
 	for i := math.Ceil(low / step); i*step <= high*(1+1e-12) && len(ticks) < 3*chartTicks; i++ {
-		ticks = append(ticks, plotTick{place(i * step), shortNumber(i * step)})
+		ticks = append(ticks, plotTick{place(i * step), axisNumber(i * step)})
 		ns = append(ns, i*step*float64(clock.Microsecond/clock.Nanosecond))
 	}
 	if unit == micros {
@@ -243,6 +244,17 @@ func ticksOf(low, high float64, unit string, place func(float64) float64) []plot
 		}
 	}
 	return ticks
+}
+
+// axisNumber formats a number at an axis: from 10,000 on with commas, millions as 2.5 M.
+func axisNumber(v float64) string {
+	switch size := math.Abs(v); {
+	case size >= 1e6:
+		return shortNumber(v/1e6) + " M"
+	case size >= 1e4 && v == math.Trunc(v):
+		return grouped(int64(v))
+	}
+	return shortNumber(v)
 }
 
 // shortNumber formats v with at most six decimals and no trailing zeros.

@@ -42,6 +42,8 @@ func quantity(v int64, unit string) string {
 		return grouped(v) + " B"
 	case analyzers.UnitBPS:
 		return fmt.Sprintf("%.3f Gb/s", float64(v)/float64(clock.Gbps))
+	case analyzers.UnitPPM:
+		return strconv.FormatFloat(float64(v)/1e4, 'g', 3, 64) + " %"
 	case analyzers.UnitCount, "":
 		return grouped(v)
 	}

@@ -85,7 +85,7 @@ func (l *lab) queueOf1(p *point, queue string) {
 	rates := comparison.Plot{Name: "a-1-fairness", Title: "Rates of four unresponsive flows (afd)", X: "ms", Y: "Gb/s"}
 	for i, demand := range []int{2, 4, 6, 8} {
 		rates.Series = append(rates.Series, p.series.line(fmt.Sprintf("flow-%d.goodput-bps", i+1),
-			fmt.Sprintf("offers %d", demand), 1500.0/1458/1e9))
+			fmt.Sprintf("offers %d Gb/s", demand), 1500.0/1458/1e9))
 	}
 	l.plot(depth)
 	l.plot(rates)

@@ -209,8 +209,6 @@ func (l *lab) plotF6(s scheme, log *arrivals, n int) {
 func f7(ctx context.Context, l *lab) error {
 	const id, first = "F7", 300
 	lates := map[string]float64{}
-	plot := comparison.Plot{Name: "fig-4-13", Title: "Figure 4-13: the first 300 packets of the flow of 10 MB",
-		X: "packet", Y: "KB left"}
 	for _, s := range schemesF6() {
 		log, err := l.logF6(ctx, s)
 		if err != nil {
@@ -224,18 +222,19 @@ func f7(ctx context.Context, l *lab) error {
 			l.Row(published, comparison.NewRow(id, what+", retransmissions aside", "", 0, 0, 0, float64(fresh)))
 		}
 		lates[s.name] = float64(late)
-		line := comparison.Series{Name: s.name, Style: comparison.Dots}
+		line := comparison.Series{Name: "10 MB", Style: comparison.Dots}
 		for _, a := range log.list {
 			if a.flow == flow10MB && len(line.X) < first {
 				line.X, line.Y = append(line.X, float64(len(line.X))), append(line.Y, float64(a.rank)/1000)
 			}
 		}
-		plot.Series = append(plot.Series, line)
+		l.Plot(comparison.Plot{Name: "fig-4-13-" + s.file[len("f6-"):len(s.file)-len(".yml")],
+			Title: "Figure 4-13: the first 300 packets of the flow of 10 MB, " + s.name, X: "packet", Y: "KB left",
+			Series: []comparison.Series{line}})
 	}
 	for _, pair := range [][2]string{{"FIFO", "SP-PIFO"}, {"AIFO", "SP-PIFO"}, {"SP-PIFO", "PIFO"}} {
 		l.Row(published, comparison.NewBound(id, pair[1]+" beside "+pair[0]+": more late among the first 300 packets", "",
 			comparison.AtLeast, 1, 0, lates[pair[1]]-lates[pair[0]]))
 	}
-	l.Plot(plot)
 	return nil
 }

@@ -180,7 +180,7 @@ func figures() []figure {
 func (l *lab) plotLoads(name string, schemes []scheme, measured map[string][]*cell) {
 	for _, f := range figures() {
 		p := comparison.Plot{Name: name + f.suffix, Title: "Figure " + name[len("fig-"):] + ": " + f.title, X: "load",
-			Y: "ms"}
+			Y: "completion time, ms"}
 		for _, s := range schemes {
 			line := comparison.Series{Name: s.name}
 			for i, c := range measured[s.name] {

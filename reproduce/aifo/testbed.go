@@ -53,30 +53,40 @@ func t1(ctx context.Context, l *lab) error {
 		return err
 	}
 	from := comparison.FromMechanism("simulated instead of the testbed").Of(comparison.PaperStatement)
-	plot := comparison.Plot{Name: "fig-4-15-fifo", Title: "Figure 4-15: senders at line rate, FIFO", X: "senders",
-		Y: "Gb/s"}
-	for sender := range senders {
-		plot.Series = append(plot.Series, comparison.Series{Name: fmt.Sprint("sender ", sender+1)})
-	}
 	for n := range rates {
 		fair := 40 / float64(n+1)
 		for sender := range n + 1 {
 			l.Row(from, comparison.NewRow(id, fmt.Sprintf("FIFO, %d senders: sender %d", n+1, sender+1), "Gb/s", fair, fair, 0.1,
 				rates[n][sender]))
-			s := &plot.Series[sender]
-			s.X, s.Y = append(s.X, float64(n+1)), append(s.Y, rates[n][sender])
 		}
 	}
-	l.Plot(plot)
+	l.plotT1("FIFO", "fifo", rates)
 	for _, s := range []scheme{{"SP-PIFO", "t1-sp-pifo.yml"}, {"AIFO", "t1-aifo.yml"}} {
 		rates, err := l.sharesT1(ctx, s)
 		if err != nil {
 			return err
 		}
+		l.plotT1(s.name, s.file[len("t1-"):len(s.file)-len(".yml")], rates)
 		for n := 1; n < senders; n++ {
 			l.Row(from, comparison.NewBound(id, fmt.Sprintf("%s, %d senders: share of the newest", s.name, n+1), "%",
 				comparison.AtLeast, 95, 0, 100*rates[n][n]/(rates[n][0]+rates[n][1]+rates[n][2]+rates[n][3])))
 		}
 	}
 	return nil
+}
+
+// plotT1 draws the rate of each sender over time, a bar for the part of each phase that is counted.
+func (l *lab) plotT1(scheme, file string, rates ratesOfPhases) {
+	plot := comparison.Plot{Name: "fig-4-15-" + file, Title: "Figure 4-15: senders at line rate, " + scheme, X: "ms",
+		Y: "Gb/s"}
+	const phase = float64(phaseT1) / float64(clock.Millisecond)
+	for sender := range senders {
+		bars := comparison.Series{Name: fmt.Sprint("sender ", sender+1), Style: comparison.Segments}
+		for n := sender; n < senders; n++ {
+			bars.X = append(bars.X, (float64(n)+0.2)*phase, float64(n+1)*phase)
+			bars.Y = append(bars.Y, rates[n][sender], rates[n][sender])
+		}
+		plot.Series = append(plot.Series, bars)
+	}
+	l.Plot(plot)
 }

@@ -220,3 +220,31 @@ func TestEachValueIsACase(t *testing.T) {
 		}
 	}
 }
+
+// A column in which nothing would stand is left out, and ids are not broken.
+func TestThePageHasANoteColumnOnlyForNotes(t *testing.T) {
+	page := func(r *Results) string {
+		var b strings.Builder
+		if err := r.WriteHTML(&b); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	plain := &Results{Schema: ResultsSchema, Paper: "a paper"}
+	plain.Add(FromMechanism(""), NewRow("A-1", "x", "us", 3, 6, 0.15, 4))
+	if got := page(plain); strings.Contains(got, "<th>note") || strings.Count(got, "<td class=\"note\">") != 1 {
+		t.Errorf("a note column without notes:\n%s", got)
+	}
+	if got := page(sample()); !strings.Contains(got, "<th>note") || strings.Count(got, "<td class=\"note\">") != 6 {
+		t.Errorf("no note column:\n%s", got)
+	}
+}
+
+func TestAxesHaveCommasFromTenThousandOn(t *testing.T) {
+	for v, want := range map[float64]string{0: "0", 0.25: "0.25", 5000: "5000", 10_000: "10,000", -20_000: "-20,000",
+		2_500_000: "2,500,000"} {
+		if got := tickText(v); got != want {
+			t.Errorf("%g is labelled %s, want %s", v, got, want)
+		}
+	}
+}

@@ -6,6 +6,8 @@ import (
 	"io"
 	"math"
 	"strings"
+
+	"candela.dev/candela/orchestrator/report"
 )
 
 // Geometry of a plot in pixels.
@@ -92,17 +94,25 @@ func (p *Plot) drawAxes(b *strings.Builder, x, y axis) {
 	bottom := y.from
 	for _, v := range y.values() {
 		fmt.Fprintf(b, `<path d="M%d %.1fh%d" stroke="#ddd"/><text x="%d" y="%.1f" text-anchor="end">%s</text>`+"\n",
-			svgLeft, y.at(v), plotAreaWidth, svgLeft-6, y.at(v)+4, number(v))
+			svgLeft, y.at(v), plotAreaWidth, svgLeft-6, y.at(v)+4, tickText(v))
 	}
 	for _, v := range x.values() {
 		fmt.Fprintf(b, `<path d="M%.1f %.1fv5" stroke="#333"/><text x="%.1f" y="%.1f" text-anchor="middle">%s</text>`+"\n",
-			x.at(v), bottom, x.at(v), bottom+18, number(v))
+			x.at(v), bottom, x.at(v), bottom+18, tickText(v))
 	}
 	fmt.Fprintf(b, `<path d="M%d %.1fh%d" stroke="#333"/>`+"\n", svgLeft, bottom, plotAreaWidth)
 	fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="middle">%s</text>`+"\n",
 		svgLeft+plotAreaWidth/2, svgHeight-12, html.EscapeString(p.X))
 	fmt.Fprintf(b, `<text x="16" y="%d" text-anchor="middle" transform="rotate(-90 16 %d)">%s</text>`+"\n",
 		svgTop+plotAreaHeight/2, svgTop+plotAreaHeight/2, html.EscapeString(p.Y))
+}
+
+// tickText is a number at an axis, from 10,000 on with commas.
+func tickText(v float64) string {
+	if v == math.Trunc(v) && math.Abs(v) >= 1e4 && math.Abs(v) < 1e15 {
+		return report.Grouped(int64(v))
+	}
+	return number(v)
 }
 
 // draw draws the i-th series and its legend entry.

@@ -223,14 +223,10 @@ func (p *port) judgeState(a *arrival, s *trace.Decision, n *node) {
 func (p *port) adopt(a *arrival, s *trace.Decision, n *node, own float64) {
 	n.updated, n.looked, n.start, n.largest = a.at, a.at, a.at, 0
 	n.congested, n.doubt = s.Cause == fair.CauseCongested, certain
-	if got := s.Values[fair.ValueAfter]; n.doubtAlpha || !nearShare(got, own) {
-		if !n.pending || p.d.set.Recirculation == 0 {
-			n.alpha = float64(got)
-		} else {
-			n.next = float64(got)
-		}
+	if got := s.Values[fair.ValueAfter]; n.doubtAlpha || n.pending && n.nextDoubt || !nearShare(got, own) {
+		n.alpha, n.doubtAlpha = float64(s.Values[fair.ValueBefore]), false
+		p.set(a.at, n, float64(got), true)
 	}
-	n.doubtAlpha = false
 }
 
 // judgeNoUpdate judges that a switch claims no change where none is due.
@@ -245,10 +241,6 @@ func (p *port) judgeNoUpdate(a *arrival, i int) {
 		p.d.tell(a, notDue(p.place(a), i, duration(a.at.Sub(n.start))))
 	}
 	p.judgeAfter(a, s, i)
-	n.doubtAlpha = true
-	if p.d.set.Mode == fair.Dataplane && p.d.set.Recirculation > 0 {
-		n.when, n.pending = a.at.Add(p.d.set.Recirculation), true
-	}
 	p.adopt(a, s, n, math.NaN())
 }
 
@@ -282,7 +274,7 @@ func (p *port) judgeOverflow(a *arrival, path []int) {
 		few := 0.99*before > 0.7501*highest
 		if s == nil {
 			if a.claim == nil && few {
-				p.set(a.at, n, max(fair.LeastAlpha, 0.99*n.alpha))
+				p.set(a.at, n, max(fair.LeastAlpha, 0.99*n.alpha), !n.doubtAlpha)
 			} else if a.claim == nil {
 				n.doubtAlpha = true
 			}
@@ -297,7 +289,7 @@ func (p *port) judgeOverflow(a *arrival, path []int) {
 			p.d.tell(a, claimedState(p.place(a), "alpha after an overflow", i, float64(got), least))
 		}
 		n.updated = a.at
-		p.set(a.at, n, float64(s.Values[fair.ValueAfter]))
+		p.set(a.at, n, float64(s.Values[fair.ValueAfter]), true)
 	}
 }
 

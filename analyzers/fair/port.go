@@ -55,6 +55,7 @@ type node struct {
 	next      float64 // alpha that is being written
 	when      clock.Time
 	pending   bool
+	nextDoubt bool // next is not known
 	capacity  float64
 	largest   float64 // tmpAlpha
 	congested bool
@@ -281,6 +282,7 @@ func (p *port) tested(a *arrival, f *flow, label float64, edge bool) {
 func (n *node) settle(now clock.Time) {
 	if n.pending && now >= n.when {
 		n.alpha, n.pending = n.next, false
+		n.doubtAlpha = n.nextDoubt
 	}
 }
 
@@ -336,25 +338,23 @@ func (p *port) adapt(now clock.Time, i int, child float64) (update, bool) {
 	}
 	u := update{node: i, congested: congested, arrival: rate, accepted: n.accepted.value, capacity: n.capacity,
 		before: n.alpha, largest: n.largest, since: now.Sub(n.updated), unsure: n.doubtAlpha}
-	if !congested && (p.d.set.Mode == fair.Ideal || !p.d.set.Additive) && n.largest > 0 {
-		n.doubtAlpha = false
-	}
+	known := !n.doubtAlpha || !congested && (p.d.set.Mode == fair.Ideal || !p.d.set.Additive) && n.largest > 0
 	u.after = p.law(u.congested, u.accepted, u.capacity, u.before, u.largest)
 	n.start, n.largest = now, 0
 	if p.d.set.Mode == fair.Dataplane && u.after != u.before {
 		p.shares.adapted(i, u.after > u.before)
 	}
-	p.set(now, n, u.after)
+	p.set(now, n, u.after, known)
 	return u, true
 }
 
-// set makes a node have another alpha.
-func (p *port) set(now clock.Time, n *node, alpha float64) {
+// set makes a node have another alpha, if that is known.
+func (p *port) set(now clock.Time, n *node, alpha float64, known bool) {
 	if p.d.set.Mode == fair.Dataplane && p.d.set.Recirculation > 0 {
-		n.next, n.when, n.pending = alpha, now.Add(p.d.set.Recirculation), true
+		n.next, n.when, n.pending, n.nextDoubt = alpha, now.Add(p.d.set.Recirculation), true, !known
 		return
 	}
-	n.alpha = alpha
+	n.alpha, n.doubtAlpha = alpha, !known
 }
 
 // law is the alpha that follows an update.

@@ -67,7 +67,7 @@ func TestCompliantSwitchesAreNotBlamed(t *testing.T) {
 			for place, change := range map[string]func(*setup){"only": func(*setup) {},
 				"edge": func(s *setup) { s.onward = true },
 				"core": func(s *setup) { s.upstream = true }} {
-				s := base(set, 60*ms)
+				s := base(set, 40*ms)
 				s.records = records
 				change(s)
 				r, _ := s.run(t)

@@ -283,6 +283,15 @@ func (d networkDraw) fairNetwork() string {
 	if d.one(2) {
 		text += "taps: {decisions: csv}\n"
 	}
+	at := d.between(1, duration-2)
+	switch {
+	case d.one(6):
+		text += fmt.Sprintf("changes: [{at-us: %d, state: stopped}, {at-us: %d, state: running}]\n", at,
+			min(duration-1, at+int(d.magnitude(1, 1000))))
+	case trunk != "" && d.one(3):
+		text += fmt.Sprintf("changes: [{at-us: %d, trunk: {from: left, to: right, %s}}]\n", at,
+			d.of("gbps: 5", "delay-ns: 9", "failed: true"))
+	}
 	return text + fmt.Sprintf("duration-us: %d\nseed: %d\n", duration, d.IntN(1<<30))
 }
 
@@ -336,6 +345,7 @@ func (d networkDraw) fairModel(hosts int) string {
 	add(3, "queue-packets: %d", d.between(5, 400))
 	add(8, "queue-bytes: %d", d.between(10_000, 400_000))
 	add(4, "bypass-bytes: %s", d.of("125", "600"))
+	add(12, "ecn-threshold-bytes: 30000")
 	if strings.Contains(strings.Join(parts, " "), "dataplane") {
 		add(4, "window-us: %d", int(d.magnitude(10, 500)))
 		add(4, "window-sample: window")

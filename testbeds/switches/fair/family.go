@@ -37,6 +37,22 @@ func Family() switches.Family {
 			}
 			return m.Counters(), nil
 		},
+		Metrics: metrics(),
+	}
+}
+
+// metrics are what the judge measures, while demand is stationary.
+func metrics() []switches.Metric {
+	return []switches.Metric{
+		{Name: "fair-rate-gbps", Of: "fair.rate", Scale: 1e9, Doc: "What each flow gets, framing included. Of fair."},
+		{Name: "fair-jain", Of: "fair.jain", Scale: 1e6, Head: "Jain below a node",
+			Doc: "For each node, Jain's index of what those of its children get that want more, for each unit of weight. Of " +
+				"fair."},
+		{Name: "fair-error", Of: "fair.error", Scale: 1e6, Head: "error of shares",
+			Doc: "For each level of the tree, the greatest relative distance of a child from its max-min share. Of fair."},
+		{Name: "fair-depth", Of: "fair.depth", Scale: 1, Doc: "Bytes that wait in a FIFO. Of fair."},
+		{Name: "fair-convergence-us", Of: "fair.convergence", Scale: 1e3, Head: "convergence",
+			Doc: "Time from a change of demand until all shares are right. Of fair."},
 	}
 }
 

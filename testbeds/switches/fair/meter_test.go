@@ -213,9 +213,9 @@ func TestOverflowLowersTheFairRate(t *testing.T) {
 	for range 100 {
 		p.overflow(now.Add(200 * us))
 	}
-	near(t, "a hundred more in K_c", n.alpha, 7.5e9)
+	near(t, "a hundred more in K_c", n.alpha, 10e9*math.Pow(0.99, 28)) // 0.755; one more would be 0.747
 	p.overflow(now.Add(200*us + 1))
-	near(t, "after K_c", n.alpha, 0.99*7.5e9)
+	near(t, "after K_c", n.alpha, 10e9*math.Pow(0.99, 29))
 }
 
 // A hop lowers labels to its alpha, rounded down.

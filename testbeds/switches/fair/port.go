@@ -310,9 +310,8 @@ func (p *port) overflow(now clock.Time) {
 	if now.Sub(p.cutSince) > p.period {
 		p.cutSince, p.cutFrom = now, n.alpha
 	}
-	alpha := max(0.99*n.alpha, 0.75*p.cutFrom)
 	p.updates = p.updates[:0]
-	if alpha < n.alpha {
+	if alpha := 0.99 * n.alpha; alpha >= 0.75*p.cutFrom {
 		p.assign(now, n, 0, alpha, fair.CauseOverflow)
 	}
 }

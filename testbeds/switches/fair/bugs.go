@@ -37,7 +37,8 @@ func flatBugs() []fault {
 	}
 	return []fault{
 		reorders,
-		bug("duplicates", "switch.unmatched-packet", "Every 500th packet leaves twice.", func(f *faults) { f.duplicates = true }),
+		bug("duplicates", "switch.unmatched-packet", "Every 500th packet leaves twice.",
+			func(f *faults) { f.duplicates = true }),
 		bug("ignores-weights", "fair.shares", "Labels are not divided by the weights of flows.",
 			func(f *faults) { f.evenWeights = true }),
 		bug("idles", "fair.work", "The capacity of the link is taken to be a tenth less.",

@@ -561,6 +561,9 @@ func (s *shares) rooms(r *run, filled []waterfill.Share, all []child) {
 // with at most two layers. More of them vary more.
 func (s *shares) deep(r *run) bool {
 	set := s.p.d.set
+	if set.TailIgnored { // F is what the FIFO takes: alpha falls slowly while it is full
+		return false
+	}
 	for i := range s.p.nodes {
 		if parent := s.p.nodes[i].parent; parent > 0 {
 			return false

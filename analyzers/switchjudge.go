@@ -49,6 +49,12 @@ func OnRealFrames(v SwitchView) bool {
 	return ok && real.OnRealFrames()
 }
 
+// Pauses reports whether flow control may keep the ports of switches, and NICs, from sending.
+func Pauses(v SwitchView) bool {
+	paused, ok := v.(interface{ Pauses() bool })
+	return ok && paused.Pauses()
+}
+
 // DropReason is a reason for which a switch drops packets.
 type DropReason struct {
 	Name string

@@ -130,15 +130,13 @@ func number01(yes bool) int64 {
 	return 0
 }
 
-// idles judges that until now the port has sent what it could. Flows with a pace are judged as they leave; a NIC may be
-// paused, and asks its host only now and then; neighbours may pause ports of plain queues with lossless classes.
+// idles judges that until now the port has sent what it could. Flows with a pace are judged as they leave.
 func (l *line) idles(now clock.Time) {
 	waits := len(l.waiting) > 0
 	if l.tree != nil {
 		waits = l.tree.count() > 0
 	}
-	plain := l.r.plain() && l.r.set.Limits == Limits{}
-	if !waits || plain || l.r.only || l.r.untimed || l.r.links[l.port].changed || l.r.set.Pace > 0 {
+	if !waits || !l.prompt() || l.r.set.Pace > 0 {
 		return
 	}
 	could := max(l.since, l.sent)
@@ -149,6 +147,25 @@ func (l *line) idles(now clock.Time) {
 	if c := causePauses(l.r.who, l.port, now, could); l.r.judge.report.Wants(c.Rule, 0) {
 		l.r.judge.report.Tell(c, analyzers.Finding{TimeNS: now.Nanoseconds(),
 			Message: "switch " + l.r.judge.view.SwitchName(l.r.number)})
+	}
+}
+
+// prompt reports whether the port sends as soon as it can: nobody pauses it, and how long its link is taken is known.
+func (l *line) prompt() bool { return !l.r.untimed && !l.r.links[l.port].changed }
+
+// ends judges, at the end, what ports keep that they could have sent. All that has left by then has been seen.
+func (r *replay) ends() {
+	if r.ended || r.out || r.done < len(r.log) {
+		return
+	}
+	for _, l := range r.ports {
+		l.idles(r.judge.now)
+		if r.set.Pace == 0 || !l.prompt() {
+			continue
+		}
+		if first, could := l.kept(r.judge.now, l.sent); first != nil {
+			r.tell(first, r.judge.now, causeIdle(r.who, first.id, r.judge.now, could), "", "")
+		}
 	}
 }
 

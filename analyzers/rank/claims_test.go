@@ -112,12 +112,22 @@ func TestDropsPausesAndClaimsAreJudged(t *testing.T) {
 		prompt := []act{sends(1, 1, 100), goes(1, 0, 0).atOnce(), sends(2, 2, 100), goes(2, 0, 0).atOnce()}
 		late := append(slices.Clone(prompt), sends(3, 3, 100).atOnce(), waits, goes(3, 0, 0))
 		stuck := append(slices.Clone(prompt), sends(3, 3, 100).atOnce(), waits, sends(4, 4, 100), sends(5, 4, 100))
-		for i, acts := range [][]act{prompt, late, stuck} {
+		busy := append(slices.Clone(prompt), sends(3, 3, 100).atOnce(), waits)
+		forever := append(slices.Clone(busy), waits)
+		for i, acts := range [][]act{prompt, busy, late, stuck, forever} {
 			got := judged(t, set, acts, nil, clock.Gbps*8/10)
-			if idle := slices.Contains(got, "rank.idle"); idle != (i > 0) {
-				t.Errorf("%+v: %v", set, got)
+			if idle := slices.Contains(got, "rank.idle"); idle != (i > 1) {
+				t.Errorf("%+v, %d: %v", set, i, got)
 			}
 		}
+	}
+	paced := rank.Settings{Scheme: rank.PIEO, Pace: clock.Gbps * 4 / 10, Limits: rank.Limits{Packets: 3}} // 2 us
+	held := []act{sends(1, 1, 100), goes(1, 0, 0).atOnce(), sends(2, 1, 100), waits}
+	if got := judged(t, paced, held, nil, 0); len(got) > 0 {
+		t.Errorf("PIEO keeps to the pace: %v", got)
+	}
+	if got := judged(t, paced, append(held, waits), nil, 0); !slices.Equal(got, []string{"rank.idle"}) {
+		t.Errorf("PIEO keeps what may leave: %v", got)
 	}
 }
 

@@ -98,7 +98,8 @@ func Rules() []analyzers.Rule {
 			Statement: "PIEO sends a packet only if the pace of its flow allows it."},
 		{ID: ruleIdle, Clause: ofPIEO, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch, SteadyLinks: true,
 			ExactTimes: true,
-			Statement:  "A port sends as soon as its link is free and a packet may leave."},
+			Statement: "A port sends as soon as its link is free and a packet waits; only PIEO keeps those that the pace of " +
+				"their flow holds."},
 		{ID: ruleTree, Clause: ofHPIFO, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch,
 			Statement: "At each node of HPIFO's tree the element of the lowest rank is served first, of equal ones the oldest."},
 		{ID: ruleTreeDrop, Clause: ofHPIFO, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch,
@@ -247,6 +248,7 @@ func Causes() []cause.Cause {
 type Judge struct {
 	view   analyzers.SwitchView
 	report *analyzers.Reporter
+	now    clock.Time
 	inside []map[uint64]waiting // by switch, then by packet
 	ports  []map[int]*port      // by switch
 	limits []Limits             // by switch
@@ -305,6 +307,7 @@ func NewJudge(v analyzers.SwitchView) (analyzers.SwitchJudge, error) {
 
 // Observe implements analyzers.SwitchJudge.
 func (j *Judge) Observe(t *trace.SwitchTap) {
+	j.now = t.Time
 	r := j.replays[t.Switch]
 	if r.observe(t); !r.plain() {
 		return
@@ -459,6 +462,7 @@ func (j *Judge) Finish() (analyzers.Result, error) {
 	for _, r := range j.replays {
 		r.settle()
 		r.advance()
+		r.ends()
 		j.coverage["packets not replayed"] += int64(r.left())
 	}
 	j.theorem()

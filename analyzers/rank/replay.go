@@ -14,13 +14,14 @@ import (
 // port of an arrival is known at once if its host is attached to the switch, otherwise when the packet leaves; what
 // happens after it waits until then.
 type replay struct {
-	judge   *Judge
-	number  int // of the switch
-	who     cause.Switch
-	set     Settings
-	hosts   map[uint32]int // port, by host that is attached
-	only    bool           // there is one port: a NIC
-	untimed bool           // when links are free is not known: the switch sends packets of its own, or real frames
+	judge  *Judge
+	number int // of the switch
+	who    cause.Switch
+	set    Settings
+	hosts  map[uint32]int // port, by host that is attached
+	only   bool           // there is one port: a NIC
+	// When links are free is not known: the switch sends packets of its own, or real frames, or flow control pauses it.
+	untimed bool
 	inside  map[uint64]*arrival
 	pending *arrival // the latest, whose fate is not known yet
 	log     []step
@@ -105,7 +106,7 @@ func newReplay(j *Judge, sw int, set Settings) *replay {
 			r.hosts[host] = port
 		}
 	}
-	r.untimed = j.view.Makes(sw) || analyzers.OnRealFrames(j.view)
+	r.untimed = j.view.Makes(sw) || analyzers.OnRealFrames(j.view) || analyzers.Pauses(j.view)
 	view, ok := j.view.(analyzers.NetworkView)
 	if ok {
 		_, of := view.Number(sw)

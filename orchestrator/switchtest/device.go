@@ -74,9 +74,16 @@ func (d device) OnRealFrames() bool { return d.r.plan.live }
 
 func (d device) Link(sw, port int) (rate clock.BitRate, framing int) {
 	at := d.at(sw)
+	if host, nic := at.Host(); nic {
+		l := d.r.plan.Test.Topology.HostLinkOf(int(host))
+		return l.Rate, l.Framing
+	}
 	link := d.r.plan.portConfig(at, at.Port(port))
 	return link.Rate, link.Framing
 }
+
+// Pauses says it to analyzers.Pauses.
+func (d device) Pauses() bool { return d.r.plan.declared.PFC.Classes != 0 }
 
 func (d device) Address(host uint32, v6 bool) netip.Addr {
 	if v6 {

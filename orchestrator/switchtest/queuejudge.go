@@ -1,8 +1,6 @@
 package switchtest
 
 import (
-	"slices"
-
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/analyzers/queues"
 	"candela.dev/candela/clock"
@@ -79,7 +77,7 @@ func (p *Plan) toQueues(sw *fabric.Switch, j *queues.Judge) fabric.Tap {
 func (p *Plan) queueConfig(sw *fabric.Switch) queues.Config {
 	s := &p.declared
 	cfg := queues.Config{Name: sw.Name(), Buffer: s.Buffer.Bytes, Admits: !p.model.OwnQueues, Paused: s.PFC.Classes != 0,
-		Holds: slices.ContainsFunc(s.Queues, func(q fabric.QueueSpec) bool { return q.Chosen })}
+		Holds: p.model.Holds != nil && p.model.Holds(p.Test.Switch.Values)}
 	for i := range s.Queues {
 		q := &s.Queues[i]
 		cfg.Queues = append(cfg.Queues, queues.Queue{Bytes: q.MaxBytes, Packets: q.MaxPackets, Alpha: q.Alpha,

@@ -116,6 +116,46 @@ func TestSeededBugsOfRanksAreCaughtByTheirRule(t *testing.T) {
 	}
 }
 
+// What idles or shares wrongly on the NICs of hosts is caught there, and NICs without faults are not blamed.
+func TestSeededBugsOfRanksOnNICsAreCaughtByTheirRule(t *testing.T) {
+	const text = `
+topology: {kind: single-switch, hosts: 4, link: {gbps: 10, delay-ns: 500}}
+switch-under-test: {model: droptail}
+hosts: {transport: raw, nic: {%s}}
+duration-us: 600
+expect: {unfinished: {min: 0}}
+workload:
+  - cbr: {src: 1, dst: 0, rate-gbps: 7, jitter: 0.5, stop-us: 400, weight: 1, rank: 5}
+  - cbr: {src: 1, dst: 2, rate-gbps: 4, jitter: 0.5, stop-us: 400, weight: 3, rank: 6}
+  - flow: {src: 1, dst: 3, packets: 3, start-us: 100, count: 8, stagger-us: 37, rank: 2}
+  - flow: {src: 2, dst: 3, packets: 60, rank: 9}
+`
+	for _, c := range []struct {
+		settings string
+		rules    map[string]string // by bug
+	}{
+		{"model: hpifo, queue-packets: 40, tree: [{weight: 2, hosts: [1]}]", map[string]string{"hesitates": "rank.idle",
+			"ignores-flow-weights": "rank.tree", "tail-drops": "rank.tree-drop", "drops-early": "rank.refused"}},
+		{"model: pieo, pace-mbps: 3000, queue-packets: 40", map[string]string{"wakes-late": "rank.idle",
+			"head-blocks": "rank.idle", "half-pace": "rank.idle", "ignores-pace": "rank.eligible", "drops-first": "rank.drop"}},
+		{"model: pieo, queue-packets: 40", map[string]string{"drops-first": "rank.drop"}},
+		{"model: stfq-pifo, queue-packets: 40", map[string]string{"ignores-flow-weights": "rank.start"}},
+		{"model: afq, round-bytes: 1500", map[string]string{"ignores-flow-weights": "rank.start"}},
+		{"model: stfq-aifo", nil}, {"model: pifo", nil}, {"model: sp-pifo", nil}, {"model: aifo", nil},
+	} {
+		bugs := slices.Sorted(maps.Keys(c.rules))
+		for _, bug := range append(bugs, "") {
+			t.Run(c.settings+" "+bug, func(t *testing.T) {
+				t.Parallel()
+				rules, repeated := rankRules(t, fmt.Sprintf(text, c.settings+", bugs: ["+bug+"]"))
+				if bug == "" && len(rules) > 0 || bug != "" && !slices.Contains(rules, c.rules[bug]) {
+					t.Errorf("violated are %v, want %q; %d packets were repeated", rules, c.rules[bug], repeated)
+				}
+			})
+		}
+	}
+}
+
 // rankNetwork draws a network whose switches, or NICs, schedule by rank.
 func (d networkDraw) rankNetwork() (text string, recorded bool) {
 	if text, recorded = d.wideNetwork(); d.IntN(3) == 0 {
@@ -188,7 +228,7 @@ func (d networkDraw) rankNetwork() (text string, recorded bool) {
 	}
 	// Refused, as rules of TCP take what the pace of a NIC adds for the host's delay.
 	paced := strings.HasSuffix(model, "pieo") && strings.Contains(text, "transport: tcp")
-	if model != "hpifo" && d.IntN(3) == 0 && !paced {
+	if d.IntN(3) == 0 && !paced {
 		text = strings.Replace(text, "hosts: {", "hosts: {nic: {"+settings+"}, ", 1)
 	}
 	if !strings.HasPrefix(model, "stfq-") && model != "afq" && model != "hpifo" && d.IntN(4) > 0 {
@@ -494,6 +534,32 @@ workload:
 `, "RANK", c.rank))
 		if len(rules) > 0 || repeated < 1000 {
 			t.Errorf("%s: %v, %d packets", c.model, rules, repeated)
+		}
+	}
+}
+
+// A trunk that becomes slower, or shorter, on the way is not taken for a port that idles, and one that does idle is.
+func TestPortsOfTrunksThatChangeAreNotTakenForIdle(t *testing.T) {
+	const text = `
+topology: {kind: dumbbell, hosts: 6, link: {gbps: 10, delay-ns: 500}, trunk: {gbps: 10, delay-ns: 5000}}
+switch-under-test: {%s}
+hosts: {transport: raw}
+duration-us: 600
+changes:
+  - {at-us: 100, trunk: {from: left, to: right, gbps: 3}}
+  - {at-us: 250, trunk: {from: left, to: right, gbps: 10, delay-ns: 100}}
+  - {at-us: 400, trunk: {from: left, to: right, gbps: 1, delay-ns: 9000}}
+workload:
+  - cbr: {src: 0, dst: 3, rate-gbps: 4, rank: 3}
+  - cbr: {src: 1, dst: 4, rate-gbps: 3, jitter: 0.5, rank: 2}
+  - cbr: {src: 2, dst: 5, rate-gbps: 2, jitter: 0.5, rank: 1}
+`
+	for settings, want := range map[string][]string{
+		"model: pifo": nil, "model: aifo, sample: 1": nil, "model: pieo, pace-mbps: 2500": nil, "model: hpifo": nil,
+		"model: hpifo, bugs: [hesitates]": {"queue.idle", "rank.idle"}, "model: pieo, pace-mbps: 500, bugs: [wakes-late]": {"rank.idle"},
+	} {
+		if rules, _ := rankRules(t, fmt.Sprintf(text, settings)); !slices.Equal(rules, want) {
+			t.Errorf("%s: %v, want %v", settings, rules, want)
 		}
 	}
 }

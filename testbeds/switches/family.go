@@ -37,6 +37,8 @@ type Model struct {
 	// queues, buffer-bytes and what belongs to them: its first queue of a port is that of data, of which there may be
 	// several; others keep their own memory.
 	OwnQueues bool
+	// Holds reports that ports may let packets wait although their links are free; nil: they never do.
+	Holds func(v parameter.Values) bool
 	// Distort makes the switches differ from what the test declares, for seeded bugs of queues, buffers and schedulers.
 	Distort func(bugs []string, s *fabric.SwitchSpec)
 	// Check returns settings with which the model cannot do its task, although each is allowed by itself; nil: there are

@@ -18,6 +18,7 @@ const (
 	undoesRoot   = "undoes-root-only"
 	oneLeaf      = "one-leaf"
 	youngerFirst = "younger-first"
+	hesitates    = "hesitates"
 )
 
 func hpifo() switches.Model {
@@ -38,12 +39,13 @@ func hpifo() switches.Model {
 				{Name: plainLeaves, Doc: "Leaves serve in order of arrival.", Rule: "rank.tree"},
 				{Name: undoesRoot, Doc: "A dropped packet counts as sent below the link.", Rule: "rank.tree"},
 				{Name: youngerFirst, Doc: "Of equal ranks the youngest leaves first.", Rule: "rank.tree"},
+				{Name: hesitates, Doc: "After each 16th packet a port sends nothing for 1 us.", Rule: "rank.idle"},
 				{Name: tailDrops, Doc: "The packet that arrives is dropped.", Rule: "rank.tree-drop"},
 				{Name: dropsFirst, Doc: "The packet that would leave next is dropped.", Rule: "rank.tree-drop"},
 				{Name: dropsEarly, Doc: "Packets are dropped as soon as eight wait.", Rule: "rank.refused"},
 				{Name: misrecords, Doc: "Decision records count a packet more that waits.", Rule: "rank.record"},
 			}},
-		Ranks: true, Weighs: true, NoNIC: "its leaves are senders, of which a NIC has one",
+		Ranks: true, Weighs: true,
 		Check: func(v parameter.Values, ports int, offered []switches.Frames) []switches.Problem {
 			problems := append(lossy(v, ports, offered), switches.CheckTree(v)...)
 			if v.Table().Find("bolt-src") >= 0 && v.Bool("bolt-src") {
@@ -82,6 +84,9 @@ type tree struct {
 	order  uint64 // of arrivals
 	count  int    // packets
 	faults faults
+
+	sent    int        // of hesitates: packets
+	resumes clock.Time // and when it sends again
 }
 
 // node is a PIFO. Its times are bytes for each unit of weight, in steps of 2^-judge.WeightBits.
@@ -277,8 +282,25 @@ func (m *HPIFO) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, _ *
 }
 
 // Choose implements fabric.Chooser.
-func (m *HPIFO) Choose(_ clock.Time, _ *fabric.Switch, port *fabric.Port, _ int) *fabric.Packet {
-	return m.port(port.Index()).pop()
+func (m *HPIFO) Choose(now clock.Time, sw *fabric.Switch, port *fabric.Port, _ int) *fabric.Packet {
+	t := m.port(port.Index())
+	if m.faults[hesitates] {
+		if t.sent++; t.sent == 17 {
+			t.resumes = now.Add(clock.Microsecond)
+			sw.Wake(t.resumes, uint64(port.Index()))
+		}
+		if t.sent > 16 && now < t.resumes {
+			return nil
+		} else if t.sent > 16 {
+			t.sent = 1
+		}
+	}
+	return t.pop()
+}
+
+// HandleTimer implements fabric.Timed, of a fault.
+func (m *HPIFO) HandleTimer(now clock.Time, sw *fabric.Switch, token uint64) {
+	sw.Serve(now, sw.Port(int(token)))
 }
 
 // Overflow implements fabric.Mechanism: the packet joins the tree, and what would leave last is dropped until there is

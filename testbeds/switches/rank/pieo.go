@@ -16,6 +16,7 @@ const (
 	halfPace     = "half-pace"
 	lastEligible = "last-eligible"
 	portPace     = "port-pace"
+	wakesLate    = "wakes-late"
 )
 
 func pieo() switches.Model {
@@ -35,12 +36,14 @@ func pieo() switches.Model {
 				{Name: halfPace, Doc: "Flows are sent at half their pace.", Rule: "rank.idle"},
 				{Name: headBlocks, Doc: "The port waits until the lowest rank may leave.", Rule: "rank.idle"},
 				{Name: portPace, Doc: "All flows of a port share one pace.", Rule: "rank.idle"},
+				{Name: wakesLate, Doc: "A port whose packets all wait for their pace sends 1 us after it may.",
+					Rule: "rank.idle"},
 				{Name: lastEligible, Doc: "Of the packets that may leave the last is sent.", Rule: "rank.departure"},
 				{Name: tailDrops, Doc: "The packet that arrives is dropped.", Rule: "rank.drop"},
 				{Name: dropsFirst, Doc: "The lowest rank is dropped.", Rule: "rank.drop"},
 				{Name: misrecords, Doc: "Decision records count a packet more that waits.", Rule: "rank.record"},
 			}},
-		NeedsRanks: true, Check: lossy,
+		NeedsRanks: true, Check: lossy, Holds: func(v parameter.Values) bool { return v.Has("pace-mbps") },
 		Configure: func(v parameter.Values, s *fabric.SwitchSpec) error {
 			err := base.Configure(v, s)
 			s.Queues[0].Chosen = true
@@ -120,7 +123,10 @@ func (m *PIEO) Choose(now clock.Time, sw *fabric.Switch, port *fabric.Port, queu
 	if chosen != nil {
 		c.next[m.key(chosen)] = now.Add(m.pace.Serialise(int(chosen.Size)))
 		c.forget(now)
-	} else if c.woken <= now || soonest < c.woken {
+	} else if m.faults[wakesLate] && c.woken <= now {
+		c.woken = soonest.Add(clock.Microsecond)
+		sw.Wake(c.woken, uint64(port.Index()))
+	} else if c.woken <= now || soonest < c.woken && !m.faults[wakesLate] {
 		c.woken = soonest
 		sw.Wake(soonest, uint64(port.Index()))
 	}

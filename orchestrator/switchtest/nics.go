@@ -96,7 +96,8 @@ func (p *Plan) addNICs() (place string, err error) {
 	}
 	if p.holdsTCP(n) {
 		return "hosts.nic", fmt.Errorf("%s with pace-mbps keeps packets back, which the rules of TCP would blame on the "+
-			"host: set judge: off, leave pace-mbps out, or pace at switch-under-test", n.Model)
+			"host: of sampled flows nobody sees when they leave the NIC: set judge: full or off, or leave pace-mbps out",
+			n.Model)
 	}
 	p.nics = n
 	p.Spec.NIC = fabric.NICSpec{Queues: s.Queues, Scheduler: s.Scheduler, Buffer: s.Buffer, ClassOfDSCP: s.ClassOfDSCP,
@@ -104,15 +105,18 @@ func (p *Plan) addNICs() (place string, err error) {
 	return "hosts.nic", p.tryNIC()
 }
 
-// holdsTCP reports whether flows of TCP are judged behind NICs that wait although they have packets: the rules about
-// time take a NIC that sends nothing for one that has nothing to send.
+// holdsTCP reports whether sampled flows of TCP are judged behind NICs that wait although they have packets: the rules
+// about time take a NIC that sends nothing for one that has nothing to send, unless they see what it keeps.
 func (p *Plan) holdsTCP(n *nics) bool {
-	const pace = "pace-mbps"
-	paced := slices.ContainsFunc(n.model.Parameters, func(of parameter.Parameter) bool { return of.Name == pace }) &&
-		n.Values.Has(pace)
 	tcp, err := findTransport("tcp")
-	return paced && err == nil && p.Test.Judge.Flows > 0 && p.speaks(tcp)
+	return n.paces() && p.Streamed() && err == nil && p.Test.Judge.Flows > 0 && p.speaks(tcp)
 }
+
+// paces reports whether NICs may keep packets although their wires are free.
+func (n *nics) paces() bool { return n.model.Holds != nil && n.model.Holds(n.Values) }
+
+// pacesNICs reports whether NICs of hosts do so.
+func (p *Plan) pacesNICs() bool { return p.nics != nil && p.nics.paces() }
 
 // tryNIC creates a NIC's mechanism in a scratch network, to report errors that only the model can detect.
 func (p *Plan) tryNIC() error {

@@ -23,6 +23,8 @@ type Trial struct {
 	// Slack is how much later or earlier than at the hosts packets were seen, as a live run has measured it; 0 of a
 	// simulated one.
 	Slack clock.Duration
+	// Paced says that NICs may keep packets although their wires are free; what they send and drop is seen.
+	Paced bool
 	// FlowOf returns the number of the flow that a connection of a sender was announced for.
 	FlowOf func(sender fabric.HostID, connection uint32) (int, bool)
 	// Follows says whether a flow is judged; nil: all are.

@@ -32,6 +32,8 @@ type observer struct {
 	links  []config.LinkSpec // of hosts
 	net    *fabric.Network
 	pauses []uint64 // that each host had received when it was looked at last; nil: there is no PFC
+	nics   []nic    // of hosts; nil: they have no queues, or what they do is not seen
+	room   int      // packets with which a NIC that keeps them for their pace takes no more; 0: NICs keep none
 	header int32
 	shift  int // of windows
 	seen   judge.Observation
@@ -44,6 +46,12 @@ func newObserver(t *transport.Trial) transport.Observer {
 		header: int32(tcp.Codec().HeaderSize(t.IPv6())), shift: shiftOf(t), net: t.Net}
 	if readsPauses(t.Net.Spec()) != "" {
 		o.pauses = make([]uint64, t.Net.Hosts())
+	}
+	if t.Net.NICs() && t.Follows == nil {
+		o.nics = make([]nic, t.Net.Hosts())
+	}
+	if t.Paced {
+		o.room = t.Net.Spec().NIC.Backlog
 	}
 	for id := range t.Net.Hosts() {
 		o.links = append(o.links, t.Test.Topology.HostLinkOf(id))
@@ -120,6 +128,7 @@ func (o *observer) Observe(at fabric.Point, now clock.Time, p *fabric.Packet) {
 		o.paused(at.Node, now)
 	}
 	if at.Host {
+		o.held(at, now, p)
 		o.wire(at, now, p)
 	}
 	if p.Protocol != fabric.TCP || !at.Host || at.Stage > fabric.Egress || p.Flags&fabric.Returned != 0 {
@@ -157,6 +166,44 @@ func (o *observer) wire(at fabric.Point, now clock.Time, p *fabric.Packet) {
 	}
 }
 
+// nic is what was seen of the NIC of a host.
+type nic struct {
+	line    int        // packets that it has taken and not sent or dropped
+	offered uint64     // the latest packet that it was given
+	until   clock.Time // when it takes the next, after it has dropped others for it: these take their time on the wire
+}
+
+// held tells the analyzer that the NIC of a host takes no packet: it is full of those that it keeps for their pace, or
+// has dropped some in favour of another.
+func (o *observer) held(at fabric.Point, now clock.Time, p *fabric.Packet) {
+	if o.nics == nil {
+		return
+	}
+	n := &o.nics[at.Node]
+	if o.room > 0 && n.line >= o.room {
+		o.judge.Silenced(uint32(at.Node), now)
+	} else if n.until > 0 {
+		o.judge.Silenced(uint32(at.Node), min(now, n.until))
+	}
+	if n.until < now {
+		n.until = 0
+	}
+	switch {
+	case p == nil:
+	case at.Stage == fabric.Egress:
+		n.line++
+		n.offered = p.ID
+	case at.Stage == fabric.Departed:
+		n.line--
+	case at.Stage == fabric.Dropped:
+		n.line--
+		if p.ID != n.offered || n.until > 0 {
+			link := &o.links[at.Node]
+			n.until = max(n.until, now).Add(link.Rate.Serialise(int(p.Size) + link.Framing))
+		}
+	}
+}
+
 // paused tells the analyzer if flow control has kept a host from sending since it was looked at last.
 func (o *observer) paused(host int, now clock.Time) {
 	port := o.net.Host(fabric.HostID(host)).Port()
@@ -170,6 +217,9 @@ func (o *observer) paused(host int, now clock.Time) {
 func (o *observer) Finish(end clock.Time, drained bool) analyzers.Result {
 	for host := range o.pauses {
 		o.paused(host, end)
+	}
+	for host := range o.nics {
+		o.held(fabric.Point{Host: true, Node: host}, end, nil)
 	}
 	if drained {
 		o.judge.Drain()

@@ -14,11 +14,13 @@ import (
 	"testing"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/clock"
 	"candela.dev/candela/generator/parameter"
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/switchtest"
 	"candela.dev/candela/runtimetest"
+	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
 // ranked is a port, and one towards another host, at which flows of different sizes compete.
@@ -465,6 +467,55 @@ func TestTheorem3IsJudgedOfRuns(t *testing.T) {
 				t.Errorf("violated are %v, want %q", slices.Compact(violated), c.want)
 			}
 		})
+	}
+}
+
+// A12: a port, or a NIC, with a load above 1 is busy 99 % of the time; one with a load of 0.5 is not. The loads are
+// choices: at 1.05 gaps of random arrivals empty a queue of 20 packets, which is then busy for 98.8 %.
+func TestAIFOKeepsOverloadedLinksBusy(t *testing.T) {
+	const text = `
+topology: {kind: single-switch, hosts: 11, link: {gbps: %g, delay-ns: 20, framing-bytes: 0}, links: [{host: 0, gbps: 1}]}
+switch-under-test: {%s}
+hosts: {%stransport: raw, packet-size: 1000}
+duration-us: 20000
+expect: {unfinished: {min: 0}}
+workload:
+`
+	for _, settings := range []string{"model: aifo", "model: aifo, target-packets: 100, window: 100, sample: 1",
+		"model: aifo, mode: dataplane"} {
+		for _, nic := range []bool{false, true} {
+			for _, load := range []float64{0.5, 1.2, 2} {
+				of := fmt.Sprintf(text, 1000.0, settings, "")
+				if nic { // of host 10, which sends to all others
+					of = fmt.Sprintf(text, 1.0, "model: droptail", "nic: {"+settings+"}, ")
+				}
+				for i := range 10 {
+					src, dst := i+1, 0
+					if nic {
+						src, dst = 10, i
+					}
+					of += fmt.Sprintf("  - cbr: {src: %d, dst: %d, rate-gbps: %.6f, jitter: 1, rank: %d}\n", src, dst, load/10, i)
+				}
+				p, err := switchtest.New(parse(t, of)[0])
+				if err != nil {
+					t.Fatal(err)
+				}
+				var port *fabric.Port
+				p.Watch = func(n *fabric.Network) {
+					if port = n.Switch(0).Port(0); nic {
+						port = n.Host(10).Port()
+					}
+				}
+				o, err := switchtest.Run(t.Context(), p, options(t.TempDir()))
+				if err != nil || o.Verdict.Exit != orchestrator.ExitPass {
+					t.Fatalf("%v %v", err, o.Verdict)
+				}
+				busy := float64(port.Counters().Busy) / float64(20*clock.Millisecond)
+				if load > 1 && busy < 0.99 || load < 1 && busy > 0.6 {
+					t.Errorf("%s, on a NIC: %v, load %g: %.4f busy", settings, nic, load, busy)
+				}
+			}
+		}
 	}
 }
 

@@ -24,11 +24,13 @@ func provokeTCP(bug tcp.Bug, name string) string {
 	if text, ok := provokeSwift(bug, name); ok {
 		return text
 	}
-	if bug == tcp.BugSamplesRetransmissions { // the first timeout comes just before its acknowledgement
+	// The first timeout comes just before its acknowledgement. Bursts are short, as the captures of a switch far from the
+	// host tell less exactly in which state it sent them.
+	if bug == tcp.BugSamplesRetransmissions {
 		return fmt.Sprintf(`
 topology: {kind: single-switch, hosts: 2, link: {gbps: 25, delay-ns: 200000}}
 switch-under-test: {model: droptail}
-hosts: {transport: tcp, min-rto-us: 10, initial-rto-us: 700, bugs: [%s]}
+hosts: {transport: tcp, min-rto-us: 10, initial-rto-us: 700, initial-window: 2, bugs: [%s]}
 workload: [incast: {senders: 1, packets: 100}]
 deadline-us: 2000000
 `, name)

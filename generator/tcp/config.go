@@ -60,6 +60,14 @@ func (c *Config) origin() uint32 {
 	return c.FirstSequence
 }
 
+// greetings returns how much of the sequence is before the data: a SYN, which ranks count as sent.
+func (c *Config) greetings() uint64 {
+	if c.Handshake {
+		return 1
+	}
+	return 0
+}
+
 // offset returns the offset of a sequence number in the stream, next to a known offset; false if it lies before the
 // stream.
 func (c *Config) offset(sequence uint32, near uint64) (uint64, bool) {

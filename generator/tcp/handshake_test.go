@@ -7,6 +7,7 @@ import (
 
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator/tcp"
+	rankings "candela.dev/candela/generator/wire"
 )
 
 // greeting returns a configuration with a handshake, whose timer is 1 ms.
@@ -161,5 +162,26 @@ func TestTheACKOfAHandshakeGivesNoSampleByItsTimeStamp(t *testing.T) {
 	w.run(clock.Time(clock.Second), cfg.FirstSequence+1)
 	if len(w.at) != 2 || w.at[1].Sub(w.at[0]) != cfg.MinRTO {
 		t.Errorf("sent at %v, want twice, a timeout of %v apart", w.at, cfg.MinRTO.Text())
+	}
+}
+
+// With ranks by bytes a SYN has the rank of the whole flow. The SYN takes the first sequence number, so that the ACK and
+// the data after it rank one lower: the ACK does not overtake the first segment in a queue by rank, nor that the ACK.
+func TestRanksFallWithTheSequenceNumber(t *testing.T) {
+	w := newWire(t, greeting())
+	w.hosts[0].SetRanking(1, 7, rankings.Ranking{Kind: rankings.RankByBytes})
+	var got []uint64
+	w.fate = func(_ int, p *tcp.Packet) []clock.Duration {
+		if p.From == 0 {
+			got = append(got, p.Rank)
+		} else if p.Rank != 0 {
+			t.Errorf("the receiver's packet has rank %d", p.Rank)
+		}
+		return []clock.Duration{0}
+	}
+	w.write(t, 2*mss+1)
+	w.run(clock.Time(clock.Second), 0)
+	if diff := cmp.Diff([]uint64{2*mss + 1, 2 * mss, 2 * mss, mss, 0}, got); diff != "" {
+		t.Error("ranks of SYN, ACK and three segments", diff)
 	}
 }

@@ -231,7 +231,7 @@ func (h *Host) Poll(now clock.Time, p *Packet) bool {
 		case c.ackNow:
 			c.confirms = false
 			h.number(c, p)
-			p.Rank = c.ranking.Rank(max(c.written, 1), max(c.next, 1))
+			p.Rank = c.ranking.Rank(max(c.written, 1), max(c.next+h.cfg.greetings(), 1))
 		default:
 			continue
 		}

@@ -179,7 +179,7 @@ func (h *Host) transmit(now clock.Time, c *connection, p *Packet) {
 	h.counters.SegmentsSent++
 	p.Number, p.Payload, p.Header.Seq = number, int(g.length), h.cfg.sequence(g.start)
 	h.label(c, p, retransmit)
-	p.Rank = s.ranking.Rank(s.written, g.start)
+	p.Rank = s.ranking.Rank(s.written, g.start+h.cfg.greetings())
 	s.spoilSequence(&p.Header, g.start+uint64(h.cfg.FirstSequence))
 	if s.expires == clock.Never || s.restartsOnSend {
 		s.restart(now)

@@ -165,8 +165,9 @@ func TestTheACKOfAHandshakeGivesNoSampleByItsTimeStamp(t *testing.T) {
 	}
 }
 
-// With ranks by bytes a SYN has the rank of the whole flow. The SYN takes the first sequence number, so that the ACK and
-// the data after it rank one lower: the ACK does not overtake the first segment in a queue by rank, nor that the ACK.
+// With ranks by bytes a SYN has the rank of the whole flow. The SYN takes the first sequence number, so that the ACK
+// and the data after it rank one lower: the ACK does not overtake the first segment in a queue by rank, nor that the
+// ACK.
 func TestRanksFallWithTheSequenceNumber(t *testing.T) {
 	w := newWire(t, greeting())
 	w.hosts[0].SetRanking(1, 7, rankings.Ranking{Kind: rankings.RankByBytes})

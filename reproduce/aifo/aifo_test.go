@@ -1,6 +1,7 @@
 package aifo
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"os"
@@ -142,6 +143,51 @@ func TestPointsAreKeptForTheSameBuildTestAndSettings(t *testing.T) {
 	} {
 		if got := once(test.version, test.set...); got != test.want {
 			t.Errorf("version %s, %q: %g, want %g", test.version, test.set, got, test.want)
+		}
+	}
+}
+
+// The figures and rows of F1 and F2, of values that are given instead of measured.
+func TestFigure48HasFIFOAndPIFO(t *testing.T) {
+	l, base, err := publication().Open(testConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer base.Close()
+	l.cells = make(map[string][]*cell)
+	for i, file := range []string{"f1-pifo.yml", "f1-sp-pifo.yml", "f1-dctcp.yml", "f1-aifo.yml", "f2-k03.yml",
+		"f2-k07.yml", "f2-k09.yml", "f1-tcp.yml"} {
+		for j := range labels() {
+			l.cells[file] = append(l.cells[file], &cell{mean: float64(10 + i + j), p99: 1, large: 1, ended: 1})
+		}
+	}
+	for _, do := range []func(context.Context, *lab) error{f1, f2} {
+		if err := do(t.Context(), l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	drawn := make(map[string]string)
+	for _, p := range base.Results.Plots {
+		for _, s := range p.Series {
+			drawn[p.Name] += s.Name + fmt.Sprint(len(s.X)) + " "
+		}
+	}
+	const want = "k = 0.17 k = 0.37 k = 0.77 k = 0.97 FIFO7 PIFO7 "
+	if got := drawn["fig-4-8-small-mean"]; got != want {
+		t.Errorf("figure 4-8 has %q, want %q", got, want)
+	}
+	orders := make(map[string]bool)
+	for _, r := range base.Results.Rows {
+		orders[r.What] = r.Pass
+	}
+	for what, want := range map[string]bool{
+		"load 0.2, AIFO beside PIFO, order: flows below 100 KB, mean":                    true,
+		"load 0.2, TCP beside AIFO, order: flows below 100 KB, mean":                     true,
+		"load 0.8, TCP beside AIFO, order: flows below 100 KB, mean":                     false, // not eight times
+		"AIFO beside PIFO at load 0.2, beside the same at 0.8: flows below 100 KB, mean": true,
+	} {
+		if got, ok := orders[what]; got != want || !ok {
+			t.Errorf("%s: passes %v (is there: %v), want %v", what, got, ok, want)
 		}
 	}
 }

@@ -144,8 +144,8 @@ func TestANICWithoutRoomDropsAndCounts(t *testing.T) {
 	}
 }
 
-// All that a window allows comes at once, whatever of it is dropped: then a queue of four packets takes no more than four
-// besides the one on the wire. An endless stack is asked for so many of each instant, and after each drop then.
+// All that a window allows comes at once, whatever of it is dropped: then a queue of four packets takes no more than
+// four besides the one on the wire. An endless stack is asked for so many of each instant, and after each drop then.
 func TestANICMayDropABurstAtOneInstant(t *testing.T) {
 	for _, test := range []struct {
 		burst, left, atOnce int

@@ -228,7 +228,8 @@ func (linked) Makes(int) bool                       { return false }
 // flat is a tree of two leaves.
 var flat = analyzers.Tree{{Parent: -1, Weight: 1}, {Weight: 1, Hosts: []int{1}}, {Weight: 1}}
 
-// Makes: how long frames take the link is not known, as what the switch sends by itself comes between them; but of PIEO.
+// Makes: how long frames take the link is not known, as what the switch sends by itself comes between them; but of
+// PIEO.
 func (o one) Makes(int) bool { return o.set.Scheme != rank.PIEO }
 func (one) Decisions() []trace.DecisionKind {
 	values := []trace.DecisionValue{{Name: "rank"}, {Name: "waiting"}, {Name: "smaller"}, {Name: "window"}, {Name: "sampled"}}

@@ -9,8 +9,8 @@ import (
 	"candela.dev/candela/clock"
 )
 
-// WeightBits are the bits of fractions of virtual times of STFQ and HPIFO, and of AFQ's bids: a packet moves its flow, or
-// a node that it is below, on by floor(2^WeightBits size / weight). Weights of flows are exact to a millionth.
+// WeightBits are the bits of fractions of virtual times of STFQ and HPIFO, and of AFQ's bids: a packet moves its flow,
+// or a node that it is below, on by floor(2^WeightBits size / weight). Weights of flows are exact to a millionth.
 const WeightBits = 20
 
 // millionths are those of a weight of 1.

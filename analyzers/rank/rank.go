@@ -53,7 +53,8 @@ func Rules() []analyzers.Rule {
 		{ID: ruleFIFO, Clause: clause, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch,
 			Statement: "Of the packets of one rank that wait for a port, the one that arrived first leaves first."},
 		{ID: ruleDrop, Clause: clause, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch,
-			Statement: "Of the packets that wait for a port and the one that arrives, the youngest of the highest rank is dropped."},
+			Statement: "Of the packets that wait for a port and the one that arrives, the youngest of the highest rank is " +
+				"dropped."},
 		{ID: ruleRoom, Clause: clause, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch,
 			Statement: "A packet is dropped for want of room only if the queue cannot hold all packets of the switch."},
 		{ID: ruleAdmission, Clause: ofAIFO, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch,
@@ -62,8 +63,8 @@ func Rules() []analyzers.Rule {
 		{ID: ruleBound, Clause: ofAIFO, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch,
 			Statement: "A queue never holds more than it may."},
 		{ID: ruleRefused, Clause: ofAIFO, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch,
-			Statement: "A packet is dropped for want of room only if its queue is full, and one that waits only if it makes room by " +
-				"its rank (PIFO)."},
+			Statement: "A packet is dropped for want of room only if its queue is full, and one that waits only if it makes " +
+				"room by its rank (PIFO)."},
 		{ID: ruleDeparture, Clause: ofAIFO, Severity: analyzers.Violation, Needs: analyzers.NeedsSwitch,
 			Statement: "Packets leave in the order of the scheme: of arrival (AIFO); by priority, then arrival (SP-PIFO); by " +
 				"rank, then arrival (PIFO, AFQ, and of the packets that may leave PIEO)."},

@@ -298,8 +298,8 @@ type line struct {
 }
 
 func newLine(r *replay, port int) *line {
-	l := &line{r: r, port: port, sent: r.busy[port], limit: 1024, ends: make(map[flowKey]int64), latest: make(map[flowKey]uint64),
-		mostLast: 1024}
+	l := &line{r: r, port: port, sent: r.busy[port], limit: 1024, ends: make(map[flowKey]int64),
+		latest: make(map[flowKey]uint64), mostLast: 1024}
 	switch r.set.Scheme {
 	case AIFO:
 		l.window = newWindow(&r.set.Admission)

@@ -396,8 +396,8 @@ func (m *AIFO) miscount(w *window, rank uint64) (n int64) {
 	return n
 }
 
-// admits is the condition of algorithm 5 in integers: c ≤ k C, or below / filled ≤ (C − c) / (C (1 − k)). The pipeline of
-// a switch multiplies once: below × multiplier + c ≤ C.
+// admits is the condition of algorithm 5 in integers: c ≤ k C, or below / filled ≤ (C − c) / (C (1 − k)). The pipeline
+// of a switch multiplies once: below × multiplier + c ≤ C.
 func (m *AIFO) admits(c, below, filled int64) bool {
 	s := &m.set
 	if s.Multiplier > 0 {

@@ -55,8 +55,8 @@ func (s *stfq) sorted() *stfq {
 }
 
 // stfq is start-time fair queueing of every port: the virtual time is the rank of the packet that was served last, and
-// a packet's rank is where its flow ended, or the virtual time if that is later. A packet moves its flow on by its bytes
-// over the weight of the flow.
+// a packet's rank is where its flow ended, or the virtual time if that is later. A packet moves its flow on by its
+// bytes over the weight of the flow.
 type stfq struct {
 	ports  []*virtualTime
 	undoes bool

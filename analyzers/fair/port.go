@@ -253,7 +253,9 @@ func (p *port) tested(a *arrival, f *flow, label float64, edge bool) {
 		p.judgeTest(a, f, label, leaf.alpha)
 	}
 	p.shares.arrives(a, own, leaf.alpha)
-	f.excess.takes(p, a, label, leaf)
+	if edge { // others do not know over which time labels were averaged
+		f.excess.takes(p, a, label, leaf)
+	}
 	for at, i := range path {
 		n := &p.nodes[i]
 		switch {

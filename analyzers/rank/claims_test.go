@@ -156,6 +156,46 @@ func TestFlowsAreRememberedUntilTheVirtualTimeCannotFallBehind(t *testing.T) {
 	}
 }
 
+// two is a switch with two ports, to hosts 0 and 1.
+type two struct{ one }
+
+func (two) Ports(int) int                            { return 2 }
+func (two) HostAt(_, port int) (host uint32, _ bool) { return uint32(port), true }
+
+// Only a packet that comes to the same port at the same time can have taken the place of another.
+func TestAPacketMakesNoRoomAtAnotherPortOrLater(t *testing.T) {
+	for _, set := range []rank.Settings{{Limits: rank.Limits{Packets: 1}}, {STFQ: true, Limits: rank.Limits{Packets: 1}},
+		{Scheme: rank.HPIFO, Limits: rank.Limits{Packets: 1}, Tree: flat}} {
+		for _, c := range []struct {
+			dst uint32 // of the packet that comes before another is dropped
+			us  int    // so long before
+		}{{1, 0}, {0, 1}} {
+			j, err := rank.NewJudge(two{one{set: set}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			start := clock.Time(0)
+			for id, dst := range []uint32{0, c.dst} {
+				j.Observe(&trace.SwitchTap{Stage: trace.Entered, ID: uint64(id), Dst: dst, Src: uint32(1 + id), Size: 100, Time: start})
+			}
+			at := start.Add(clock.Duration(c.us) * clock.Microsecond)
+			j.Observe(&trace.SwitchTap{Stage: trace.Dropped, ID: 0, Reason: evicted, Dst: 0, Port: 0, Time: at})
+			j.Observe(&trace.SwitchTap{Stage: trace.Left, ID: 1, Dst: c.dst, Port: int(c.dst), Time: at})
+			result, err := j.Finish()
+			if err != nil {
+				t.Fatal(err)
+			}
+			thrown := false
+			for _, f := range book.Keep(result.Findings) {
+				thrown = thrown || f.Rule == "rank.refused"
+			}
+			if !thrown {
+				t.Errorf("%+v %+v: %+v", set, c, result.Findings)
+			}
+		}
+	}
+}
+
 // A packet of which the port is not known is waited for, but not for ever.
 func TestASwitchIsNotRepeatedForEver(t *testing.T) {
 	j, err := rank.NewJudge(view{})

@@ -159,7 +159,7 @@ func (r *replay) observe(t *trace.SwitchTap) {
 	default:
 		reason := r.judge.view.Reason(r.number, t.Reason)
 		a.reason = reason.Name
-		if reason.Evicts && r.pending != nil {
+		if p := r.pending; reason.Evicts && p != nil && p.at == t.Time && (p.port < 0 || p.port == t.Port) {
 			r.pending.evicted = append(r.pending.evicted, a)
 			r.pending.port = t.Port
 			break

@@ -376,6 +376,7 @@ func TestSwitchesThatScheduleByRankAreNotBlamed(t *testing.T) {
 					refused++
 				}
 			}
+			t.Logf("%d networks were judged, %d were refused", ran-refused, refused)
 			if 2*refused > ran+1 {
 				t.Errorf("%d of %d networks were refused", refused, ran)
 			}

@@ -18,7 +18,7 @@ func near(claim int64, value float64) bool {
 
 // nearShare is near for rates that depend on labels and alpha, which may have been rounded before.
 func nearShare(claim int64, value float64) bool {
-	return math.Abs(float64(claim)-value) <= 3+4e-9*math.Abs(value) && (claim == 0) == (value < 0.5)
+	return math.Abs(float64(claim)-value) <= 3+closeTo*math.Abs(value) && (claim == 0) == (value < 0.5)
 }
 
 // judgeBypassed judges a packet that is too small to be measured and tested.
@@ -63,7 +63,7 @@ func (p *port) judgeDrawn(a *arrival, label, alpha float64) {
 	c, at := a.claim, p.place(a)
 	want, _ := p.probability(label, alpha)
 	claimed := float64(c.Values[fair.ValueProbability]) / 1e9
-	slack := 2e-9 + 8/max(label, 8)
+	slack := closeTo + 8/max(label, 8)
 	exact := max(0, 1-alpha/max(label, 1))
 	if p.d.set.Mode == fair.Dataplane { // the probability of the test, or that which it approximates
 		slack += 1 / p.numbers()
@@ -337,7 +337,7 @@ func (p *port) judgeLabel(now clock.Time, a *arrival) {
 	if node != a.node {
 		p.d.tell(a, otherNode(at, node, a.node))
 	}
-	if low, high := a.low-2-4e-9*a.low, a.high+2+4e-9*a.high; float64(got) < low || float64(got) > high {
+	if low, high := a.low-2-closeTo*a.low, a.high+2+closeTo*a.high; float64(got) < low || float64(got) > high {
 		p.d.tell(a, wrongLabel(at, rate(got), rate(a.low), rate(a.high)))
 	}
 }

@@ -35,8 +35,8 @@ func (m *meter) update(now clock.Time, bits float64, k clock.Duration, c *consta
 	case elapsed == 0:
 		m.value += bits / seconds(k)
 	default: // equation 3.4, with the sign of its proof
-		old := math.Exp(-float64(elapsed) / float64(k))
-		m.value = (1-old)*bits/seconds(elapsed) + old*m.value
+		gone := -math.Expm1(-float64(elapsed) / float64(k)) // 1 − e^(−T/K), which a subtraction would cancel at short gaps
+		m.value = gone*bits/seconds(elapsed) + (1-gone)*m.value
 	}
 	m.begun, m.at = true, now
 	return m.value

@@ -77,9 +77,9 @@ const (
 	doubtEither       // and whether it is
 )
 
-// closeTo is how near two rates are that are equal but for rounding; those that were in labels or records are rounded
-// to bits.
-const closeTo = 1e-9
+// closeTo is how near two rates are that are equal but for rounding. A label is rounded to bit/s, and an alpha that
+// began as a small one and has grown since has grown by its error, too.
+const closeTo = 1e-6
 
 func newPort(d *device, index int, now clock.Time) *port {
 	rate, framing := d.judge.view.Link(d.number, index)

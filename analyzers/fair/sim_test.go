@@ -218,7 +218,7 @@ func (m *sim) est(r *simRate, now clock.Time, bits float64, k clock.Duration) fl
 	}
 	ks := float64(k) / float64(clock.Second)
 	ts := float64(now.Sub(r.at)) / float64(clock.Second)
-	x := math.Exp(-ts / ks)
+	x, gone := math.Exp(-ts/ks), -math.Expm1(-ts/ks)
 	switch {
 	case m.fault["sign"] && r.any && ts > 0:
 		x = min(math.Exp(ts/ks), 1e6)
@@ -228,7 +228,7 @@ func (m *sim) est(r *simRate, now clock.Time, bits float64, k clock.Duration) fl
 	case ts == 0:
 		r.rate += bits / ks
 	default:
-		r.rate = (1-x)*(bits/ts) + x*r.rate
+		r.rate = gone*(bits/ts) + x*r.rate
 	}
 	r.any, r.at = true, now
 	return r.rate

@@ -328,11 +328,15 @@ func (d networkDraw) fairModel(hosts int) string {
 			node(parent, fmt.Sprintf(", hosts: [%d]", i+1))
 		}
 		parts = append(parts, "tree: ["+strings.Join(nodes, ", ")+"]")
-	} else {
-		add(4, "overflow-heuristic: true")
+	}
+	overflow := model == "csfq" && d.one(4)
+	if overflow { // which data planes do not have
+		parts = append(parts, "overflow-heuristic: true")
 	}
 	add(2, "flows: [{hosts: [%d], weight: %d}]", d.between(1, hosts-1), d.between(1, 4))
-	add(3, "mode: dataplane")
+	if dataplane := d.one(3); dataplane && !overflow {
+		parts = append(parts, "mode: dataplane")
+	}
 	add(4, "k-alpha-us: %d", int(d.magnitude(10, 500)))
 	add(5, "k-us: %d", int(d.magnitude(10, 500)))
 	add(6, "k-c-us: %d", int(d.magnitude(10, 500)))

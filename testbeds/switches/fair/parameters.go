@@ -168,6 +168,10 @@ func check(v parameter.Values, _ int, _ []switches.Frames) (problems []switches.
 		problems = append(problems, switches.Problem{Key: "bolt-src", What: "makes switches send packets of their own",
 			Why: "they have no flow: leave it out"})
 	}
+	if own("overflow-heuristic") && v.Bool("overflow-heuristic") && v.Word("mode") == "dataplane" {
+		problems = append(problems, switches.Problem{Key: "overflow-heuristic", What: "lowers alpha at every tail drop",
+			Why: "a data plane writes it by recirculation, at most once in K_c: leave it out, or set mode to ideal"})
+	}
 	if v.Number("phi") == 0 {
 		problems = append(problems, switches.Problem{Key: "phi", What: "is 0", Why: "flows need some of the link"})
 	}

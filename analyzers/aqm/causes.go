@@ -239,8 +239,8 @@ func otherFate(p place, kind uint8, of fate, marked bool) cause.Cause {
 	case marked:
 		saw = claims[kindMarked]
 	}
-	return cause.Of(ruleRecord, "differs", "%v recorded packet %v at %v as %v; it was %v.", p.who, p.packet(), p.queueText(),
-		cause.Name(claim), cause.Name(saw))
+	return cause.Of(ruleRecord, "differs", "%v recorded packet %v at %v as %v; it was %v.", p.who, p.packet(),
+		p.queueText(), cause.Name(claim), cause.Name(saw))
 }
 
 func equalDraws(p place, of string, alike int) cause.Cause {

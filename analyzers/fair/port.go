@@ -226,7 +226,7 @@ func (p *port) bits(a *arrival) float64 { return float64(8 * (a.size + p.framing
 type update struct {
 	node                                                       int
 	congested                                                  bool
-	arrival, accepted, capacity, before, after, largest, label float64
+	arrival, accepted, capacity, before, after, largest float64
 	since                                                      clock.Duration
 	unsure                                                     bool // not whether it is due, but its values
 }

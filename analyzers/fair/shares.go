@@ -161,8 +161,8 @@ func newShares(p *port, now clock.Time) *shares {
 	return s
 }
 
-// layers returns how many nodes are above a flow, at most. The reference model measured trees with two (4.4). With four,
-// the loops of nodes in series lower the same rate at once: a link may carry a fifth less than it could.
+// layers returns how many nodes are above a flow, at most. The reference model measured trees with two (4.4). With
+// four, the loops of nodes in series lower the same rate at once: a link may carry a fifth less than it could.
 func (p *port) layers() int {
 	most := 0
 	for i := range p.nodes {

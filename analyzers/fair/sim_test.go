@@ -128,7 +128,6 @@ type sim struct {
 	draw     *rand.Rand
 	drawn    uint64
 	queue    []simPacket
-	bytes    int
 	busy     bool
 	next     uint64
 	agenda   agenda

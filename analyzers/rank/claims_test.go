@@ -176,7 +176,8 @@ func TestAPacketMakesNoRoomAtAnotherPortOrLater(t *testing.T) {
 			}
 			start := clock.Time(0)
 			for id, dst := range []uint32{0, c.dst} {
-				j.Observe(&trace.SwitchTap{Stage: trace.Entered, ID: uint64(id), Dst: dst, Src: uint32(1 + id), Size: 100, Time: start})
+				j.Observe(&trace.SwitchTap{Stage: trace.Entered, ID: uint64(id), Dst: dst, Src: uint32(1 + id), Size: 100,
+					Time: start})
 			}
 			at := start.Add(clock.Duration(c.us) * clock.Microsecond)
 			j.Observe(&trace.SwitchTap{Stage: trace.Dropped, ID: 0, Reason: evicted, Dst: 0, Port: 0, Time: at})

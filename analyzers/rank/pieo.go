@@ -17,8 +17,8 @@ func causeIdle(who cause.Switch, id uint64, at, could clock.Time) cause.Cause {
 		cause.Clock(at), packet(id), cause.Clock(could))
 }
 
-// kept returns the packet that could leave first of those that wait, if that was before an instant, as the link was free
-// from an instant on; nil: none could.
+// kept returns the packet that could leave first of those that wait, if that was before an instant, as the link was
+// free from an instant on; nil: none could.
 func (l *line) kept(now, free clock.Time) (first *arrival, could clock.Time) {
 	could = now
 	for _, w := range l.waiting {

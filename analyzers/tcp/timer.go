@@ -25,7 +25,7 @@ func (s *samples) sample(rtt clock.Duration) {
 // retransmitted (RFC 6298, 3: Karn's algorithm).
 func (a *Analyzer) sample(s *stream, g *segment) {
 	if g.times == 1 || a.cfg.Timestamps {
-		s.samples.sample(a.now.Sub(g.sent))
+		s.sample(a.now.Sub(g.sent))
 	}
 }
 

@@ -275,8 +275,8 @@ workload: [flow: {src: 1, dst: 0, bytes: 5000, rank: remaining}]
 	}
 }
 
-// inversionsOf runs a test and counts by the taps of queues, apart from the judge: for each packet that leaves, how many
-// of smaller ranks wait, in all, by the rank of what leaves.
+// inversionsOf runs a test and counts by the taps of queues, apart from the judge: for each packet that leaves, how
+// many of smaller ranks wait, in all, by the rank of what leaves.
 func inversionsOf(t *testing.T, text string) (byRank map[uint64]int64, o *orchestrator.Outcome) {
 	t.Helper()
 	tests, err := config.ParseSwitchTests("f.yml", []byte(text), Options())

@@ -224,11 +224,11 @@ func (p *port) bits(a *arrival) float64 { return float64(8 * (a.size + p.framing
 
 // update is a change of alpha that is due.
 type update struct {
-	node                                                       int
-	congested                                                  bool
+	node                                                int
+	congested                                           bool
 	arrival, accepted, capacity, before, after, largest float64
-	since                                                      clock.Duration
-	unsure                                                     bool // not whether it is due, but its values
+	since                                               clock.Duration
+	unsure                                              bool // not whether it is due, but its values
 }
 
 // tested judges a packet that the drop test sees.

@@ -149,7 +149,7 @@ func (b *backlog) unfair() (unfair bool, actual, expected float64) {
 		return false, 0, 0
 	}
 	for _, shares := range [][2][]float64{{got, want}, {besideOracle(arrived, got), besideOracle(arrived, want)}} {
-		if actual, expected = jain(shares[0]), jain(shares[1]); expected >= 0.99 && actual <= 0.97 {
+		if actual, expected = waterfill.Jain(shares[0]), waterfill.Jain(shares[1]); expected >= 0.99 && actual <= 0.97 {
 			b.told = true
 			return true, actual, expected
 		}
@@ -171,19 +171,6 @@ func besideOracle(arrived, got []float64) []float64 {
 		fair[i] = x / fair[i]
 	}
 	return fair
-}
-
-// jain returns Jain's index of fairness: 1 if all shares are equal, 1/n if one has everything.
-func jain(shares []float64) float64 {
-	sum, squares := 0.0, 0.0
-	for _, x := range shares {
-		sum += x
-		squares += x * x
-	}
-	if squares == 0 {
-		return 1
-	}
-	return sum * sum / (float64(len(shares)) * squares)
 }
 
 // judgeShares judges what the queue of a packet of an elephant, to be dropped with probability d, took of all of them.

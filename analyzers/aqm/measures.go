@@ -1,7 +1,10 @@
 package aqm
 
 import (
+	"math"
+
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/waterfill"
 	"candela.dev/candela/clock"
 )
 
@@ -162,7 +165,8 @@ func (w *demand) jain() (float64, bool) {
 			rates = append(rates, bitsPerSecond(f.bytes, span))
 		}
 	}
-	return jain(rates), len(rates) > 1
+	index := waterfill.Jain(rates)
+	return index, len(rates) > 1 && !math.IsNaN(index)
 }
 
 func (f *elephantShare) backlogged() bool { return 4*f.above >= f.packets }

@@ -60,21 +60,8 @@ func (m *measures) run(s *shares, r *run, filled []waterfill.Share, all []child)
 		}
 	}
 	for _, x := range rates {
-		if len(x) > 1 {
-			m.jain.Record(int64(jain(x)*million + 0.5))
+		if index := waterfill.Jain(x); len(x) > 1 && !math.IsNaN(index) {
+			m.jain.Record(int64(index*million + 0.5))
 		}
 	}
-}
-
-// jain returns Jain's index of fairness: 1 if all are equal, 1/n if one has everything.
-func jain(x []float64) float64 {
-	sum, squares := 0.0, 0.0
-	for _, x := range x {
-		sum += x
-		squares += x * x
-	}
-	if squares == 0 {
-		return 1
-	}
-	return sum * sum / (float64(len(x)) * squares)
 }

@@ -307,3 +307,18 @@ func TestFlatSharesMeetSmallDemands(t *testing.T) {
 		}
 	}
 }
+
+// Jain's index by hand: (1+3)^2/(2·(1+9)) = 0.8; one of n with everything has 1/n.
+func TestJainsIndex(t *testing.T) {
+	for _, c := range []struct {
+		shares []float64
+		want   float64
+	}{{[]float64{2, 2, 2}, 1}, {[]float64{1, 3}, 0.8}, {[]float64{0, 0, 7, 0}, 0.25}, {[]float64{5}, 1}} {
+		if got := waterfill.Jain(c.shares); math.Abs(got-c.want) > 1e-12 {
+			t.Errorf("%v: %v, want %v", c.shares, got, c.want)
+		}
+	}
+	if !math.IsNaN(waterfill.Jain(nil)) || !math.IsNaN(waterfill.Jain([]float64{0, 0})) {
+		t.Error("nothing has an index")
+	}
+}

@@ -64,7 +64,7 @@ func a1(ctx context.Context, l *lab) error {
 	}
 	l.row(calibrated, comparison.NewBound(id, "afd: Jain's index of the three large flows, least of the seeds", "",
 		comparison.AtLeast, 0.9999, 0, slices.Min(each(points, func(p *point) float64 {
-			return jain([]float64{p.carried(2, from1, to1), p.carried(3, from1, to1), p.carried(4, from1, to1)})
+			return waterfill.Jain([]float64{p.carried(2, from1, to1), p.carried(3, from1, to1), p.carried(4, from1, to1)})
 		}))))
 	depths := each(points, func(p *point) float64 { return p.depth(queue, from1, to1) })
 	depth := comparison.FromConstant("queue-desired-bytes; the range is that of the specification").

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"candela.dev/candela/analyzers/waterfill"
 	"candela.dev/candela/clock"
 	"candela.dev/candela/reproduce/comparison"
 )
@@ -105,7 +106,7 @@ func (l *lab) none(from comparison.Origin, id, what string, values []float64) {
 
 // fairness returns Jain's index of flows 1 to n for each run.
 func fairness(points []*point, n int, from, to clock.Duration) []float64 {
-	return each(points, func(p *point) float64 { return jain(p.shares(n, from, to)) })
+	return each(points, func(p *point) float64 { return waterfill.Jain(p.shares(n, from, to)) })
 }
 
 // counted returns a counter for each run.

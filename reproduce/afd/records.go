@@ -103,16 +103,6 @@ func mean(values []float64) float64 {
 	return sum / float64(len(values))
 }
 
-// jain returns Jain's index of fairness: 1 if all values are equal.
-func jain(values []float64) float64 {
-	sum, squares := 0.0, 0.0
-	for _, v := range values {
-		sum += v
-		squares += v * v
-	}
-	return sum * sum / (float64(len(values)) * squares)
-}
-
 // each returns a value of every run.
 func each(points []*point, value func(*point) float64) (list []float64) {
 	for _, p := range points {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/waterfill"
 	"candela.dev/candela/clock"
 	live "candela.dev/candela/configs/rank-live"
 	"candela.dev/candela/orchestrator"
@@ -90,7 +91,7 @@ func (l *lab) connections(s scheme, c *connected) {
 	for n := 1; n < senders; n++ {
 		what, rates := fmt.Sprintf(", %d connections: ", n+1), c.ratesOfPhases[n][:n+1]
 		if s.name == "FIFO" {
-			row(shape, comparison.NewBound("", what+"Jain's index", "", comparison.AtLeast, leastJain, 0, jain(rates)))
+			row(shape, comparison.NewBound("", what+"Jain's index", "", comparison.AtLeast, leastJain, 0, waterfill.Jain(rates)))
 		} else {
 			row(shape, comparison.NewBound("", what+"share of the newest", "%", comparison.AtLeast, majority, 0,
 				share(rates[n])))
@@ -122,12 +123,3 @@ func (l *lab) plotConnections(s scheme, c *connected) {
 
 // share returns a rate in percent of the bottleneck.
 func share(gbps float64) float64 { return 100 * gbps / linkT2 }
-
-// jain returns Jain's index of fairness.
-func jain(rates []float64) float64 {
-	sum, squares := 0.0, 0.0
-	for _, r := range rates {
-		sum, squares = sum+r, squares+r*r
-	}
-	return sum * sum / float64(len(rates)) / squares
-}

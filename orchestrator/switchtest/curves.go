@@ -1,6 +1,7 @@
 package switchtest
 
 import (
+	"encoding/csv"
 	"fmt"
 	"io"
 	"slices"
@@ -56,12 +57,7 @@ func (r *run) writeJudgeTables() error {
 			continue
 		}
 		err := r.Dir.WriteFile(t.File+".csv", func(w io.Writer) error {
-			for _, row := range slices.Concat([][]string{t.Columns}, t.Rows) {
-				if _, err := io.WriteString(w, strings.Join(row, ",")+"\n"); err != nil {
-					return err
-				}
-			}
-			return nil
+			return csv.NewWriter(w).WriteAll(slices.Concat([][]string{t.Columns}, t.Rows))
 		})
 		if err != nil {
 			return err
@@ -113,7 +109,7 @@ func (r *facts) tableCharts() (list []report.Chart) {
 		for i := range line.Values {
 			line.Values[i] /= all
 		}
-		if len(line.Values) > 1 {
+		if len(line.Values) > 1 && all > 0 {
 			list = append(list, report.Chart{Title: t.Title + ", cumulative", X: t.Unit, Y: "share", Steps: true,
 				Lines: []report.Series{line}})
 		}

@@ -2,9 +2,8 @@ package chance
 
 import "math"
 
-// Twins tests whether packets draw the random numbers that others drew: those of two flows, or of two queues, that
-// have the same number. If they do, what became of the first tells what becomes of the second. The likelihood ratio of
-// that alternative is a martingale of mean 1 if all draws are independent, so that it exceeds 1/α with a probability of
+// Twins tests whether the n-th packets of two flows, or of two queues, draw the same random number, for every n. Then the
+// fate of one foretells that of the other. The likelihood ratio of that alternative is a martingale of mean 1 if all draws are independent, so that it exceeds 1/α with a probability of
 // at most α (Ville 1939).
 type Twins struct {
 	limit float64 // log of 1/α

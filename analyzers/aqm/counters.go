@@ -124,7 +124,7 @@ func (d *device) endState() {
 
 // finish ends the judgement of a switch.
 func (d *device) finish() {
-	for !d.overrun && d.done < len(d.log) && d.presume() { // packets that wait at the end
+	for !d.overrun && d.presume() { // packets that wait at the end
 	}
 	if !d.overrun {
 		d.compareCounters(d.began)

@@ -8,6 +8,7 @@ import (
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/analyzers/cause"
 	"candela.dev/candela/analyzers/chance"
+	"candela.dev/candela/analyzers/inorder"
 	"candela.dev/candela/aqm"
 	"candela.dev/candela/clock"
 	"candela.dev/candela/trace"
@@ -93,8 +94,7 @@ type device struct {
 	who     cause.Switch
 	set     *aqm.Settings
 	inside  map[uint64]*arrival
-	log     []event
-	done    int // of log
+	log     inorder.Log[event]
 	out     bool
 	overrun bool
 	// ports whose links have changed, and since when
@@ -102,10 +102,6 @@ type device struct {
 	counted  [][]tally // by port and queue, since the start
 	state
 }
-
-// mostLogged bounds the log of a switch: a packet that waits behind queues that are always served first keeps it.
-// Beyond, the judge takes the packet to wait where it should.
-const mostLogged = 1 << 18
 
 // Observe implements analyzers.SwitchJudge.
 func (j *Judge) Observe(t *trace.SwitchTap) {
@@ -124,9 +120,9 @@ func (d *device) observe(t *trace.SwitchTap) {
 			capable: t.ECN != notCapable, congested: t.ECN == congestion,
 			lossless: t.Class < 8 && d.set.Lossless&(1<<t.Class) != 0}
 		d.inside[t.ID] = a
-		d.log = append(d.log, event{at: t.Time, a: a})
+		d.log.Add(event{at: t.Time, a: a})
 		d.judge.coverage["packets"]++
-		if len(d.log)-d.done > mostLogged && !d.presume() {
+		if d.log.Full() && !d.presume() {
 			d.giveUp(t.Time)
 		}
 		return
@@ -148,7 +144,7 @@ func (d *device) observe(t *trace.SwitchTap) {
 	switch a.fate {
 	case left, withdrawn:
 		a.marked = a.fate == left && t.ECN == congestion && !a.congested
-		d.log = append(d.log, event{at: t.Time, a: a, leaving: true})
+		d.log.Add(event{at: t.Time, a: a, leaving: true})
 	case early, tail:
 	case unknown, inside, elsewhere:
 		a.port = -1
@@ -197,8 +193,7 @@ func (d *device) fateOf(t *trace.SwitchTap) fate {
 
 // judgeLog judges what happened before the first packet whose fate is unknown.
 func (d *device) judgeLog() {
-	for d.done < len(d.log) {
-		e := &d.log[d.done]
+	for e, ok := d.log.First(); ok; e, ok = d.log.First() {
 		if e.a == nil {
 			d.start(e.at)
 		} else if !e.leaving && e.a.fate == unknown {
@@ -208,19 +203,15 @@ func (d *device) judgeLog() {
 		} else if e.a.fate != elsewhere {
 			d.arrives(e.a)
 		}
-		*e = event{}
-		d.done++
-	}
-	if d.done > 1024 && 2*d.done > len(d.log) {
-		d.log = d.log[:copy(d.log, d.log[d.done:])]
-		d.done = 0
+		d.log.Next()
 	}
 }
 
 // presume takes the first packet of the log to wait where it should, if that is known, and judges on.
 func (d *device) presume() bool {
-	a := d.log[d.done].a
-	if a == nil || a.fate != unknown {
+	first, ok := d.log.First()
+	a := first.a
+	if !ok || a == nil || a.fate != unknown {
 		return false
 	}
 	if a.port = d.routed(a); a.port < 0 {
@@ -247,7 +238,7 @@ func (d *device) routed(a *arrival) int {
 // giveUp ends the judgement of a switch.
 func (d *device) giveUp(now clock.Time) {
 	d.overrun = true
-	d.log, d.inside = nil, nil
+	d.log, d.inside = inorder.Log[event]{}, nil
 	d.note(now, "the rest of the run", "a packet has waited for so long that the log is full")
 }
 
@@ -283,7 +274,7 @@ func (j *Judge) Started(now clock.Time, sw int) {
 	d := j.switches[sw]
 	d.out = false
 	d.counted = nil
-	d.log = append(d.log, event{at: now})
+	d.log.Add(event{at: now})
 	d.judgeLog()
 }
 

@@ -8,6 +8,7 @@ import (
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/analyzers/cause"
 	"candela.dev/candela/analyzers/chance"
+	"candela.dev/candela/analyzers/inorder"
 	"candela.dev/candela/clock"
 	"candela.dev/candela/fair"
 	"candela.dev/candela/trace"
@@ -124,8 +125,7 @@ type device struct {
 	set      *fair.Settings
 	children [][]int // interior nodes, by node
 	inside   map[uint64]*arrival
-	log      []event
-	done     int // of log
+	log      inorder.Log[event]
 	out      bool
 	overrun  bool
 	changed  bool // a setting
@@ -138,10 +138,6 @@ type device struct {
 	lives    int
 	counted  []fair.PortCounters // since the start; what the taps show at once
 }
-
-// mostLogged bounds the log of a switch: a packet that waits for very long keeps it. Beyond, the judge takes the packet
-// to wait where it should.
-const mostLogged = 1 << 18
 
 // Observe implements analyzers.SwitchJudge.
 func (j *Judge) Observe(t *trace.SwitchTap) {
@@ -158,9 +154,9 @@ func (d *device) observe(t *trace.SwitchTap) {
 		a := &arrival{at: t.Time, id: t.ID, key: flowKey{t.Src, t.Dst, t.Flow, t.Protocol, t.IPv6}, in: t.Port,
 			connection: t.Connection, flags: t.Flags, rank: t.Rank, size: int64(t.Size), port: -1}
 		d.inside[t.ID] = a
-		d.log = append(d.log, event{at: t.Time, a: a})
+		d.log.Add(event{at: t.Time, a: a})
 		d.judge.coverage["packets"]++
-		if len(d.log)-d.done > mostLogged && !d.presume() {
+		if d.log.Full() && !d.presume() {
 			d.giveUp(t.Time)
 		}
 		return
@@ -179,7 +175,7 @@ func (d *device) observe(t *trace.SwitchTap) {
 	switch a.fate = d.fateOf(t); a.fate {
 	case left, withdrawn:
 		a.leftRank, a.leftRanked = t.Rank, t.Flags&trace.Ranked != 0
-		d.log = append(d.log, event{at: t.Time, a: a, leaving: true})
+		d.log.Add(event{at: t.Time, a: a, leaving: true})
 	case excess, tail, unknown, inside, elsewhere:
 	}
 	if presumed && (was != t.Port || a.fate != left && a.fate != withdrawn) { // not where it was taken to wait
@@ -208,8 +204,7 @@ func (d *device) fateOf(t *trace.SwitchTap) fate {
 
 // judgeLog judges what happened before the first packet whose fate is unknown.
 func (d *device) judgeLog() {
-	for d.done < len(d.log) {
-		e := &d.log[d.done]
+	for e, ok := d.log.First(); ok; e, ok = d.log.First() {
 		if e.a == nil {
 			d.start(e.at)
 		} else if !e.leaving && e.a.fate == unknown {
@@ -223,12 +218,7 @@ func (d *device) judgeLog() {
 				p.arrives(e.a)
 			}
 		}
-		*e = event{}
-		d.done++
-	}
-	if d.done > 1024 && 2*d.done > len(d.log) {
-		d.log = d.log[:copy(d.log, d.log[d.done:])]
-		d.done = 0
+		d.log.Next()
 	}
 }
 
@@ -241,8 +231,9 @@ func (d *device) portOf(a *arrival) *port {
 
 // presume takes the first packet of the log to wait where it should, if that is known, and judges on.
 func (d *device) presume() bool {
-	a := d.log[d.done].a
-	if a == nil || a.fate != unknown {
+	first, ok := d.log.First()
+	a := first.a
+	if !ok || a == nil || a.fate != unknown {
 		return false
 	}
 	if a.port = d.routed(a); a.port < 0 {
@@ -269,7 +260,7 @@ func (d *device) routed(a *arrival) int {
 // giveUp ends the judgement of a switch.
 func (d *device) giveUp(now clock.Time) {
 	d.overrun = true
-	d.log, d.inside = nil, nil
+	d.log, d.inside = inorder.Log[event]{}, nil
 	d.note(now, "the rest of the run", "a packet has waited for so long that the log is full")
 }
 
@@ -330,7 +321,7 @@ func (j *Judge) Started(now clock.Time, sw int) {
 	d := j.switches[sw]
 	d.out = false
 	d.counted = nil
-	d.log = append(d.log, event{at: now})
+	d.log.Add(event{at: now})
 	d.judgeLog()
 }
 
@@ -376,7 +367,7 @@ func (d *device) tellAt(now clock.Time, c cause.Cause) {
 // Finish implements analyzers.SwitchJudge.
 func (j *Judge) Finish() (analyzers.Result, error) {
 	for _, d := range j.switches {
-		for !d.overrun && d.done < len(d.log) && d.presume() { // packets that wait at the end
+		for !d.overrun && d.presume() { // packets that wait at the end
 		}
 		if !d.overrun {
 			d.compareCounters(d.began)

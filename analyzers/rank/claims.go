@@ -47,7 +47,7 @@ func (r *replay) plain() bool { return r.set.Scheme == PIFO && !r.set.STFQ }
 
 // left returns how many packets of the log are not judged: they came after one of which the port is unknown.
 func (r *replay) left() (n int) {
-	for _, e := range r.log[min(r.done, len(r.log)):] {
+	for _, e := range r.log.Waiting() {
 		if !e.leaving {
 			n++
 		}
@@ -155,7 +155,7 @@ func (l *line) prompt() bool { return !l.r.untimed && !l.r.links[l.port].changed
 
 // ends judges, at the end, what ports keep that they could have sent. All that has left by then has been seen.
 func (r *replay) ends() {
-	if r.ended || r.out || r.done < len(r.log) {
+	if r.ended || r.out || len(r.log.Waiting()) > 0 {
 		return
 	}
 	for _, l := range r.ports {

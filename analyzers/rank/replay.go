@@ -6,6 +6,7 @@ import (
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/analyzers/cause"
+	"candela.dev/candela/analyzers/inorder"
 	"candela.dev/candela/clock"
 	"candela.dev/candela/trace"
 )
@@ -24,8 +25,7 @@ type replay struct {
 	untimed bool
 	inside  map[uint64]*arrival
 	pending *arrival // the latest, whose fate is not known yet
-	log     []step
-	done    int // of log
+	log     inorder.Log[step]
 	ended   bool
 	out     bool // of service
 	ports   []*line
@@ -91,9 +91,6 @@ type step struct {
 	thrown  bool // lost, while the switch and its trunks were in service
 }
 
-// mostLogged bounds the log: a packet may wait for as long as it likes.
-const mostLogged = 1 << 18
-
 func newReplay(j *Judge, sw int, set Settings) *replay {
 	r := &replay{judge: j, number: sw, who: cause.Switch(j.view.SwitchName(sw)), set: set, hosts: make(map[uint32]int),
 		inside: make(map[uint64]*arrival), busy: make(map[int]clock.Time)}
@@ -119,7 +116,7 @@ func newReplay(j *Judge, sw int, set Settings) *replay {
 // reset makes the state of a switch that begins to serve.
 func (r *replay) reset() {
 	clear(r.inside)
-	r.pending, r.log, r.done = nil, nil, 0
+	r.pending, r.log = nil, inorder.Log[step]{}
 	r.ports = make([]*line, r.judge.view.Ports(r.number))
 	for i := range r.ports {
 		r.ports[i] = newLine(r, i)
@@ -151,7 +148,7 @@ func (r *replay) observe(t *trace.SwitchTap) {
 	case t.Stage == trace.Left:
 		r.settle()
 		a.fate = max(a.fate, admitted)
-		r.log = append(r.log, step{at: t.Time, a: a, leaving: true, busy: r.busy[t.Port]})
+		r.log.Add(step{at: t.Time, a: a, leaving: true, busy: r.busy[t.Port]})
 		r.busy[t.Port] = t.Time.Add(r.takes(t.Port, int64(t.Size)))
 	case arriving:
 		r.pending = nil
@@ -165,7 +162,7 @@ func (r *replay) observe(t *trace.SwitchTap) {
 			break
 		}
 		r.settle()
-		r.log = append(r.log, step{at: t.Time, a: a, leaving: true, lost: true, thrown: !reason.Outage})
+		r.log.Add(step{at: t.Time, a: a, leaving: true, lost: true, thrown: !reason.Outage})
 	}
 	r.advance()
 }
@@ -181,10 +178,10 @@ func (r *replay) enter(t *trace.SwitchTap) {
 	}
 	r.inside[t.ID] = a
 	r.pending = a
-	r.log = append(r.log, step{at: t.Time, a: a})
-	if len(r.log)-r.done > mostLogged {
+	r.log.Add(step{at: t.Time, a: a})
+	if r.log.Full() {
 		r.ended = true
-		r.log, r.inside = nil, nil
+		r.log, r.inside = inorder.Log[step]{}, nil
 		r.judge.coverage["switches not replayed to the end"]++
 		r.tell(a, t.Time, causeUnrepeated(r.who, t.Time), "", "")
 	}
@@ -209,7 +206,7 @@ func (r *replay) refuse(t *trace.SwitchTap, a *arrival) {
 		a.fate = elsewhere
 	case reason.Outage: // the trunk failed after the scheme had admitted it
 		a.fate = admitted
-		r.log = append(r.log, step{at: t.Time, a: a, leaving: true, lost: true})
+		r.log.Add(step{at: t.Time, a: a, leaving: true, lost: true})
 	default:
 		a.fate = refused
 	}
@@ -217,8 +214,7 @@ func (r *replay) refuse(t *trace.SwitchTap, a *arrival) {
 
 // advance judges what happened before the first packet whose fate or port is unknown.
 func (r *replay) advance() {
-	for ; r.done < len(r.log); r.done++ {
-		e := &r.log[r.done]
+	for e, ok := r.log.First(); ok; e, ok = r.log.First() {
 		if e.a.fate == unknown || e.a.port < 0 && e.a.fate != elsewhere {
 			break
 		}
@@ -237,11 +233,7 @@ func (r *replay) advance() {
 				l.leaves(e.at, e.a)
 			}
 		}
-		*e = step{}
-	}
-	if r.done > 1024 && 2*r.done > len(r.log) {
-		r.log = r.log[:copy(r.log, r.log[r.done:])]
-		r.done = 0
+		r.log.Next()
 	}
 }
 

@@ -2,9 +2,9 @@ package chance
 
 import "math"
 
-// Twins tests whether the n-th packets of two flows, or of two queues, draw the same random number, for every n. Then the
-// fate of one foretells that of the other. The likelihood ratio of that alternative is a martingale of mean 1 if all draws are independent, so that it exceeds 1/α with a probability of
-// at most α (Ville 1939).
+// Twins tests whether the n-th packets of two flows, or of two queues, draw the same random number, for every n. Then
+// the fate of one foretells that of the other. The likelihood ratio of that alternative is a martingale of mean 1 if
+// all draws are independent, so that it exceeds 1/α with a probability of at most α (Ville 1939).
 type Twins struct {
 	limit float64 // log of 1/α
 	ratio float64 // log

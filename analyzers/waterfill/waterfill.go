@@ -155,8 +155,8 @@ func check(capacity float64, tree []Node) ([][]int, error) {
 	return children, nil
 }
 
-// Jain returns Jain's index of fairness: 1 if all shares are equal, 1/n if one of n has everything (Jain, Chiu and Hawe,
-// DEC-TR-301, 1984). Of no shares, or of zeros alone, it is not a number.
+// Jain returns Jain's index of fairness: 1 if all shares are equal, 1/n if one of n has everything (Jain, Chiu and
+// Hawe, DEC-TR-301, 1984). Of no shares, or of zeros alone, it is not a number.
 func Jain(shares []float64) float64 {
 	sum, squares := 0.0, 0.0
 	for _, x := range shares {

@@ -36,6 +36,7 @@ type reproduceFlags struct {
 	report string
 	junit  string
 	set    []string // PROFILE.PARAMETER=VALUE
+	loads  []float64
 }
 
 func newReproduce() *cobra.Command {
@@ -219,6 +220,11 @@ func (f *reproduceFlags) ofSwitches(cmd *cobra.Command, quick string) {
 	fl.StringVar(&f.format, "format", "text", "format of stdout: text or json")
 }
 
+// ofLoads adds the flag of reproductions that have sweeps over the load.
+func (f *reproduceFlags) ofLoads(cmd *cobra.Command) {
+	cmd.Flags().Float64SliceVar(&f.loads, "loads", nil, "loads to measure of figures by load (default all)")
+}
+
 func newReproduceAFD() *cobra.Command {
 	var f reproduceFlags
 	cmd := &cobra.Command{
@@ -289,10 +295,12 @@ again with the same tests and settings, measures only what is missing.
 The exit status is 1 if a value is out of tolerance. Without RESULT all are
 measured, which takes hours.`,
 		Example: `  candela reproduce aifo F6 F7
-  candela reproduce aifo --quick --out aifo-results`,
+  candela reproduce aifo --quick --out aifo-results
+  candela reproduce aifo F2 --loads 0.2,0.8 --out aifo-results`,
 		RunE: func(cmd *cobra.Command, args []string) error { return reproduceSwitches(cmd, f, args) },
 	}
 	f.ofSwitches(cmd, "run three loads, for 0.1 simulated seconds")
+	f.ofLoads(cmd)
 	return cmd
 }
 
@@ -310,7 +318,7 @@ func reproduceSwitches(cmd *cobra.Command, f reproduceFlags, ids []string) error
 		return err
 	}
 	cfg := experiments.Config{Out: f.out, Keep: f.keep, Quick: f.quick, Workers: f.jobs, Version: toolVersion(),
-		Wall: time.Now, Set: f.set}
+		Wall: time.Now, Set: f.set, Loads: f.loads}
 	if err := p.Check(&cfg, ids); err != nil {
 		return err
 	}

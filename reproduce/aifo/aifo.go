@@ -18,7 +18,7 @@ func Reproduction() experiments.Reproduction { return publication() }
 func publication() *experiments.Publication[*lab] {
 	return &experiments.Publication[*lab]{
 		Title: "AIFO: programmable packet scheduling with a single queue (chapter 4, and its published data)",
-		Files: configs.FS, Lab: func(l *experiments.Lab) *lab { return &lab{Lab: l} },
+		Files: configs.FS, Lab: func(l *experiments.Lab) *lab { return &lab{Lab: l} }, Loads: labels(),
 		List: []experiments.Experiment[*lab]{
 			{ID: "S5", Do: s5, Slow: true},
 			{ID: "F6", Do: f6},

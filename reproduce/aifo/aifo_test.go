@@ -258,3 +258,52 @@ func TestResultsThatDoNotExistAreRefused(t *testing.T) {
 		t.Errorf("error is %v", err)
 	}
 }
+
+func TestLoadsThatDoNotExistAreRefused(t *testing.T) {
+	cfg := testConfig()
+	cfg.Loads = []float64{0.2, 0.25}
+	if err := publication().Check(&cfg, nil); err == nil || !strings.Contains(err.Error(), "0.25: there are 0.2 0.3") {
+		t.Errorf("error is %v", err)
+	}
+}
+
+// Rows, orders and plots are of the loads that are measured, whichever these are.
+func TestOnlyLoadsThatWereAskedForAreCompared(t *testing.T) {
+	for _, loads := range [][]float64{{0.2}, {0.5}, {0.8}, {0.3, 0.8}} {
+		cfg := testConfig()
+		cfg.Loads = loads
+		l, base, err := publication().Open(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer base.Close()
+		l.cells = make(map[string][]*cell)
+		files, err := configs.FS.ReadDir(".")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			cells := make([]*cell, len(labels()))
+			for i := range cells {
+				if l.measures(i) {
+					cells[i] = &cell{mean: 1, p99: 1, large: 1, ended: 1}
+				}
+			}
+			l.cells[f.Name()] = cells
+		}
+		for _, do := range []func(context.Context, *lab) error{f1, f2, f3, f4, f5, f8} {
+			if err := do(t.Context(), l); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range base.Results.Rows {
+			what := base.Results.Rows[i].What
+			if !slices.ContainsFunc(loads, func(load float64) bool { return strings.HasPrefix(what, at(load)) }) {
+				t.Errorf("loads %v: there is a row %q", loads, what)
+			}
+		}
+		if len(base.Results.Rows) < 50*len(loads) {
+			t.Errorf("loads %v: only %d rows", loads, len(base.Results.Rows))
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package aifo
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"path/filepath"
@@ -63,47 +64,72 @@ func (s *stored) cell() *cell {
 	return &cell{value(s.Mean), value(s.P99), value(s.Large), s.Ended, s.Late, s.LateLarge}
 }
 
-// sweep measures a scheme at all loads, nil where a quick reproduction does not.
-func (l *lab) sweep(ctx context.Context, s scheme) ([]*cell, error) {
-	if cells := l.cells[s.file]; cells != nil {
-		return cells, nil
+// measures says whether the load with an index is measured.
+func (l *lab) measures(i int) bool {
+	if c := &l.Config; len(c.Loads) > 0 {
+		return slices.Contains(c.Loads, labels()[i])
+	} else if c.Quick {
+		return slices.Contains(quickLabels(), i)
 	}
-	tests, err := l.Tests(s.file)
-	if err != nil {
-		return nil, err
-	}
-	cells := make([]*cell, len(tests))
-	var wanted []int
-	for i, t := range tests {
-		if l.Config.Quick {
-			if !slices.Contains(quickLabels(), i) {
-				continue
-			}
-			shorten(t)
-		}
-		wanted = append(wanted, i)
-	}
+	return true
+}
+
+// point is one scheme at one load, by its index.
+type point struct {
+	scheme
+	load int
+	test *config.SwitchTest
+}
+
+// sweeps measures schemes at all loads; a cell of another load is nil. Overloads take longest and come first, so that
+// no worker ends long before the others.
+func (l *lab) sweeps(ctx context.Context, schemes ...scheme) error {
 	if l.cells == nil {
 		l.cells = make(map[string][]*cell)
 	}
-	l.cells[s.file] = cells
-	return cells, l.Batch(ctx, len(wanted), func(n int) error {
-		i := wanted[n]
-		run := experiments.NewRun(tests[i], 1)
-		var was stored
-		if known, err := l.Recall(s.file, &run, &was); known || err != nil {
-			cells[i] = was.cell()
-			return err
+	var wanted []point
+	for _, s := range schemes {
+		if l.cells[s.file] != nil {
+			continue
 		}
-		err := l.Do(ctx, &run, nil, func(out *orchestrator.Outcome) (err error) {
-			cells[i], err = readCell(filepath.Join(out.Dir, "flows.csv"))
-			return err
-		})
+		tests, err := l.Tests(s.file)
 		if err != nil {
 			return err
 		}
-		return l.Keep(s.file, &run, cells[i].stored())
+		l.cells[s.file] = make([]*cell, len(tests))
+		for i, t := range tests {
+			if !l.measures(i) {
+				continue
+			}
+			if l.Config.Quick {
+				shorten(t)
+			}
+			wanted = append(wanted, point{s, i, t})
+		}
+	}
+	slices.SortStableFunc(wanted, func(a, b point) int { return cmp.Compare(b.load, a.load) })
+	return l.Batch(ctx, len(wanted), func(n int) (err error) {
+		p := wanted[n]
+		l.cells[p.file][p.load], err = l.measure(ctx, p)
+		return err
 	})
+}
+
+// measure runs a point, or reads what an earlier call kept of it.
+func (l *lab) measure(ctx context.Context, p point) (c *cell, err error) {
+	run := experiments.NewRun(p.test, 1)
+	var was stored
+	if known, err := l.Recall(p.file, &run, &was); known || err != nil {
+		return was.cell(), err
+	}
+	err = l.Do(ctx, &run, nil, func(out *orchestrator.Outcome) (err error) {
+		c, err = readCell(filepath.Join(out.Dir, "flows.csv"))
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c, l.Keep(p.file, &run, c.stored())
 }
 
 // shorten ends a test early.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 
 	"candela.dev/candela/reproduce/comparison"
 )
@@ -21,13 +22,14 @@ func (l *lab) variants(ctx context.Context, id, plot string, list []variant, dra
 	measured := make(map[string][]*cell)
 	var schemes []scheme
 	for _, v := range list {
-		cells, err := l.sweep(ctx, v.scheme)
-		if err != nil {
-			return nil, err
-		}
-		measured[v.name] = cells
 		schemes = append(schemes, v.scheme)
-		for i, c := range cells {
+	}
+	if err := l.sweeps(ctx, append(slices.Clone(schemes), drawn...)...); err != nil {
+		return nil, err
+	}
+	for _, v := range list {
+		measured[v.name] = l.cells[v.file]
+		for i, c := range measured[v.name] {
 			if c == nil {
 				continue
 			}
@@ -42,11 +44,7 @@ func (l *lab) variants(ctx context.Context, id, plot string, list []variant, dra
 		}
 	}
 	for _, s := range drawn {
-		cells, err := l.sweep(ctx, s)
-		if err != nil {
-			return nil, err
-		}
-		measured[s.name] = cells
+		measured[s.name] = l.cells[s.file]
 	}
 	l.plotLoads(plot, append(schemes, drawn...), measured)
 	return measured, nil

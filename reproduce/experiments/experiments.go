@@ -16,11 +16,12 @@ import (
 
 // Config says how to run.
 type Config struct {
-	Out     string // parent of the run directories
-	Keep    bool   // keep the run directories
-	Quick   bool   // fewer seeds, points of sweeps or simulated time
-	Workers int    // runs at a time
-	Version string // of the tool, for run.json
+	Out     string    // parent of the run directories
+	Keep    bool      // keep the run directories
+	Quick   bool      // fewer seeds, points of sweeps or simulated time
+	Loads   []float64 // of sweeps over the load: those to measure; none: all, or those of a quick reproduction
+	Workers int       // runs at a time
+	Version string    // of the tool, for run.json
 	Wall    func() time.Time
 	// Set changes parameters of switch models, each MODEL.PARAMETER=VALUE.
 	Set []string
@@ -51,6 +52,7 @@ type Publication[L any] struct {
 	Files fs.ReadFileFS  // tests
 	Lab   func(l *Lab) L // adds to a lab what the experiments need
 	List  []Experiment[L]
+	Loads []float64 // of its sweeps over the load, if it has any
 }
 
 // IDs implements Reproduction.
@@ -68,6 +70,11 @@ func (p *Publication[L]) Check(cfg *Config, ids []string) error {
 	for _, id := range ids {
 		if !slices.Contains(known, id) {
 			return fmt.Errorf("result %q: there are %s", id, strings.Join(known, ", "))
+		}
+	}
+	for _, load := range cfg.Loads {
+		if !slices.Contains(p.Loads, load) {
+			return fmt.Errorf("--loads %v: there are %s", load, strings.Trim(fmt.Sprint(p.Loads), "[]"))
 		}
 	}
 	for _, s := range cfg.Set {

@@ -131,10 +131,10 @@ test-package: ## install the Debian package in a guest with systemd, start, kill
 
 test-reproduce: ## measure every result of the papers, and compare headlines and misses with the documents
 	CANDELA_TEST_REPRODUCE=1 GOGC=400 $(GO) test -vet=off -count=1 -timeout 40m -run TestExactly ./reproduce ./reproduce/trimming \
-		./reproduce/afd ./reproduce/aifo
+		./reproduce/afd ./reproduce/aifo ./reproduce/hcsfq
 
-test-reproduce-loads: ## measure the results of AFD and DPP that take minutes, and compare as test-reproduce does
-	CANDELA_TEST_REPRODUCE=loads $(GO) test -count=1 -timeout 40m -run TestExactly ./reproduce/afd
+test-reproduce-loads: ## measure the results of AFD, DPP and HCSFQ that take longer, and compare as test-reproduce does
+	CANDELA_TEST_REPRODUCE=loads $(GO) test -count=1 -timeout 40m -run TestExactly ./reproduce/afd ./reproduce/hcsfq
 
 lint: $(LINT) ## golangci-lint, gofmt, vet, tidy modules, builds for other systems
 	@GO='$(GO)' LINT='$(LINT)' tools/lint

@@ -21,6 +21,7 @@ import (
 	"candela.dev/candela/reproduce/aifo"
 	"candela.dev/candela/reproduce/comparison"
 	"candela.dev/candela/reproduce/experiments"
+	"candela.dev/candela/reproduce/hcsfq"
 	"candela.dev/candela/reproduce/trimming"
 	"candela.dev/candela/testbeds"
 	"candela.dev/candela/testbeds/virtual"
@@ -46,7 +47,8 @@ func newReproduce() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newReproduceLumina(), newReproduceTrimming(), newReproduceAFD(), newReproduceAIFO())
+	cmd.AddCommand(newReproduceLumina(), newReproduceTrimming(), newReproduceAFD(), newReproduceAIFO(),
+		newReproduceHCSFQ())
 	return cmd
 }
 
@@ -304,10 +306,41 @@ measured, which takes hours.`,
 	return cmd
 }
 
+func newReproduceHCSFQ() *cobra.Command {
+	var f reproduceFlags
+	cmd := &cobra.Command{
+		Use:   "hcsfq [RESULT]…",
+		Short: "Reproduce HCSFQ, fair queueing without core state: Q1 to Q8",
+		Long: `Run the tests of configs/fair on the virtual testbed and compare what flows get
+with statements of the source and with max-min shares. Each value is marked as
+a statement of the text or as a calibration of the specification:
+
+  Q1    equal weights                      figure 3-6a
+  Q2    weights 1 and 2                    figure 3-6b
+  Q3    a flow that rises to 40 Gb/s       figure 3-7
+  Q4    flows that join and leave          figure 3-10
+  Q5    two tenants                        figure 3-13a
+  Q6    two tenants and weights            figure 3-13b
+  Q7    what a flow leaves, with a tree    figure 3-2b
+  Q8    the same without                   figure 3-2a
+  TEXT  statements that the text contradicts
+
+With --out, results.json, report.html and one SVG for each figure are written.
+The exit status is 1 if a value is out of tolerance. Without RESULT all are
+measured.`,
+		Example: `  candela reproduce hcsfq Q1 Q5
+  candela reproduce hcsfq --quick --out hcsfq-results`,
+		RunE: func(cmd *cobra.Command, args []string) error { return reproduceSwitches(cmd, f, args) },
+	}
+	f.ofSwitches(cmd, "run one seed")
+	return cmd
+}
+
 // reproductions are those on models of switches, by command.
 func reproductions() map[string]experiments.Reproduction {
 	return map[string]experiments.Reproduction{
-		"afd": afd.Reproduction(), "aifo": aifo.Reproduction(), "trimming": trimming.Reproduction(),
+		"afd": afd.Reproduction(), "aifo": aifo.Reproduction(), "hcsfq": hcsfq.Reproduction(),
+		"trimming": trimming.Reproduction(),
 	}
 }
 

@@ -1,0 +1,133 @@
+package hcsfq
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	configs "candela.dev/candela/configs/fair"
+	"candela.dev/candela/reproduce/comparison"
+	"candela.dev/candela/reproduce/experiments"
+)
+
+func testConfig() experiments.Config {
+	fixed := time.Date(2026, 11, 28, 0, 0, 0, 0, time.UTC)
+	return experiments.Config{Workers: 2, Version: "test", Wall: func() time.Time { return fixed }}
+}
+
+// misses lists the rows out of tolerance.
+func misses(r *comparison.Results) (list []string) {
+	for i := range r.Rows {
+		if row := &r.Rows[i]; !row.Informative && !row.Pass {
+			list = append(list, row.ID+": "+row.What)
+		}
+	}
+	return list
+}
+
+// TestExactlyTheDocumentedRowsAreOutOfTolerance measures what takes seconds, or with "loads" the rest. A row that
+// improves fails too, as the documents must then change.
+func TestExactlyTheDocumentedRowsAreOutOfTolerance(t *testing.T) {
+	wanted := os.Getenv("CANDELA_TEST_REPRODUCE")
+	if wanted == "" {
+		t.Skip("SKIP-slow: seconds of simulation; make test-reproduce runs it")
+	}
+	documented, err := os.ReadFile("testdata/results.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range publication().List {
+		if e.Slow != (wanted == "loads") {
+			continue
+		}
+		results, err := publication().Run(t.Context(), testConfig(), e.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want []string
+		for missed := range strings.Lines(string(documented)) {
+			if strings.HasPrefix(missed, e.ID+": ") {
+				want = append(want, strings.TrimSpace(missed))
+			}
+		}
+		if got := misses(results); !slices.Equal(got, want) {
+			t.Errorf("%s: out of tolerance are\n%s\ntestdata/results.md has\n%s", e.ID, strings.Join(got, "\n"),
+				strings.Join(want, "\n"))
+		}
+		if want := "| " + e.ID + " | " + results.Headline(); !strings.Contains(string(documented), want) {
+			t.Errorf("testdata/results.md does not say %q", want)
+		}
+	}
+}
+
+// A flow of 8 Gb/s for two milliseconds, and one of 4 in the second.
+func TestACourseIsReadBetweenTwoInstants(t *testing.T) {
+	c := course{flows: [][]float64{nil, {8e6, 8e6}, {0, 4e6}}}
+	for _, test := range []struct {
+		flow int
+		want float64
+	}{{1, 8}, {2, 2}, {3, 0}} {
+		if got := c.rate(test.flow, 0, 2*ms); got != test.want {
+			t.Errorf("flow %d: %g Gb/s, want %g", test.flow, got, test.want)
+		}
+	}
+	p := &point{course: c}
+	if got := jain(p, ms, 2*ms, share{flows{1, 1}, 8}, share{flows{2, 2}, 4}); got != 1 {
+		t.Errorf("Jain's index of what each is to get: %g", got)
+	}
+	if got := jain(p, 0, ms, share{flows{1, 1}, 8}, share{flows{2, 2}, 4}); got != 0.5 {
+		t.Errorf("Jain's index if one of two has everything: %g", got)
+	}
+}
+
+func TestEveryTestFileIsSound(t *testing.T) {
+	_, base, err := publication().Open(testConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer base.Close()
+	files, err := configs.FS.ReadDir(".")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	for _, f := range files {
+		tests, err := base.Tests(f.Name())
+		if err != nil || len(tests) == 0 {
+			t.Errorf("%s: %d tests, %v", f.Name(), len(tests), err)
+			continue
+		}
+		if want := "fair-" + strings.TrimSuffix(f.Name(), ".yml"); tests[0].Name != want {
+			t.Errorf("%s is named %s", f.Name(), tests[0].Name)
+		}
+	}
+}
+
+// The results of figure 3-2 take seconds: they are measured with one seed.
+func TestAResultThatIsMeasuredQuicklyHasAllItsRows(t *testing.T) {
+	cfg := testConfig()
+	cfg.Quick = true
+	results, err := publication().Run(t.Context(), cfg, "Q8", "TEXT")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := misses(results); len(got) > 0 || results.Runs != 1 {
+		t.Errorf("%d runs, out of tolerance are %q", results.Runs, got)
+	}
+	seen := make(map[string]int)
+	for _, r := range results.Rows {
+		seen[r.ID]++
+	}
+	if seen["Q8"] != 9 || seen["TEXT"] == 0 {
+		t.Errorf("rows of each result: %v", seen)
+	}
+}
+
+func TestResultsThatDoNotExistAreRefused(t *testing.T) {
+	cfg := testConfig()
+	if err := publication().Check(&cfg, []string{"Q99"}); err == nil || !strings.Contains(fmt.Sprint(err), "there are Q1") {
+		t.Errorf("error is %v", err)
+	}
+}

@@ -5,8 +5,6 @@
 package aifo
 
 import (
-	"fmt"
-
 	configs "candela.dev/candela/configs/rank"
 	"candela.dev/candela/reproduce/comparison"
 	"candela.dev/candela/reproduce/experiments"
@@ -41,13 +39,8 @@ func publication() *experiments.Publication[*lab] {
 type lab struct {
 	*experiments.Lab
 	logs  map[string]*arrivals // of F6 and F7, by scheme
-	cells map[string][]*cell   // of sweeps, by file: several results share some
+	loads experiments.Sweeps
 }
 
 // published is the origin of rows that compare with the data behind the figures.
 var published = comparison.FromMechanism("").Of(comparison.PublishedData)
-
-// scheme is a queue and the hosts that it was evaluated with.
-type scheme struct{ name, file string } // of configs/rank
-
-func at(load float64) string { return fmt.Sprintf("load %.1f, ", load) }

@@ -88,21 +88,6 @@ func TestTheLogOfF6IsReadAsTheSourceReadsIt(t *testing.T) {
 	}
 }
 
-func TestCompletionTimesAreOfFlowsThatEnded(t *testing.T) {
-	file := t.TempDir() + "/flows.csv"
-	rows := "bytes,fct_ns,finished\n1,1000000,1\n99999,3000000,1\n100000,9000000,1\n1000000,10000000,1\n2000000,,0\n50,,0\n"
-	if err := os.WriteFile(file, []byte(rows), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	c, err := readCell(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := (cell{mean: 2, p99: 3, large: 10, ended: 4, unfinished: 2, lateLarge: 1}); *c != want {
-		t.Errorf("%+v, want %+v", *c, want)
-	}
-}
-
 func TestPointsAreKeptForTheSameBuildTestAndSettings(t *testing.T) {
 	cfg := testConfig()
 	cfg.Out, cfg.Quick = t.TempDir(), true
@@ -119,15 +104,15 @@ func TestPointsAreKeptForTheSameBuildTestAndSettings(t *testing.T) {
 		}
 		tests[0].Deadline = 1 // a run in which nothing ends
 		run := experiments.NewRun(tests[0], 1)
-		var was stored
+		var was float64
 		known, err := l.Recall("f4-c10.yml", &run, &was)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if known {
-			return was.cell().large
+			return was
 		}
-		if err := l.Keep("f4-c10.yml", &run, (&cell{mean: math.NaN(), p99: 2, large: 3, ended: 4}).stored()); err != nil {
+		if err := l.Keep("f4-c10.yml", &run, 3); err != nil {
 			t.Fatal(err)
 		}
 		return 0
@@ -154,12 +139,13 @@ func TestFigure48HasFIFOAndPIFO(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer base.Close()
-	l.cells = make(map[string][]*cell)
 	for i, file := range []string{"f1-pifo.yml", "f1-sp-pifo.yml", "f1-dctcp.yml", "f1-aifo.yml", "f2-k03.yml",
 		"f2-k07.yml", "f2-k09.yml", "f1-tcp.yml"} {
+		var cells []*cell
 		for j := range labels() {
-			l.cells[file] = append(l.cells[file], &cell{mean: float64(10 + i + j), p99: 1, large: 1, ended: 1})
+			cells = append(cells, &cell{Mean: float64(10 + i + j), P99: 1, Large: 1, Ended: 1})
 		}
+		l.loads.Set(file, cells)
 	}
 	for _, do := range []func(context.Context, *lab) error{f1, f2} {
 		if err := do(t.Context(), l); err != nil {
@@ -240,7 +226,7 @@ func TestConnectionsThatWereNotMeasuredAreSkipped(t *testing.T) {
 		{"AIFO", missing, "no root", 0}, {"FIFO", missing, "no root", 0},
 	} {
 		base.Results = comparison.Results{}
-		(&lab{Lab: base}).connections(scheme{name: c.scheme}, &connected{ratesOfPhases: c.rates, skipped: c.skipped})
+		(&lab{Lab: base}).connections(scheme{Name: c.scheme}, &connected{ratesOfPhases: c.rates, skipped: c.skipped})
 		if got := misses(&base.Results); len(got) != c.missed {
 			t.Errorf("%s, %v: missed are %q, want %d", c.scheme, c.rates, got, c.missed)
 		}
@@ -277,7 +263,6 @@ func TestOnlyLoadsThatWereAskedForAreCompared(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer base.Close()
-		l.cells = make(map[string][]*cell)
 		files, err := configs.FS.ReadDir(".")
 		if err != nil {
 			t.Fatal(err)
@@ -285,11 +270,11 @@ func TestOnlyLoadsThatWereAskedForAreCompared(t *testing.T) {
 		for _, f := range files {
 			cells := make([]*cell, len(labels()))
 			for i := range cells {
-				if l.measures(i) {
-					cells[i] = &cell{mean: 1, p99: 1, large: 1, ended: 1}
+				if l.Measures(i) {
+					cells[i] = &cell{Mean: 1, P99: 1, Large: 1, Ended: 1}
 				}
 			}
-			l.cells[f.Name()] = cells
+			l.loads.Set(f.Name(), cells)
 		}
 		for _, do := range []func(context.Context, *lab) error{f1, f2, f3, f4, f5, f8} {
 			if err := do(t.Context(), l); err != nil {

@@ -30,15 +30,12 @@ func f1(ctx context.Context, l *lab) error {
 	const id = "F1"
 	schemes := []scheme{{"TCP", "f1-tcp.yml"}, {"DCTCP", "f1-dctcp.yml"}, {"PIFO", "f1-pifo.yml"},
 		{"SP-PIFO", "f1-sp-pifo.yml"}, {"AIFO", "f1-aifo.yml"}}
-	measured := make(map[string][]*cell)
-	if err := l.sweeps(ctx, schemes...); err != nil {
+	measured, err := l.sweeps(ctx, schemes...)
+	if err != nil {
 		return err
 	}
-	for _, s := range schemes {
-		measured[s.name] = l.cells[s.file]
-	}
 	l.compareLoads(id, schemes, measured)
-	l.plotLoads("fig-4-7", schemes, measured)
+	l.plotLoads("4-7", schemes...)
 	return nil
 }
 
@@ -50,21 +47,21 @@ func (l *lab) compareLoads(id string, schemes []scheme, measured map[string][]*c
 			continue
 		}
 		for _, s := range schemes {
-			c, want := measured[s.name][i], valuesF1()[s.name][i]
+			c, want := measured[s.Name][i], valuesF1()[s.Name][i]
 			for n, f := range figures() {
-				l.Row(l.fromF1(load, n == 2), comparison.NewRow(id, at(load)+s.name+": "+f.title, "ms", want[n], want[n],
-					absoluteF1, f.of(c)))
+				l.Row(l.fromF1(load, n == 2), comparison.NewRow(id, at(load)+s.Name+": "+f.Title, "ms", want[n], want[n],
+					absoluteF1, f.Of(c)))
 			}
-			if s.name != "PIFO" {
+			if s.Name != "PIFO" {
 				ratio := want[0] / valuesF1()["PIFO"][i][0]
-				l.Row(l.fromF1(load, false), comparison.NewRow(id, at(load)+s.name+" beside PIFO: small flows, mean", "times",
-					ratio, ratio, ratioF1, c.mean/pifo.mean))
+				l.Row(l.fromF1(load, false), comparison.NewRow(id, at(load)+s.Name+" beside PIFO: small flows, mean", "times",
+					ratio, ratio, ratioF1, c.Mean/pifo.Mean))
 			}
-			l.unfinished(id, load, s, c)
+			l.RowOfUnfinished(id, load, s.Name, c)
 		}
 		beside := func(a, b string, least float64) {
-			l.Row(l.fromF1(load, false), comparison.NewBound(id, at(load)+a+" beside "+b+", order: "+figures()[0].title, "times",
-				comparison.AtLeast, least, 0, measured[a][i].mean/measured[b][i].mean))
+			l.Row(l.fromF1(load, false), comparison.NewBound(id, at(load)+a+" beside "+b+", order: "+figures()[0].Title, "times",
+				comparison.AtLeast, least, 0, measured[a][i].Mean/measured[b][i].Mean))
 		}
 		beside("AIFO", "PIFO", 1)
 		least := 1.0
@@ -74,12 +71,12 @@ func (l *lab) compareLoads(id string, schemes []scheme, measured map[string][]*c
 		beside("TCP", "AIFO", least)
 	}
 	first, last := 0, len(labels())-1
-	if !l.measures(first) || !l.measures(last) {
+	if !l.Measures(first) || !l.Measures(last) {
 		return
 	}
-	over := func(i int) float64 { return measured["AIFO"][i].mean / measured["PIFO"][i].mean }
+	over := func(i int) float64 { return measured["AIFO"][i].Mean / measured["PIFO"][i].Mean }
 	l.Row(l.fromF1(labels()[last], false), comparison.NewBound(id, "AIFO beside PIFO at load 0.2, beside the same at "+
-		"0.8: "+figures()[0].title, "times", comparison.AtLeast, 1, 0, over(first)/over(last)))
+		"0.8: "+figures()[0].Title, "times", comparison.AtLeast, 1, 0, over(first)/over(last)))
 }
 
 // fromF1 returns the origin of a row: in a quick reproduction some have no value to compare with.

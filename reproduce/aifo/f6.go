@@ -31,10 +31,10 @@ const receiver = 3
 
 // logF6 runs a scheme once.
 func (l *lab) logF6(ctx context.Context, s scheme) (*arrivals, error) {
-	if log := l.logs[s.name]; log != nil {
+	if log := l.logs[s.Name]; log != nil {
 		return log, nil
 	}
-	tests, err := l.Tests(s.file)
+	tests, err := l.Tests(s.File)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func (l *lab) logF6(ctx context.Context, s scheme) (*arrivals, error) {
 	if l.logs == nil {
 		l.logs = make(map[string]*arrivals)
 	}
-	l.logs[s.name] = log
+	l.logs[s.Name] = log
 	return log, err
 }
 
@@ -152,17 +152,17 @@ func f6(ctx context.Context, l *lab) error {
 		if err != nil {
 			return err
 		}
-		want := values[s.name]
+		want := values[s.Name]
 		done := log.done(flow10MB)
-		small[s.name] = float64(done)
+		small[s.Name] = float64(done)
 		add := func(what, unit string, want, tolerance, got float64) {
-			l.Row(published, comparison.NewRow(id, s.name+": "+what, unit, want, want, tolerance, got))
+			l.Row(published, comparison.NewRow(id, s.Name+": "+what, unit, want, want, tolerance, got))
 		}
 		add("packets until the flow of 10 MB is complete", "", want.small, 0.10, float64(done))
 		add("packets until the flow of 50 MB is complete", "", want.medium, 0.05, float64(log.done(flow50MB)))
 		show := func(what, unit string, want, got float64) {
 			l.Row(comparison.Unjudged("the specification gives no tolerance").Of(comparison.PublishedData),
-				comparison.NewRow(id, s.name+": "+what, unit, want, want, 0.15, got))
+				comparison.NewRow(id, s.Name+": "+what, unit, want, want, 0.15, got))
 		}
 		show("other packets before the flow of 10 MB is complete", "", want.foreign, float64(log.count(flow100MB, done)+
 			log.count(flow50MB, done)))
@@ -185,8 +185,8 @@ func ms(at clock.Time) float64 { return float64(at.Sub(0)) / float64(clock.Milli
 
 // plotF6 draws how many packets of each flow have arrived.
 func (l *lab) plotF6(s scheme, log *arrivals, n int) {
-	p := comparison.Plot{Name: "fig-4-12-" + s.file[len("f6-"):len(s.file)-len(".yml")],
-		Title: "Figure 4-12: packets of each flow, " + s.name, X: "packets at the receiver", Y: "packets of the flow"}
+	p := comparison.Plot{Name: "fig-4-12-" + s.File[len("f6-"):len(s.File)-len(".yml")],
+		Title: "Figure 4-12: packets of each flow, " + s.Name, X: "packets at the receiver", Y: "packets of the flow"}
 	for _, f := range []struct {
 		name string
 		flow uint32
@@ -214,22 +214,22 @@ func f7(ctx context.Context, l *lab) error {
 		if err != nil {
 			return err
 		}
-		want := map[string]float64{"PIFO": 68, "SP-PIFO": 12}[s.name]
-		what := s.name + ": late among the first 300 packets of the flow of 10 MB"
+		want := map[string]float64{"PIFO": 68, "SP-PIFO": 12}[s.Name]
+		what := s.Name + ": late among the first 300 packets of the flow of 10 MB"
 		late, fresh := log.late(flow10MB, first)
 		l.Row(published, comparison.NewRow(id, what, "", want, want, 0.5, float64(late)))
 		if want == 0 { // a FIFO keeps their order (specification, A11); a lost packet is late in any queue
 			l.Row(published, comparison.NewRow(id, what+", retransmissions aside", "", 0, 0, 0, float64(fresh)))
 		}
-		lates[s.name] = float64(late)
+		lates[s.Name] = float64(late)
 		line := comparison.Series{Name: "10 MB", Style: comparison.Dots}
 		for _, a := range log.list {
 			if a.flow == flow10MB && len(line.X) < first {
 				line.X, line.Y = append(line.X, float64(len(line.X))), append(line.Y, float64(a.rank)/1000)
 			}
 		}
-		l.Plot(comparison.Plot{Name: "fig-4-13-" + s.file[len("f6-"):len(s.file)-len(".yml")],
-			Title: "Figure 4-13: the first 300 packets of the flow of 10 MB, " + s.name, X: "packet", Y: "KB left",
+		l.Plot(comparison.Plot{Name: "fig-4-13-" + s.File[len("f6-"):len(s.File)-len(".yml")],
+			Title: "Figure 4-13: the first 300 packets of the flow of 10 MB, " + s.Name, X: "packet", Y: "KB left",
 			Series: []comparison.Series{line}})
 	}
 	for _, pair := range [][2]string{{"FIFO", "SP-PIFO"}, {"AIFO", "SP-PIFO"}, {"SP-PIFO", "PIFO"}} {

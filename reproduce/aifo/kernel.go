@@ -36,7 +36,7 @@ type connected struct {
 
 // connect runs a test of T2.
 func (l *lab) connect(ctx context.Context, s scheme) (*connected, error) {
-	tests, err := l.TestsOf(live.FS, s.file)
+	tests, err := l.TestsOf(live.FS, s.File)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +81,7 @@ func (l *lab) connections(s scheme, c *connected) {
 		if c.skipped != "" {
 			from = comparison.Skipped(c.skipped)
 		}
-		r.ID, r.What = "T2", s.name+r.What
+		r.ID, r.What = "T2", s.Name+r.What
 		l.Row(from.Of(comparison.PaperStatement), r)
 	}
 	scaled := comparison.FromMechanism("real frames at 20 Mb/s instead of 40 Gb/s")
@@ -90,14 +90,14 @@ func (l *lab) connections(s scheme, c *connected) {
 		share(c.ratesOfPhases[0][0])))
 	for n := 1; n < senders; n++ {
 		what, rates := fmt.Sprintf(", %d connections: ", n+1), c.ratesOfPhases[n][:n+1]
-		if s.name == "FIFO" {
+		if s.Name == "FIFO" {
 			row(shape, comparison.NewBound("", what+"Jain's index", "", comparison.AtLeast, leastJain, 0, waterfill.Jain(rates)))
 		} else {
 			row(shape, comparison.NewBound("", what+"share of the newest", "%", comparison.AtLeast, majority, 0,
 				share(rates[n])))
 		}
 	}
-	if s.name != "FIFO" {
+	if s.Name != "FIFO" {
 		older := c.ratesOfPhases[senders-1][:senders-1]
 		row(scaled, comparison.NewBound("", ", 4 connections: largest share of an older one", "%", comparison.AtMost,
 			100*5./40, 0, share(slices.Max(older))))
@@ -109,7 +109,7 @@ func (l *lab) connections(s scheme, c *connected) {
 }
 
 func (l *lab) plotConnections(s scheme, c *connected) {
-	plot := comparison.Plot{Name: "fig-4-16-" + strings.ToLower(s.name), Title: "Figure 4-16: CUBIC, " + s.name,
+	plot := comparison.Plot{Name: "fig-4-16-" + strings.ToLower(s.Name), Title: "Figure 4-16: CUBIC, " + s.Name,
 		X: "connections", Y: "Mb/s"}
 	for i := range senders {
 		line := comparison.Series{Name: fmt.Sprint("connection ", i+1)}

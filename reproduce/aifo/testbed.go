@@ -21,7 +21,7 @@ const phaseT1 = 5 * clock.Millisecond
 type ratesOfPhases [senders][senders]float64
 
 func (l *lab) sharesT1(ctx context.Context, s scheme) (rates ratesOfPhases, err error) {
-	tests, err := l.Tests(s.file)
+	tests, err := l.Tests(s.File)
 	if err != nil {
 		return rates, err
 	}
@@ -66,9 +66,9 @@ func t1(ctx context.Context, l *lab) error {
 		if err != nil {
 			return err
 		}
-		l.plotT1(s.name, s.file[len("t1-"):len(s.file)-len(".yml")], rates)
+		l.plotT1(s.Name, s.File[len("t1-"):len(s.File)-len(".yml")], rates)
 		for n := 1; n < senders; n++ {
-			l.Row(from, comparison.NewBound(id, fmt.Sprintf("%s, %d senders: share of the newest", s.name, n+1), "%",
+			l.Row(from, comparison.NewBound(id, fmt.Sprintf("%s, %d senders: share of the newest", s.Name, n+1), "%",
 				comparison.AtLeast, 95, 0, 100*rates[n][n]/(rates[n][0]+rates[n][1]+rates[n][2]+rates[n][3])))
 		}
 	}

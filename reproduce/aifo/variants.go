@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 
 	"candela.dev/candela/reproduce/comparison"
 )
@@ -19,34 +18,31 @@ type variant struct {
 // that another result compares.
 func (l *lab) variants(ctx context.Context, id, plot string, list []variant, drawn ...scheme) (map[string][]*cell,
 	error) {
-	measured := make(map[string][]*cell)
 	var schemes []scheme
 	for _, v := range list {
 		schemes = append(schemes, v.scheme)
 	}
-	if err := l.sweeps(ctx, append(slices.Clone(schemes), drawn...)...); err != nil {
+	schemes = append(schemes, drawn...)
+	measured, err := l.sweeps(ctx, schemes...)
+	if err != nil {
 		return nil, err
 	}
 	for _, v := range list {
-		measured[v.name] = l.cells[v.file]
-		for i, c := range measured[v.name] {
+		for i, c := range measured[v.Name] {
 			if c == nil {
 				continue
 			}
 			for n, f := range figures() {
 				if want := v.want[i][n]; want > 0 {
 					from := comparison.Unjudged("the specification has tolerances for ratios alone; that of F1 is shown")
-					l.Row(from.Of(comparison.PublishedData), comparison.NewRow(id, at(labels()[i])+v.name+": "+f.title, "ms", want,
-						want, absoluteF1, f.of(c)))
+					l.Row(from.Of(comparison.PublishedData), comparison.NewRow(id, at(labels()[i])+v.Name+": "+f.Title, "ms", want,
+						want, absoluteF1, f.Of(c)))
 				}
 			}
-			l.unfinished(id, labels()[i], v.scheme, c)
+			l.RowOfUnfinished(id, labels()[i], v.Name, c)
 		}
 	}
-	for _, s := range drawn {
-		measured[s.name] = l.cells[s.file]
-	}
-	l.plotLoads(plot, append(schemes, drawn...), measured)
+	l.plotLoads(plot, schemes...)
 	return measured, nil
 }
 
@@ -64,22 +60,22 @@ func f2(ctx context.Context, l *lab) error {
 			89.6}}},
 	}
 	// The source's FIFO is its TCP.
-	measured, err := l.variants(ctx, id, "fig-4-8", list, scheme{"FIFO", "f1-tcp.yml"}, scheme{"PIFO", "f1-pifo.yml"})
+	measured, err := l.variants(ctx, id, "4-8", list, scheme{"FIFO", "f1-tcp.yml"}, scheme{"PIFO", "f1-pifo.yml"})
 	if err != nil {
 		return err
 	}
 	for i, load := range labels() {
 		for n, f := range figures()[:2] {
 			for j := 1; j < len(list) && load >= 0.5; j++ {
-				if a, b := measured[list[j-1].name][i], measured[list[j].name][i]; a != nil && b != nil {
-					l.Row(l.fromF1(load, false), comparison.NewBound(id, fmt.Sprintf("%s%s beside %s: %s", at(load), list[j].name,
-						list[j-1].name, f.title), "times", comparison.AtLeast, 1, 0, f.of(b)/f.of(a)))
+				if a, b := measured[list[j-1].Name][i], measured[list[j].Name][i]; a != nil && b != nil {
+					l.Row(l.fromF1(load, false), comparison.NewBound(id, fmt.Sprintf("%s%s beside %s: %s", at(load), list[j].Name,
+						list[j-1].Name, f.Title), "times", comparison.AtLeast, 1, 0, f.Of(b)/f.Of(a)))
 				}
 			}
 			if a, b := measured["k = 0.1"][i], measured["k = 0.9"][i]; i == 6 && a != nil && b != nil {
 				want := []float64{0.907 / 0.160, 3.76 / 0.47}[n]
-				l.Row(l.fromF1(load, false), comparison.NewRow(id, at(load)+"k = 0.9 beside k = 0.1: "+f.title, "times", want,
-					want, 0.30, f.of(b)/f.of(a)))
+				l.Row(l.fromF1(load, false), comparison.NewRow(id, at(load)+"k = 0.9 beside k = 0.1: "+f.Title, "times", want,
+					want, 0.30, f.Of(b)/f.Of(a)))
 			}
 		}
 	}
@@ -89,7 +85,7 @@ func f2(ctx context.Context, l *lab) error {
 // f3 varies the window and how many packets enter it.
 func f3(ctx context.Context, l *lab) error {
 	const id, big = "F3", "n = 1000, rate 1"
-	measured, err := l.variants(ctx, id, "fig-4-9", []variant{
+	measured, err := l.variants(ctx, id, "4-9", []variant{
 		{scheme{"n = 20, rate 1", "f3-20-1.yml"},
 			map[int][3]float64{0: {.081, .36, 5.44}, 3: {.118, .42, 18.4}, 6: {.135, .44,
 				39.7}}},
@@ -105,9 +101,9 @@ func f3(ctx context.Context, l *lab) error {
 	for i, load := range labels() {
 		for _, name := range []string{"n = 20, rate 0.02", "n = 100, rate 0.1"} {
 			if a, b := measured[name][i], measured[big][i]; a != nil && b != nil {
-				l.Row(l.fromF1(load, false), comparison.NewRow(id, at(load)+name+" beside "+big+": "+figures()[0].title,
+				l.Row(l.fromF1(load, false), comparison.NewRow(id, at(load)+name+" beside "+big+": "+figures()[0].Title,
 					"times", 1, 1,
-					0.05, a.mean/b.mean))
+					0.05, a.Mean/b.Mean))
 			}
 		}
 	}
@@ -124,23 +120,23 @@ func f4(ctx context.Context, l *lab) error {
 		{scheme{"C = 100", "f4-c100.yml"}, map[int][3]float64{0: {1.48}, 3: {2.41}, 6: {2.71, 0, 86.8}}},
 		{scheme{"C = 500", "f4-c500.yml"}, map[int][3]float64{0: {1.83}, 3: {4.45}, 6: {6.59, 0, 104}}},
 	}
-	measured, err := l.variants(ctx, id, "fig-4-10", list)
+	measured, err := l.variants(ctx, id, "4-10", list)
 	if err != nil {
 		return err
 	}
 	for i, load := range labels() {
 		for j := 2; j < len(list); j++ { // C = 10 and C = 20 coincide at 0.2
-			a, b := list[j-1].name, list[j].name
+			a, b := list[j-1].Name, list[j].Name
 			if measured[a][i] != nil && measured[b][i] != nil {
-				l.Row(l.fromSlow(), comparison.NewBound(id, at(load)+b+" beside "+a+": "+figures()[0].title, "times",
-					comparison.AtLeast, 1, 0, measured[b][i].mean/measured[a][i].mean))
+				l.Row(l.fromSlow(), comparison.NewBound(id, at(load)+b+" beside "+a+": "+figures()[0].Title, "times",
+					comparison.AtLeast, 1, 0, measured[b][i].Mean/measured[a][i].Mean))
 			}
 		}
 	}
 	if a, b := measured["C = 20"][6], measured["C = 100"][6]; a != nil && b != nil {
-		l.Row(l.fromSlow(), comparison.NewRow(id, at(labels()[6])+"C = 100 beside C = 20: "+figures()[0].title, "times",
+		l.Row(l.fromSlow(), comparison.NewRow(id, at(labels()[6])+"C = 100 beside C = 20: "+figures()[0].Title, "times",
 			2.4, 2.4,
-			0.25, b.mean/a.mean))
+			0.25, b.Mean/a.Mean))
 	}
 	return nil
 }
@@ -148,7 +144,7 @@ func f4(ctx context.Context, l *lab) error {
 // f5 varies C at 10 and 40 Gb/s.
 func f5(ctx context.Context, l *lab) error {
 	const id = "F5"
-	measured, err := l.variants(ctx, id, "fig-4-11", []variant{
+	measured, err := l.variants(ctx, id, "4-11", []variant{
 		{scheme{"C = 10", "f5-c10.yml"}, map[int][3]float64{0: {.115}, 3: {.134}, 6: {.139, 0, 39.1}}},
 		{scheme{"C = 20", "f1-aifo.yml"}, map[int][3]float64{0: {.107}, 3: {.153}, 6: {.160, 0, 37.1}}},
 		{scheme{"C = 50", "f5-c50.yml"}, map[int][3]float64{0: {.120}, 3: {.159}, 6: {.157, 0, 36.2}}},
@@ -160,9 +156,9 @@ func f5(ctx context.Context, l *lab) error {
 	}
 	for i, load := range labels() {
 		if a, b := measured["C = 20"][i], measured["C = 100"][i]; a != nil && b != nil {
-			l.Row(l.fromF1(load, false), comparison.NewRow(id, at(load)+"C = 100 beside C = 20: "+figures()[0].title,
+			l.Row(l.fromF1(load, false), comparison.NewRow(id, at(load)+"C = 100 beside C = 20: "+figures()[0].Title,
 				"times", 1, 1,
-				0.25, b.mean/a.mean))
+				0.25, b.Mean/a.Mean))
 		}
 	}
 	return nil
@@ -179,30 +175,30 @@ func f8(ctx context.Context, l *lab) error {
 		{scheme{"PIFO", "f8-pifo.yml"}, map[int][3]float64{0: {.426}, 3: {.862}, 5: {1.77, 9.14}, 6: {3.01}}},
 		{scheme{"AIFO", "f8-aifo.yml"}, map[int][3]float64{0: {.624}, 3: {1.29}, 5: {2.40, 10.9}, 6: {3.80}}},
 	}
-	measured, err := l.variants(ctx, id, "fig-4-14", list)
+	measured, err := l.variants(ctx, id, "4-14", list)
 	if err != nil {
 		return err
 	}
 	data := map[string]map[int][3]float64{}
 	for _, v := range list {
-		data[v.name] = v.want
+		data[v.Name] = v.want
 	}
 	for i, load := range labels() {
 		if measured["AIFO"][i] == nil {
 			continue
 		}
-		mean := func(name string) float64 { return measured[name][i].mean }
+		mean := func(name string) float64 { return measured[name][i].Mean }
 		for _, pair := range [][2]string{{"SP-PIFO", "PIFO"}, {"AFQ", "PIFO"}, {"AIFO", "SP-PIFO"}, {"AIFO", "AFQ"},
 			{"DCTCP", "AIFO"}, {"TCP", "DCTCP"}} {
 			if load < 0.65 {
-				l.Row(l.fromSlow(), comparison.NewBound(id, at(load)+pair[0]+" beside "+pair[1]+", order: "+figures()[0].title,
+				l.Row(l.fromSlow(), comparison.NewBound(id, at(load)+pair[0]+" beside "+pair[1]+", order: "+figures()[0].Title,
 					"times",
 					comparison.AtLeast, 1, 0, mean(pair[0])/mean(pair[1])))
 			}
 		}
 		for _, other := range []string{"AFQ", "SP-PIFO"} {
 			if want := data["AIFO"][i][0] / data[other][i][0]; !math.IsNaN(want) {
-				l.Row(l.fromSlow(), comparison.NewRow(id, at(load)+"AIFO beside "+other+": "+figures()[0].title, "times", want-0.1,
+				l.Row(l.fromSlow(), comparison.NewRow(id, at(load)+"AIFO beside "+other+": "+figures()[0].Title, "times", want-0.1,
 					want+0.1, 0, mean("AIFO")/mean(other)))
 			}
 		}

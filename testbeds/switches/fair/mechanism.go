@@ -137,11 +137,13 @@ func (m *Mechanism) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet,
 	d := at.arrive(now, parent, label, bits, draw, room)
 	m.record(now, sw, p, at)
 	m.claim.Cause = fair.CauseTested
-	m.claim.Values = [trace.DecisionValues]int64{fair.ValueNode: int64(parent), fair.ValueLabel: int64(label),
-		fair.ValueAlpha: rounded(d.alpha), fair.ValueProbability: rounded(1e9 * d.probability),
-		fair.ValueDraw: int64(d.draw), fair.ValueRelabel: int64(d.relabel)}
-	if edge {
-		m.claim.Values[fair.ValueEdge] = 1
+	if sw.Decides() {
+		m.claim.Values = [trace.DecisionValues]int64{fair.ValueNode: int64(parent), fair.ValueLabel: int64(label),
+			fair.ValueAlpha: rounded(d.alpha), fair.ValueProbability: rounded(1e9 * d.probability),
+			fair.ValueDraw: int64(d.draw), fair.ValueRelabel: int64(d.relabel)}
+		if edge {
+			m.claim.Values[fair.ValueEdge] = 1
+		}
 	}
 	if d.dropped {
 		at.counts.Excess++

@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/netip"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // Transfer is a connection: From connects to a port of To and sends.
@@ -20,6 +22,7 @@ type Transfer struct {
 	Bytes      int64  // 0: until Stop
 	Congestion string // kernel's name of the congestion control
 	DSCP       uint8
+	Leaves     bool // End will stop it: little is unsent at any time, so that it leaves soon
 }
 
 // Ended reports that the receiver of a transfer has all bytes, or an error.
@@ -30,20 +33,24 @@ type Ended struct {
 
 // Group has the transfers of one or more hosts. Stop ends its goroutines.
 type Group struct {
-	ended  func(Ended)
+	report func(Ended)
 	group  sync.WaitGroup
 	ctx    context.Context
 	cancel context.CancelFunc
 
-	mu     sync.Mutex // guards the fields below
-	closed bool
-	closes []io.Closer
+	mu      sync.Mutex // guards the fields below
+	closed  bool
+	closes  []io.Closer
+	senders map[int]net.Conn // by number
+	ended   map[int]bool     // by End
+	trips   map[int]time.Duration
 }
 
-// New returns a group that calls ended, from its own goroutines, for each received transfer and for each that failed
+// New returns a group that calls report, from its own goroutines, for each received transfer and for each that failed
 // before Stop.
-func New(ended func(Ended)) *Group {
-	g := &Group{ended: ended}
+func New(report func(Ended)) *Group {
+	g := &Group{report: report, senders: make(map[int]net.Conn), ended: make(map[int]bool),
+		trips: make(map[int]time.Duration)}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	return g
 }
@@ -91,7 +98,7 @@ func (g *Group) Receive(t Transfer, at Place) error {
 	if !g.keep(l) {
 		return l.Close()
 	}
-	g.group.Go(func() { g.report(t.Number, g.read(l, t)) })
+	g.group.Go(func() { g.tell(t.Number, g.read(l, t)) })
 	return nil
 }
 
@@ -114,10 +121,10 @@ func (g *Group) read(l net.Listener, t Transfer) error {
 	return err
 }
 
-// report reports the end of a transfer, unless the group has ended.
-func (g *Group) report(number int, err error) {
+// tell reports the end of a transfer, unless the group has ended.
+func (g *Group) tell(number int, err error) {
 	if g.ctx.Err() == nil {
-		g.ended(Ended{number, err})
+		g.report(Ended{number, err})
 	}
 }
 
@@ -125,7 +132,7 @@ func (g *Group) report(number int, err error) {
 func (g *Group) Send(t Transfer, at Place) {
 	g.group.Go(func() {
 		if err := g.write(t, at); err != nil {
-			g.report(t.Number, err)
+			g.tell(t.Number, err)
 		}
 	})
 }
@@ -143,16 +150,68 @@ func (g *Group) write(t Transfer, at Place) error {
 	if !g.keep(conn) {
 		return conn.Close()
 	}
+	ended := g.sends(t.Number, conn)
+	defer g.leave(t.Number)
 	buffer := make([]byte, 1<<16)
-	for left := t.Bytes; t.Bytes == 0 || left > 0; left -= int64(len(buffer)) {
+	for left := t.Bytes; !ended && (t.Bytes == 0 || left > 0); left -= int64(len(buffer)) {
 		if t.Bytes > 0 && left < int64(len(buffer)) {
 			buffer = buffer[:left]
 		}
-		if _, err := conn.Write(buffer); err != nil {
+		_, err := conn.Write(buffer)
+		if ended = g.hasEnded(t.Number); err != nil && !ended {
 			return err
 		}
 	}
+	g.leave(t.Number)
 	return conn.Close()
+}
+
+// sends registers the sender's connection, and reports whether the transfer has ended already.
+func (g *Group) sends(number int, conn net.Conn) (ended bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.senders[number] = conn
+	return g.ended[number]
+}
+
+// leave notes what the kernel measured of a connection that is about to be closed.
+func (g *Group) leave(number int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.measure(number)
+	delete(g.senders, number)
+}
+
+func (g *Group) measure(number int) {
+	if conn := g.senders[number]; conn != nil {
+		if trip := leastTrip(conn); trip > 0 {
+			g.trips[number] = trip
+		}
+	}
+}
+
+func (g *Group) hasEnded(number int) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.ended[number]
+}
+
+// End has the sender of a transfer write nothing more: it closes the connection once what is written has been
+// acknowledged.
+func (g *Group) End(number int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.ended[number] = true
+	if conn := g.senders[number]; conn != nil {
+		_ = conn.SetWriteDeadline(time.Unix(1, 0)) // it fails if the connection is closed
+	}
+}
+
+// Trips returns the least RTT that the kernel measured for each transfer of which this group has been the sender.
+func (g *Group) Trips() map[int]time.Duration {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return maps.Clone(g.trips)
 }
 
 // Go runs f as one of the group's goroutines; ctx ends with Stop.
@@ -163,6 +222,9 @@ func (g *Group) Stop() {
 	g.cancel()
 	g.mu.Lock()
 	g.closed = true
+	for number := range g.senders {
+		g.measure(number)
+	}
 	for _, c := range g.closes {
 		_ = c.Close() // some are already closed
 	}

@@ -48,3 +48,34 @@ func TestTransfersOfTheKernelFinishOrEndWithStop(t *testing.T) {
 	default:
 	}
 }
+
+func TestATransferLeavesWhenItIsEnded(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	ended := make(chan sockets.Ended, 8)
+	g := sockets.New(func(e sockets.Ended) { ended <- e })
+	defer g.Stop()
+	local := netip.MustParseAddr("127.0.0.1")
+	x := sockets.Transfer{Number: 7, From: local, To: local, Port: uint16(20000 + time.Now().UnixNano()%20000),
+		Congestion: "reno", Leaves: true}
+	if err := g.Receive(x, sockets.Here); err != nil {
+		t.Skipf("SKIP: %v", err)
+	}
+	g.Send(x, sockets.Here)
+	for began := time.Now(); len(g.Trips()) == 0; time.Sleep(time.Millisecond) {
+		if time.Since(began) > 20*time.Second {
+			t.Fatal("it has not ended")
+		}
+		g.End(x.Number) // before or after it has begun
+	}
+	select {
+	case e := <-ended:
+		if e.Number != x.Number || e.Err != nil {
+			t.Errorf("ended: %+v", e)
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("its receiver does not know")
+	}
+	if trip := g.Trips()[x.Number]; trip <= 0 || trip > time.Minute {
+		t.Errorf("the kernel measured an RTT of %v", trip)
+	}
+}

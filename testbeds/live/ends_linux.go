@@ -192,10 +192,19 @@ type port struct {
 	host     *host
 	uplink   *uplink // of a host that is another machine; nil: the host is in a namespace
 	queue    []arrived
+	first    int // of the queue: those before have left
 	reusable [][]byte
+	due      []clock.Time // of the frames of the batch
 	foreign  uint64
+	refused  uint64 // frames without room in the queue
 	failed   error
 }
+
+// mostWaiting bounds the frames that wait at a host for its link. A kernel offers whole windows: its packets leave the
+// socket's queue as soon as they are in the ring.
+const mostWaiting = 1 << 16
+
+func (p *port) waiting() int { return len(p.queue) - p.first }
 
 // arrived is a frame that waits for its link to become idle.
 type arrived struct {
@@ -206,7 +215,7 @@ type arrived struct {
 }
 
 func (p *port) take(now clock.Time) {
-	before := len(p.queue)
+	before := p.waiting()
 	p.drain(func(frame []byte) {
 		a := arrived{sent: now}
 		if at, same, ok := p.host.come(frame); ok {
@@ -219,6 +228,10 @@ func (p *port) take(now clock.Time) {
 			p.foreign++
 			return
 		}
+		if p.waiting() >= p.s.most {
+			p.refused++
+			return
+		}
 		var b []byte
 		if n := len(p.reusable); n > 0 {
 			b, p.reusable = p.reusable[n-1], p.reusable[:n-1]
@@ -226,17 +239,18 @@ func (p *port) take(now clock.Time) {
 		a.frame, a.sum = append(b[:0], frame...), sumOf(frame)
 		p.queue = append(p.queue, a)
 	})
-	if len(p.queue) > before {
+	if n := p.waiting(); n > before {
+		p.s.report.Waiting = max(p.s.report.Waiting, n)
 		p.s.net.Host(p.host.id).Kick(now)
 	}
 }
 
 // Poll implements fabric.Stack: the link to the switch is idle.
 func (p *port) Poll(now clock.Time, out *fabric.Packet) bool {
-	if len(p.queue) == 0 {
+	if p.waiting() == 0 {
 		return false
 	}
-	a := &p.queue[0]
+	a := &p.queue[p.first]
 	p.s.report.ToSwitch = max(p.s.report.ToSwitch, now.Sub(a.sent))
 	id, src := out.ID, out.Src
 	out.Header = a.Header
@@ -244,7 +258,9 @@ func (p *port) Poll(now clock.Time, out *fabric.Packet) bool {
 	p.s.net.SetFrame(out, a.frame)
 	p.s.watch.taken[p.host.id].push(a.sum)
 	p.reusable = append(p.reusable, a.frame)
-	p.queue = append(p.queue[:0], p.queue[1:]...)
+	if p.first++; 2*p.first >= len(p.queue) { // each frame is moved once at most
+		p.queue, p.first = append(p.queue[:0], p.queue[p.first:]...), 0
+	}
 	return true
 }
 
@@ -261,9 +277,20 @@ func (p *port) Receive(now clock.Time, in *fabric.Packet) {
 	if err := p.send(frame); err != nil && p.failed == nil {
 		p.failed = err
 	}
+	p.due = append(p.due, now)
 }
 
-func (p *port) flush() error { return errors.Join(p.failed, p.line.flush()) }
+func (p *port) flush() error {
+	if err := errors.Join(p.failed, p.line.flush()); err != nil || len(p.due) == 0 {
+		return err
+	}
+	now := p.s.clock.real() - p.s.clock.stopped
+	for _, at := range p.due {
+		p.s.report.Written.add(max(0, now-time.Duration(p.s.cfg.Slowdown)*at.Sub(0).Std()))
+	}
+	p.due = p.due[:0]
+	return nil
+}
 
 // NextTimer implements fabric.Stack.
 func (p *port) NextTimer() clock.Time { return clock.Never }

@@ -1,8 +1,10 @@
 package live
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"candela.dev/candela/clock"
@@ -13,6 +15,7 @@ import (
 type kernels struct {
 	s       *Switch
 	waiting []Connection // by start; empty if the hosts are other machines, which start them
+	leaving []Connection // that stop, by time
 	left    int          // connections not finished
 	endless bool
 	done    chan sockets.Ended
@@ -25,9 +28,16 @@ const look = 5 * time.Millisecond
 func openKernels(s *Switch) (*kernels, error) {
 	k := &kernels{s: s, left: len(s.cfg.Connections)}
 	for _, c := range s.cfg.Connections {
-		k.endless = k.endless || c.Bytes == 0
+		k.endless = k.endless || c.Bytes == 0 && c.Stop == 0
+		if c.Stop > 0 {
+			k.leaving = append(k.leaving, c)
+		}
 	}
+	slices.SortStableFunc(k.leaving, func(a, b Connection) int { return cmp.Compare(a.Stop, b.Stop) })
 	if r := s.cfg.Remote; r != nil {
+		if len(k.leaving) > 0 {
+			return k, fmt.Errorf("connection %d: %w", k.leaving[0].Number, errLeaves)
+		}
 		k.done = r.Finished
 		return k, nil
 	}
@@ -49,6 +59,10 @@ func (k *kernels) serve(now clock.Time) error {
 		k.waiting = k.waiting[1:]
 		k.group.Send(c.Transfer(), k.s.hosts[c.Src].inside.do)
 	}
+	for len(k.leaving) > 0 && k.leaving[0].Stop <= now {
+		k.group.End(k.leaving[0].Number)
+		k.leaving = k.leaving[1:]
+	}
 	for {
 		select {
 		case e := <-k.done:
@@ -59,7 +73,9 @@ func (k *kernels) serve(now clock.Time) error {
 				return fmt.Errorf("kernel connection %d has finished, of %d", e.Number, len(k.s.cfg.Connections))
 			}
 			k.left--
-			k.s.cfg.Finished(now, e.Number)
+			if k.s.cfg.Connections[k.index(e.Number)].Bytes > 0 {
+				k.s.cfg.Finished(now, e.Number)
+			}
 		default:
 			return nil
 		}
@@ -70,6 +86,9 @@ func (k *kernels) next(now clock.Time) clock.Time {
 	at := now.Add(clock.FromStd(look) / clock.Duration(k.s.cfg.Slowdown))
 	if len(k.waiting) > 0 {
 		at = min(at, k.waiting[0].Start)
+	}
+	if len(k.leaving) > 0 {
+		at = min(at, k.leaving[0].Stop)
 	}
 	return at
 }
@@ -95,5 +114,20 @@ func (k *kernels) close() error {
 	}
 	return nil
 }
+
+// index returns the place of the connection of a number.
+func (k *kernels) index(number int) int {
+	return slices.IndexFunc(k.s.cfg.Connections, func(c Connection) bool { return c.Number == number })
+}
+
+// trips returns the least RTTs that the kernels of this machine measured, by connection.
+func (k *kernels) trips() map[int]time.Duration {
+	if k.group == nil {
+		return nil
+	}
+	return k.group.Trips()
+}
+
+var errLeaves = errors.New("hosts that are other machines end a transfer of unknown length with the run")
 
 var errNoConnections = errors.New("hosts that are other machines need connections of their kernels")

@@ -81,7 +81,8 @@ type Connection struct {
 	Src, Dst   fabric.HostID
 	Bytes      int64 // 0: until the run ends
 	Start      clock.Time
-	Congestion string // as the kernel calls its congestion controls
+	Stop       clock.Time // of a transfer of 0 bytes: it sends nothing new from then on; 0: until the run ends
+	Congestion string     // as the kernel calls its congestion controls
 	DSCP       uint8
 	IPv6       bool
 	// Rank is what the switch's table gives packets of Src; those of Dst have rank 0. Unranked: none has a rank.
@@ -91,7 +92,7 @@ type Connection struct {
 // Transfer returns the transfer for the sockets at both ends.
 func (c *Connection) Transfer() sockets.Transfer {
 	t := sockets.Transfer{Number: c.Number, From: c.Src.IPv4(), To: c.Dst.IPv4(), Port: uint16(FirstPort + c.Number),
-		Bytes: c.Bytes, Congestion: c.Congestion, DSCP: c.DSCP}
+		Bytes: c.Bytes, Leaves: c.Stop > 0, Congestion: c.Congestion, DSCP: c.DSCP}
 	if c.IPv6 {
 		t.From, t.To = c.Src.IPv6(), c.Dst.IPv6()
 	}
@@ -109,9 +110,15 @@ type Report struct {
 	LongestGap time.Duration // longest time between two polls of the rings, less the intended wait
 	// ToSwitch is the longest time of a frame from the host's decision to the switch port, ToHost from there to the host.
 	ToSwitch, ToHost clock.Duration
-	Frames           uint64   // frames that entered the switch
-	Foreign          uint64   // of those, frames that are not of the test: the kernel's own
-	Lost             []string // losses outside the switch: place and number
+	// Read is how long frames waited in the rings of ports, Written how long after it was due a frame was written to its
+	// interface. Both add to the delays of links.
+	Read, Written Lateness
+	Waiting       int // most frames that waited at a host for its link to the switch
+	// Trips are the least RTTs that the kernels measured, by connection.
+	Trips   map[int]time.Duration
+	Frames  uint64   // frames that entered the switch
+	Foreign uint64   // of those, frames that are not of the test: the kernel's own
+	Lost    []string // losses outside the switch: place and number
 	// Mismatches describes the first few of Mismatched: frames whose bytes differ from what the switch's taps show, or
 	// that a link changed.
 	Mismatches []string
@@ -127,7 +134,12 @@ func (r *Report) Text() string {
 	if r.Foreign > 0 {
 		s += fmt.Sprintf(", %d of them not of the test", r.Foreign)
 	}
-	return s + fmt.Sprintf("; host to port at most %v, port to host %v", r.ToSwitch, r.ToHost)
+	s += fmt.Sprintf("; host to port at most %v, port to host %v; %s and %s; at most %d frames waited for a link",
+		r.ToSwitch, r.ToHost, r.Read.text("read"), r.Written.text("written"), r.Waiting)
+	if least, most := r.trips(); most > 0 {
+		s += fmt.Sprintf("; the kernels measured RTTs of at least %v to %v", least.Round(tenth), most.Round(tenth))
+	}
+	return s
 }
 
 // Busy returns an error that wraps ErrBusy if the run's clock stood still for more than it ran.
@@ -138,6 +150,17 @@ func (r *Report) Busy() error {
 	return fmt.Errorf("%w: in %v of traffic its clock stood still for %v (longest gap %v)", ErrBusy,
 		r.Real.Round(time.Millisecond),
 		r.Stopped.Round(time.Millisecond), r.LongestGap.Round(time.Millisecond))
+}
+
+// trips returns the smallest and the largest of the least RTTs.
+func (r *Report) trips() (least, most time.Duration) {
+	for _, t := range r.Trips {
+		if most == 0 || t < least {
+			least = t
+		}
+		most = max(most, t)
+	}
+	return least, most
 }
 
 // Losses lists losses outside the switch; empty: none.

@@ -30,6 +30,7 @@ type Switch struct {
 	taken   uint64        // frames taken from all rings
 	arrived time.Duration // when the latest frame was taken, on the run's clock without slowdown
 	meant   time.Duration // upper bound of the latest wait
+	most    int           // frames that may wait at a host for its link
 }
 
 // Slots of the rings. Our hosts send at most the link rate times mostAtOnce; a kernel sends whole windows at once.
@@ -43,7 +44,7 @@ func Open(cfg Config) (_ *Switch, err error) {
 	if os.Geteuid() != 0 {
 		return nil, ErrUnsupported
 	}
-	s := &Switch{cfg: cfg, net: cfg.Net, parser: parser{codecs: cfg.Net.Codecs(), hosts: cfg.Net.Hosts(),
+	s := &Switch{cfg: cfg, net: cfg.Net, most: mostWaiting, parser: parser{codecs: cfg.Net.Codecs(), hosts: cfg.Net.Hosts(),
 		ranks: rankTable(cfg.Connections), first: cfg.FirstSequence}}
 	defer func() {
 		if err != nil {
@@ -65,6 +66,7 @@ func Open(cfg Config) (_ *Switch, err error) {
 		if err := open(h); err != nil {
 			return nil, fmt.Errorf("host %d: %w", h, err)
 		}
+		s.ports[h].read = &s.report.Read
 		taps = append(taps, s.ports[h].tap)
 		if s.hosts[h].tap != nil {
 			taps = append(taps, s.hosts[h].tap)
@@ -219,7 +221,7 @@ func (s *Switch) quiet() bool {
 	}
 	under := 0
 	for i, h := range s.hosts {
-		if !h.idle() || len(s.ports[i].queue) > 0 {
+		if !h.idle() || s.ports[i].waiting() > 0 {
 			return false
 		}
 		under += h.between() + s.ports[i].between()
@@ -235,6 +237,10 @@ func (s *Switch) Finish() (*Report, error) {
 		if counts, err = s.kernels.stop(); err != nil {
 			return nil, err
 		}
+		s.report.Trips = s.kernels.trips()
+	}
+	for _, p := range s.ports {
+		p.read = nil // the clock has ended
 	}
 	r := &s.report
 	r.Real, r.Stopped, r.LongestGap = s.clock.last+s.clock.stopped, s.clock.stopped, s.clock.longest
@@ -244,6 +250,9 @@ func (s *Switch) Finish() (*Report, error) {
 		h := s.hosts[i]
 		r.Frames, r.Foreign = r.Frames+p.came, r.Foreign+p.foreign
 		failed = append(failed, p.losses(fmt.Sprintf("port %d of the switch", i), lose))
+		if p.refused > 0 {
+			lose("host %d: %d frames found %d waiting for its link to the switch", i, p.refused, s.most)
+		}
 		switch {
 		case s.cfg.Remote != nil:
 			failed = append(failed, p.remoteLosses(&counts[i], lose))
@@ -317,6 +326,7 @@ func (s *Switch) Close() error {
 // line is one end of a link: a ring to receive from and an interface to send to.
 type line struct {
 	tap    *link.Tap
+	read   *Lateness // nil: not measured
 	sender sender
 	arena  [][]byte // frames of the batch, kept until they are sent
 	batch  int
@@ -387,10 +397,17 @@ func tolerable(err error) error {
 }
 
 func (l *line) drain(visit func(frame []byte)) {
+	var now int64
 	for n := 0; n < kernelSlots; n++ {
 		f, ok := l.tap.Next()
 		if !ok {
 			return
+		}
+		if l.read != nil {
+			if n == 0 {
+				now = time.Now().UnixNano()
+			}
+			l.read.add(time.Duration(max(0, now-f.Time)))
 		}
 		l.came++
 		visit(f.Data)

@@ -120,7 +120,7 @@ func offerFields(o *Options) []field {
 // stopField declares when flows without an end leave.
 func stopField() field {
 	return field{key: "stop-us", doc: "How long after its start each flow leaves, if it has neither packets nor bytes; " +
-		"not of kernel sockets. By default it sends until the test ends.",
+		"not of the kernels of a lab. By default it sends until the test ends.",
 		kind: optional[clock.Duration]{us(1, maxTestUS)},
 		at:   func(parent any) any { return &parent.(*Workload).Offer.Stop }}
 }

@@ -50,6 +50,11 @@ func newRemote(t *config.SwitchTest, r *live.Remote) (*Plan, error) {
 	if why == nil && t.Hosts.Values.Word("ecn") != "not-ect" {
 		place, why = "hosts.ecn", errors.New("sysctl net.ipv4.tcp_ecn of its machines decides: leave ecn out")
 	}
+	for i := range t.Workload {
+		if why == nil && t.Workload[i].Offer.Stop != nil {
+			place, why = fmt.Sprintf("workload[%d]", i), errors.New("stop-us: its hosts end flows with the run")
+		}
+	}
 	if why != nil {
 		return nil, fmt.Errorf("%s: not in a lab: %w", t.Where(place), why)
 	}

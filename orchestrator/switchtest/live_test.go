@@ -182,9 +182,13 @@ workload: [flow: {src: 0, dst: 1, packets: 20}]
 		strings.Replace(fine, "droptail", "droptail, pfc-classes: [0], pfc-xoff-bytes: 20000", 1): "no flow control",
 		fine + outage: "",
 		kernels:       "",
-		strings.Replace(kernels, "rank: 4", "rank: deadline, deadline-us: 5000", 1): "",
-		strings.Replace(kernels, "rank: 4", "rank: remaining", 1):                   "does not know how much of a flow remains",
-		strings.Replace(kernels, "kernel-tcp", "tcp", 1):                            "frames without payload, which tcp sends, carry no rank",
+		strings.Replace(kernels, "rank: 4", "rank: deadline, deadline-us: 5000", 1):                               "",
+		strings.Replace(kernels, "rank: 4", "rank: remaining", 1):                                                 "does not know how much of a flow remains",
+		strings.Replace(kernels, "kernel-tcp", "tcp", 1):                                                          "frames without payload, which tcp sends, carry no rank",
+		strings.Replace(kernels, "packets: 20, ", "stop-us: 900, ", 1) + "duration-us: 1000\n":                    "",
+		strings.Replace(kernels, "kernel-tcp", "kernel-tcp, flows: [{numbers: [1], congestion-control: bbr}]", 1): "",
+		strings.Replace(kernels, "kernel-tcp", "kernel-tcp, flows: [{numbers: 1..2, congestion-control: bbr}]",
+			1): "flows[0].numbers: there is no flow 2: the last one is 1",
 	} {
 		test := parse(t, text)[0]
 		switch _, err := switchtest.NewLive(test); {
@@ -193,5 +197,23 @@ workload: [flow: {src: 0, dst: 1, packets: 20}]
 		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
 			t.Errorf("%v, want %q", err, want)
 		}
+	}
+}
+
+// Machines of a lab end what has no length with the run.
+func TestFlowsThatLeaveAreRefusedInALab(t *testing.T) {
+	const text = `
+topology: {kind: single-switch, hosts: 2, link: {gbps: 0.02}}
+switch-under-test: {model: droptail}
+hosts: {transport: kernel-tcp}
+duration-us: 1000
+workload: [flow: {src: 0, dst: 1, stop-us: 900}]
+`
+	bed := &config.Testbed{Live: &config.Live{Hosts: make([]config.Station, 2)}}
+	if _, err := switchtest.NewLab(parse(t, strings.Replace(text, ", stop-us: 900", "", 1))[0], bed); err != nil {
+		t.Error(err)
+	}
+	if _, err := switchtest.NewLab(parse(t, text)[0], bed); err == nil || !strings.Contains(err.Error(), "stop-us") {
+		t.Errorf("%v, want a refusal of stop-us", err)
 	}
 }

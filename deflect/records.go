@@ -159,6 +159,7 @@ const (
 	RuleRecord       = "deflect.record"       // records agree with each other and with the taps
 	RuleForwarding   = "deflect.forwarding"   // §2.1: PowerOfTwo takes the shorter of two drawn
 	RuleTTL          = "deflect.ttl"          // §7: TTL drops, a warning
+	RuleCounters     = "deflect.counters"     // counters agree with records and taps
 )
 
 // Counters are those of one switch since it started.

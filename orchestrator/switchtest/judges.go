@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/athost"
 	"candela.dev/candela/clock"
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
@@ -48,6 +49,7 @@ type judge struct {
 	// relinked is told after a port's link has become another, with a delay less by shorter.
 	relinked func(now clock.Time, at *fabric.Port, l *fabric.LinkSpec, shorter clock.Duration)
 	finish   func(r *run) (analyzers.Result, error)
+	hosts    bool   // observe takes packets at hosts, too
 	note     string // of a judgement from captures
 	failed   error  // by a frame
 }
@@ -85,6 +87,9 @@ func (r *run) tap(a *analyzer, j *judge) {
 			if everywhere || r.watched.whole[i] {
 				r.net.Switch(i).Watch(j.observe)
 			}
+		}
+		if j.hosts && everywhere {
+			r.net.TapHosts(j.observe)
 		}
 	}
 }
@@ -214,6 +219,9 @@ func judgeOf(r *run, name string, list []int, s analyzers.SwitchJudge) *judge {
 		},
 		finish: func(*run) (analyzers.Result, error) { return s.Finish() },
 	}
+	if h, ok := s.(athost.Judge); ok && h.SeesHosts() {
+		showHosts(r, j, h)
+	}
 	of := func(f func(clock.Time, int)) func(clock.Time, int) {
 		return func(now clock.Time, sw int) {
 			if place[sw] > 0 {
@@ -230,6 +238,39 @@ func judgeOf(r *run, name string, list []int, s analyzers.SwitchJudge) *judge {
 		}
 	}
 	return j
+}
+
+// showHosts shows a judge of switches what the layers of hosts do, too.
+func showHosts(r *run, j *judge, h athost.Judge) {
+	j.hosts = true
+	atSwitch := j.observe
+	var t athost.Tap
+	j.observe = func(at fabric.Point, now clock.Time, p *fabric.Packet) {
+		if at.Host && r.net.Host(fabric.HostID(at.Node)).Shim() != nil {
+			if t.Stage = stageAtHost(at); t.Stage != 0 {
+				t.Time, t.Host, t.ID, t.Protocol, t.Flags = now, uint32(at.Node), p.ID, p.Protocol, p.Flags
+				t.IPv6, t.Src, t.Dst, t.Flow = p.IPv6, uint32(p.Src), uint32(p.Dst), p.Flow
+				t.Number, t.Rank, t.Size = uint64(p.Number), p.Rank, p.Size
+				h.ObserveHost(&t)
+			}
+		}
+		atSwitch(at, now, p)
+	}
+}
+
+// stageAtHost returns where a packet is between NIC and stack; 0: at neither.
+func stageAtHost(at fabric.Point) athost.Stage {
+	switch {
+	case at.Stage == fabric.Egress:
+		return athost.Sent
+	case at.Stage == fabric.Arrived:
+		return athost.Arrived
+	case at.Stage == fabric.Ingress:
+		return athost.Delivered
+	case at.Stage == fabric.Dropped && at.Port == fabric.ShimPort:
+		return athost.Discarded
+	}
+	return 0
 }
 
 // deviceOf returns the model of those whom a rule is about: that of the switch, or a transport.

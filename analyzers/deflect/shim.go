@@ -1,0 +1,172 @@
+package deflect
+
+import (
+	"cmp"
+	"slices"
+
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/athost"
+	"candela.dev/candela/analyzers/cause"
+	"candela.dev/candela/clock"
+	"candela.dev/candela/deflect"
+	"candela.dev/candela/trace"
+)
+
+// layers judges the layers of hosts that put packets in order.
+type layers struct {
+	judge *Judge
+	hold  clock.Duration // omega; below 0: there is no layer
+	now   clock.Time
+	hosts map[uint32]*layer
+}
+
+// layer is that of a host.
+type layer struct {
+	kept  map[uint64]athost.Tap // packets that have arrived and neither been passed on nor discarded
+	flows map[flowKey]*stream
+}
+
+// stream is what a host has received of a flow.
+type stream struct {
+	arrived, passed ordered
+	tap             athost.Tap // the latest
+}
+
+// ordered counts data packets that come after a later one.
+type ordered struct {
+	some bool
+	most uint64
+	late int
+}
+
+func (o *ordered) see(number uint64) {
+	if o.some && number < o.most {
+		o.late++
+		return
+	}
+	o.some, o.most = true, number
+}
+
+func newLayers(j *Judge) layers {
+	l := layers{judge: j, hold: -1, hosts: make(map[uint32]*layer)}
+	for _, d := range j.switches {
+		if d.set.Ordering && (d.set.Scheme == deflect.PD || d.set.Scheme == deflect.Vertigo) {
+			l.hold = max(l.hold, d.set.Hold)
+		}
+	}
+	return l
+}
+
+// SeesHosts implements athost.Judge.
+func (j *Judge) SeesHosts() bool { return j.exact && j.layers.hold >= 0 }
+
+// ObserveHost implements athost.Judge.
+func (j *Judge) ObserveHost(t *athost.Tap) {
+	if j.SeesHosts() {
+		j.layers.observe(t)
+	}
+}
+
+func (l *layers) observe(t *athost.Tap) {
+	l.now = t.Time
+	if t.Stage == athost.Sent {
+		return
+	}
+	h := l.hosts[t.Host]
+	if h == nil {
+		h = &layer{kept: make(map[uint64]athost.Tap), flows: make(map[flowKey]*stream)}
+		l.hosts[t.Host] = h
+	}
+	data := t.Flags&trace.Ranked != 0 && !deflect.MarkOf(t.Rank).Control
+	key := flowKey{t.Src, t.Dst, t.Flow, t.Protocol, t.IPv6}
+	f := h.flows[key]
+	if f == nil {
+		f = &stream{}
+		h.flows[key] = f
+	}
+	f.tap = *t
+	if t.Stage == athost.Arrived {
+		h.kept[t.ID] = *t
+		if data {
+			f.arrived.see(t.Number)
+			l.judge.coverage["ordered"]++
+		}
+		return
+	}
+	came, ok := h.kept[t.ID]
+	if !ok {
+		l.tell(t, notReceived(t.Host, t.ID))
+		return
+	}
+	delete(h.kept, t.ID)
+	held := t.Time.Sub(came.Time)
+	switch {
+	case t.Stage == athost.Discarded:
+		if !data || !h.holds(t) {
+			l.tell(t, notDuplicate(t.Host, t.ID))
+		}
+		return
+	case held > l.hold, held > 0 && !data:
+		most := l.hold
+		if !data {
+			most = 0
+		}
+		l.tell(t, heldLong(t.Host, t.ID, cause.Span(held), cause.Span(most)))
+	}
+	if data {
+		f.passed.see(t.Number)
+	}
+}
+
+// holds reports whether a copy of a packet is kept.
+func (h *layer) holds(t *athost.Tap) bool {
+	value := deflect.MarkOf(t.Rank).Value
+	for _, other := range h.kept {
+		if other.Src == t.Src && other.Flow == t.Flow && other.Protocol == t.Protocol &&
+			deflect.MarkOf(other.Rank).Value == value {
+			return true
+		}
+	}
+	return false
+}
+
+// finish judges what is kept at the end, and how much was put in order.
+func (l *layers) finish() {
+	for _, host := range sortedKeys(l.hosts) {
+		h := l.hosts[host]
+		for _, id := range sortedKeys(h.kept) {
+			t := h.kept[id]
+			if held := l.now.Sub(t.Time); held > l.hold {
+				l.tell(&t, heldLong(host, id, cause.Span(held), cause.Span(l.hold)))
+			}
+		}
+		var flows []*stream
+		for _, f := range h.flows {
+			flows = append(flows, f)
+		}
+		slices.SortFunc(flows, func(a, b *stream) int { return cmp.Compare(a.tap.ID, b.tap.ID) })
+		for _, f := range flows {
+			if f.passed.late > f.arrived.late {
+				l.tell(&f.tap, lessOrdered(host, f.passed.late, f.arrived.late))
+			}
+		}
+	}
+}
+
+func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
+	var keys []K
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func (l *layers) tell(t *athost.Tap, c cause.Cause) {
+	flow := l.judge.view.FlowOf(&trace.SwitchTap{Src: t.Src, Dst: t.Dst, Flow: t.Flow, Protocol: t.Protocol, IPv6: t.IPv6,
+		Flags: t.Flags})
+	if l.judge.report.Wants(c.Rule, flow) {
+		l.judge.report.Tell(c, analyzers.Finding{Connection: flow, Packets: []uint64{t.ID}, TimeNS: t.Time.Nanoseconds(),
+			Message: c.Sentence()})
+	}
+}

@@ -26,6 +26,8 @@ type Network struct {
 	Learned []Learned
 	Outages []Outage
 	Spread  Spread
+	// Deflects says that switches may send packets out of any port to another switch.
+	Deflects bool
 }
 
 // Home is the port that a host is attached to.

@@ -66,15 +66,17 @@ const (
 	Recirculated
 )
 
-// Eligible is which neighbour ports a packet may be deflected to. The switch always leaves out ports to hosts.
+// Eligible is which neighbour ports a packet may be deflected to: in the order of their numbers, without those whose
+// trunks have failed. They are called the list of eligible ports.
 type Eligible uint8
 
 // Sets of ports.
 const (
-	Neighbours Eligible = iota // all (§2): also those that it has come by, and was to leave by
-	NotIngress                 // but the one that it has come by
-	NotEgress                  // but the one that it was to leave by
-	Neither                    // but both
+	// Neighbours: all (§2), also the one that it has come by, and the one that it was to leave by.
+	Neighbours Eligible = iota
+	NotIngress          // but the one that it has come by
+	NotEgress           // but the one that it was to leave by
+	Neither             // but both
 )
 
 // Settings are those of one switch.
@@ -93,6 +95,7 @@ type Settings struct {
 	Congested int // C in bytes: SD's bit, if Info is not Exact, says that a port holds at least so much
 
 	// Of PD.
+	OnFull        bool  // ports are tested for room alone, as with α = 0; R is not evaluated
 	Alpha         int64 // α in millionths
 	Choices       int   // neighbour ports drawn
 	TieFirst      bool  // of candidates with equal queues the first drawn is taken, not one at random
@@ -107,10 +110,10 @@ type Settings struct {
 	Divisor       int  // of DistEWMA: the weight of a packet is 1/Divisor
 	Unit          int  // of DistEWMA: priority values are divided by it, rounded up
 
-	// Of PD and Vertigo.
-	Priority Source
-	Boost    bool
-	Classes  []ClassOf // the first that applies counts; a packet to which none applies has the value 0
+	Boost   bool      // §6.2; Vertigo always boosts
+	Classes []ClassOf // of Class: the first that applies counts; a packet to which none applies has the value 0
+
+	Priority Source // of PD and Vertigo, which has Remaining and LAS
 
 	// Of hosts, with PD and Vertigo.
 	Ordering bool           // receivers have the shim of §6.3
@@ -195,8 +198,8 @@ func MarkOf(rank uint64) Mark {
 	return m
 }
 
-// Priority returns the boosted priority value of a packed mark: Value / 2^Ret, rounded down (§6.2). PIFO queues of
-// Vertigo order by it, FIFO among equals; without Boost, and with Class, they order by what takes its place.
+// Priority returns the boosted priority value of a packed mark: Value / 2^Ret, rounded down (§6.2). Queues of Vertigo
+// order by it, FIFO among equals.
 func Priority(rank uint64) uint32 { return uint32(rank >> priorityShift) }
 
 // How hosts mark (§6.1), as the models read it:

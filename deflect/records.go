@@ -85,7 +85,7 @@ const (
 
 // Values of Queued, Deflected, NoPort, Tail, Extracted and Displaced.
 const (
-	FateEgress      = iota // the destination port
+	FateEgress      = iota // the destination port; of Displaced that of the packet that came in
 	FateIngress            // the port by which the packet has come in
 	FateDeflections        // of the packet so far, here included, on all switches
 	FateTTL                // after this switch has decremented it

@@ -160,6 +160,9 @@ func (r *routes) allows(t *trace.SwitchTap, since clock.Time) bool {
 	if sw < 0 || int(t.Dst) >= len(r.net.Homes) {
 		return true
 	}
+	if r.net.Deflects && t.Stage == trace.Left && t.Port < len(r.net.Peers[sw]) && r.net.Peers[sw][t.Port] >= 0 {
+		return true
+	}
 	home := r.net.Homes[t.Dst]
 	if home.Switch == sw {
 		return t.Port == home.Port

@@ -95,6 +95,40 @@ func TestPacketsLeaveByShortestPaths(t *testing.T) {
 	}
 }
 
+// deflecting is twoPaths with switches that may deflect.
+type deflecting struct{ twoPaths }
+
+func (v deflecting) Network() *analyzers.Network {
+	n := v.twoPaths.Network()
+	n.Deflects = true
+	return n
+}
+
+// A packet may be deflected to any switch, and never to another host.
+func TestDeflectionLeadsToSwitchesAlone(t *testing.T) {
+	for port, want := range map[int][]string{0: nil, 1: nil, 2: {forwarding.WrongPort}} {
+		a, err := forwarding.New(deflecting{twoPaths{spread: analyzers.SpreadUnknown}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := packet(enter, 1, 1500, 0)
+		p.Src, p.Dst, p.Port = 0, 1, 0
+		a.Observe(&p)
+		p.Stage, p.Port = leave, port
+		a.Observe(&p)
+		p.Stage, p.Port, p.Dst, p.ID, p.Number = enter, 0, 0, 2, 2 // its host is here
+		a.Observe(&p)
+		p.Stage, p.Port = leave, port
+		a.Observe(&p)
+		if port == 2 { // which is right for the second packet
+			want = want[:1]
+		}
+		if found := rules(t, a); !slices.Equal(found, want) {
+			t.Errorf("port %d: %v, want %v", port, found, want)
+		}
+	}
+}
+
 func TestEachOfEqualPathsIsUsed(t *testing.T) {
 	for _, c := range []struct {
 		name     string

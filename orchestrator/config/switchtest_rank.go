@@ -88,13 +88,18 @@ func (d *decoder) completeRanks(t *SwitchTest) {
 	}
 }
 
+// knowsRest reports whether the senders of requests and responses know how much of them remains: TCP's do.
+func knowsRest(t *SwitchTest, k *workload.Kind, l *Offer, r wire.Ranking) bool {
+	return k.For == workload.Loop && r.Kind == wire.RankByBytes && cmp.Or(k.Transport, t.TransportOf(l)) == "tcp"
+}
+
 // validateRank checks the rank of item i.
 func (d *decoder) validateRank(t *SwitchTest, i int, k *workload.Kind, at string) {
 	l := &t.Workload[i].Offer
 	switch r := l.Ranking(); {
 	case !l.Ranked() && t.Ranked():
 		d.problemAt(at+".rank", "is missing", "either all items of a workload have a rank or none; lower is more urgent")
-	case k.Closed() && r.Kind != wire.Unranked && r.Kind != wire.RankFixed:
+	case k.Closed() && r.Kind != wire.Unranked && r.Kind != wire.RankFixed && !knowsRest(t, k, l, r):
 		d.problemAt(at+".rank", fmt.Sprintf("%s is for transfers of data", r), "a "+k.Name+" workload takes a number")
 	case r.Kind == wire.RankByDeadline && l.Deadline == nil:
 		d.problemAt(at+".deadline-us", "is missing", "rank: deadline needs it")

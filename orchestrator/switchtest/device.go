@@ -116,6 +116,9 @@ func (d device) Network() *analyzers.Network {
 		n.Spread = analyzers.SpreadPackets
 	case fabric.SourcePath:
 	}
+	if n.Deflects = d.r.plan.family.Deflects; n.Deflects { // they may choose among equal paths themselves
+		n.Spread = analyzers.SpreadUnknown
+	}
 	numbers := make(map[string]int)
 	for i := range net.Switches() {
 		numbers[net.Switch(i).Name()] = i

@@ -166,7 +166,7 @@ func (r *run) trial(t *transport.Transport) *transport.Trial {
 	trial := &transport.Trial{
 		Net: r.net, Test: r.plan.Test, Name: t.Name, Flows: r.plan.All(), Values: r.plan.valuesOf(t),
 		Latency: r.plan.Spec.Switch.Latency, Queues: r.plan.Spec.Switch.Queues, End: r.end,
-		Slack: r.slack(), Paced: r.plan.pacesNICs(),
+		Slack: r.slack(), Paced: r.plan.pacesNICs(), Deflects: r.plan.family.Deflects,
 		FlowOf: func(sender fabric.HostID, connection uint32) (int, bool) {
 			n, ok := r.connections().named[ownerKey(t.Protocol, sender, connection)]
 			return n, ok

@@ -29,6 +29,7 @@ import (
 	"candela.dev/candela/orchestrator/switchtest/transport/tcp"
 	"candela.dev/candela/testbeds/switches"
 	"candela.dev/candela/testbeds/switches/aqm"
+	"candela.dev/candela/testbeds/switches/deflect"
 	"candela.dev/candela/testbeds/switches/fair"
 	"candela.dev/candela/testbeds/switches/rank"
 	"candela.dev/candela/testbeds/switches/sai"
@@ -52,6 +53,7 @@ var families = sync.OnceValue(func() []family {
 		{rank.Family(), judgerank.NewJudge, judgerank.Rules()},
 		{aqm.Family(), judgeaqm.NewJudge, judgeaqm.Rules()},
 		{fair.Family(), judgefair.NewJudge, judgefair.Rules()},
+		{Family: deflect.Family()},
 	}
 })
 

@@ -183,6 +183,14 @@ func (r *run) counters() (*CountersDocument, error) {
 			return nil, err
 		}
 	}
+	if of := r.plan.family.HostCounters; of != nil {
+		for i := range r.net.Hosts() {
+			name := fmt.Sprintf("host-%d.", i)
+			if err := of(r.net.Host(fabric.HostID(i)), func(word string, n int64) { c[name+word] = n }); err != nil {
+				return nil, fmt.Errorf("counters of host %d: %w", i, err)
+			}
+		}
+	}
 	if r.ledger != nil {
 		c.readTaps(r.ledger)
 	} else {

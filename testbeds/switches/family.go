@@ -75,6 +75,8 @@ type Family struct {
 	// Makes reports that its mechanisms send packets of their own (fabric.Switch.Make). If the family has decisions, each
 	// such packet has one.
 	Makes bool
+	// Deflects reports that its mechanisms may send any packet out of a port to another switch, on a shortest path or not.
+	Deflects bool
 	// Closed reports that its judge takes no packets of an option of every switch model, such as Bolt's SRC: it does not
 	// judge tests with such an option.
 	Closed bool
@@ -84,6 +86,8 @@ type Family struct {
 	Decisions []trace.DecisionKind
 	// Counters adds a mechanism's counters beyond those of the fabric. The caller adds the switch's name.
 	Counters func(sw *fabric.Switch, add func(name string, n int64)) error
+	// HostCounters adds those of the family's shim; nil, or a host without one: none. The caller adds the host's name.
+	HostCounters func(h *fabric.Host, add func(name string, n int64)) error
 	// Settings and Snapshot return a switch's settings and counters in the vocabulary of the family's judge; nil: the
 	// judge needs neither.
 	Settings func(v parameter.Values, ports int) (any, error)

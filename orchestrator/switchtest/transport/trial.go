@@ -25,6 +25,8 @@ type Trial struct {
 	Slack clock.Duration
 	// Paced says that NICs may keep packets although their wires are free; what they send and drop is seen.
 	Paced bool
+	// Deflects says that switches may send packets to others than those on a shortest path, and so on without end.
+	Deflects bool
 	// FlowOf returns the number of the flow that a connection of a sender was announced for.
 	FlowOf func(sender fabric.HostID, connection uint32) (int, bool)
 	// Follows says whether a flow is judged; nil: all are.
@@ -77,8 +79,8 @@ func (t *Trial) Backlog(window int) clock.Duration {
 func (t *Trial) Transit() clock.Duration {
 	const least = 10 * clock.Millisecond
 	v := t.Test.Switch.Values
-	// It may be paused, or wait for as long as others fill a queue that is always served first.
-	if strict := v.Table().Find("scheduler") >= 0 && v.Word("scheduler") == "strict"; strict ||
+	// It may be paused, deflected, or wait for as long as others fill a queue that is always served first.
+	if strict := v.Table().Find("scheduler") >= 0 && v.Word("scheduler") == "strict"; strict || t.Deflects ||
 		len(v.Integers("pfc-classes")) > 0 {
 		return max(least, t.LongestRun())
 	}

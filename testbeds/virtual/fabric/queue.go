@@ -42,7 +42,7 @@ type Queue struct {
 func (q *Queue) configure(c *QueueSpec) {
 	if c.Order == ByRank {
 		own := *c
-		own.index = new(rankIndex)
+		own.index = &rankIndex{shift: c.RankShift}
 		c = &own
 	}
 	q.config = c

@@ -33,7 +33,8 @@ func TestAQueueByRankRefusesPacketsWithoutARank(t *testing.T) {
 // evictor bounds the length of a queue of ranked packets by dropping the last.
 type evictor struct {
 	fabric.TailDrop
-	most int
+	most  int
+	shift uint8
 }
 
 func (e evictor) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, _ *fabric.Port,
@@ -44,7 +45,7 @@ func (e evictor) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, _ 
 		return v
 	}
 	tail := q.Tail()
-	if tail.Rank <= p.Rank {
+	if tail.Rank>>e.shift <= p.Rank>>e.shift {
 		return v.Drop(fabric.ReasonTail)
 	}
 	sw.Extract(now, port, 0, tail)
@@ -52,22 +53,29 @@ func (e evictor) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, _ 
 	return v
 }
 
-// A sorted list is the oracle of queues by rank, including evictions at the tail.
+// A sorted list is the oracle of queues by rank, including evictions at the tail. Lower bits may not count.
 func TestQueuesByRankServeAndEvictAsASortedListWould(t *testing.T) {
+	for _, shift := range []uint8{0, 32} {
+		servesAsASortedList(t, shift)
+	}
+}
+
+func servesAsASortedList(t *testing.T, shift uint8) {
+	t.Helper()
 	const most = 20
 	n, err := fabric.New(&fabric.Spec{
 		Topology: fabric.TopologySpec{Hosts: 2, LinkOf: func(id fabric.HostID) fabric.LinkSpec {
 			return fabric.LinkSpec{Rate: clock.BitRate(100-99*int64(id)) * clock.Gbps} // the receiver's link is slow
 		}},
-		Switch: fabric.SwitchSpec{Queues: []fabric.QueueSpec{{Order: fabric.ByRank, MaxPackets: most}}},
-	}, func(*fabric.Switch) fabric.Mechanism { return evictor{most: most} })
+		Switch: fabric.SwitchSpec{Queues: []fabric.QueueSpec{{Order: fabric.ByRank, MaxPackets: most, RankShift: shift}}},
+	}, func(*fabric.Switch) fabric.Mechanism { return evictor{most: most, shift: shift} })
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := &talker{}
 	for i := range 600 {
 		s.out = append(s.out, fabric.Header{Dst: 1, Size: 200, Protocol: fabric.Raw, Flags: fabric.Ranked,
-			Rank: uint64(i * 7919 % 13), Number: uint32(i)})
+			Rank: uint64(i*7919%13)<<shift | uint64(i*31%17)&(1<<shift-1), Number: uint32(i)})
 	}
 	n.Host(0).Attach(s)
 	var list []fabric.Header // the oracle
@@ -77,7 +85,7 @@ func TestQueuesByRankServeAndEvictAsASortedListWould(t *testing.T) {
 		case at.Host:
 		case at.Stage == fabric.Ingress:
 			i := len(list)
-			for i > 0 && list[i-1].Rank > p.Rank {
+			for i > 0 && list[i-1].Rank>>shift > p.Rank>>shift {
 				i--
 			}
 			list = slices.Insert(list, i, p.Header)
@@ -97,7 +105,7 @@ func TestQueuesByRankServeAndEvictAsASortedListWould(t *testing.T) {
 		t.Fatal(err)
 	}
 	if wrong > 0 || len(list) > 0 || n.Total().Dropped < 100 {
-		t.Errorf("%d packets out of order, %d left, %d dropped", wrong, len(list), n.Total().Dropped)
+		t.Errorf("shift %d: %d packets out of order, %d left, %d dropped", shift, wrong, len(list), n.Total().Dropped)
 	}
 }
 

@@ -81,6 +81,7 @@ type QueueSpec struct {
 	Private    bool    // has its own memory instead of the shared buffer
 	Mark       MarkSpec
 	Order      Order // default: ByArrival
+	RankShift  uint8 // of ByRank: so many lower bits of ranks do not count; below 64
 	Chosen     bool  // the mechanism, a Chooser, chooses among the packets; otherwise the first leaves first
 
 	index *rankIndex // of one queue; nil: not by rank
@@ -268,6 +269,7 @@ func validateQueues(c *check, field string, queues []QueueSpec) {
 		c.that(q.MaxPackets >= 0, name+".max-packets", q.MaxPackets, "must not be negative")
 		c.that(q.MaxBytes >= 0, name+".max-bytes", q.MaxBytes, "must not be negative")
 		c.that(q.Alpha >= 0, name+".alpha", q.Alpha, "must not be negative")
+		c.that(q.RankShift < 64, name+".rank-shift", q.RankShift, "must be below 64")
 		m := &q.Mark
 		c.that(m.MinBytes >= 0 && m.MinBytes <= m.MaxBytes, name+".mark.min-bytes", m.MinBytes,
 			fmt.Sprintf("must be 0 to max-bytes (%d)", m.MaxBytes))

@@ -20,10 +20,10 @@ const (
 	gbps = 1_000_000_000
 )
 
-// ideal are settings of a tree with two tenants, of hosts 1 to 4 and of the others; its third node is below the second.
+// ideal are settings of a tree with three tenants, of hosts 1 to 4, of hosts 5 and 6, and of the others.
 func ideal() fair.Settings {
 	return fair.Settings{Scheme: fair.HCSFQ, Phi: 0.985, MinFactor: 0.75, KF: 20 * us, Packets: 320,
-		Nodes: []fair.Node{{Parent: -1, Weight: 1}, {Parent: 0, Weight: 1}, {Parent: 0, Weight: 1}, {Parent: 2, Weight: 2}},
+		Nodes: []fair.Node{{Parent: -1, Weight: 1}, {Parent: 0, Weight: 1}, {Parent: 0, Weight: 1}, {Parent: 0, Weight: 2}},
 		Members: []fair.Member{{Hosts: [][2]int64{{1, 4}}, Node: 1, Weight: 1}, {Hosts: [][2]int64{{5, 6}}, Node: 2,
 			Weight: 1},
 			{Node: 3, Weight: 2}}}
@@ -79,6 +79,34 @@ func TestCompliantSwitchesAreNotBlamed(t *testing.T) {
 	}
 }
 
+// deep is a tree of three layers with the link, each of whose nodes wants more than its share: two tenants, of
+// weights 1 and 3, of which each has two parts with a flow or two.
+func deep() *setup {
+	set := ideal()
+	set.Nodes = []fair.Node{{Parent: -1, Weight: 1}, {Parent: 0, Weight: 1}, {Parent: 0, Weight: 3}, {Parent: 1, Weight: 1},
+		{Parent: 1, Weight: 2}, {Parent: 2, Weight: 1}, {Parent: 2, Weight: 1}}
+	set.Members = nil
+	s := base(set, 20*ms)
+	s.framing, s.sources = 0, nil
+	for i, node := range []int{3, 4, 4, 5, 5, 6, 6} {
+		s.sources = append(s.sources, source{host: uint32(i + 1), flow: uint32(i), size: 1500, stop: s.lasts, jitter: 0.05,
+			bps: []float64{4, 3, 5, 0.8, 1.2, 4, 6}[i] * gbps})
+		s.set.Members = append(s.set.Members, fair.Member{Hosts: [][2]int64{{int64(i + 1), int64(i + 1)}}, Node: node, Weight: 1})
+	}
+	s.set.Members = append(s.set.Members, fair.Member{Node: 6, Weight: 1})
+	return s
+}
+
+// With three layers the loops of nodes in series act on each other, although K_c is twice K_alpha: shares of the very
+// algorithm are wrong by more than a tenth, for long. That is no fault of the switch.
+func TestSharesOfThreeLayersAreNotBlamed(t *testing.T) {
+	s := deep()
+	r, m := s.run(t)
+	if v := violations(&r); len(v) > 0 || r.Coverage["draws"] < 1000 {
+		t.Errorf("%v, %v, %v", v, r.Coverage, m.got)
+	}
+}
+
 // Every fault is found by its rule.
 func TestFaultsAreFoundByTheirRule(t *testing.T) {
 	for _, c := range []struct {
@@ -92,13 +120,16 @@ func TestFaultsAreFoundByTheirRule(t *testing.T) {
 		{"keeps-label", ruleLabel, nil},
 		{"no-relabel", ruleLabel, func(s *setup) { s.onward = true }},
 		{"no-weights", ruleLabel, func(s *setup) { s.onward = true }},
-		{"no-weights", ruleTest, nil},
+		{"no-weights", ruleTest, func(s *setup) {
+			s.set.Members = append([]fair.Member{{Hosts: [][2]int64{{4, 4}}, Node: 1, Weight: 3}}, s.set.Members...)
+		}},
 		{"no-weights", ruleShares, func(s *setup) { s.set.Members[0].Hosts, s.set.Members[2].Node = [][2]int64{{1, 2}}, 1 }},
 		{"sign", ruleEstimator, func(s *setup) { s.records = true }},
 		{"lies-of-F", ruleEstimator, func(s *setup) { s.records = true }},
 		{"hasty", rulePacing, func(s *setup) { s.records = true }},
 		{"inflates-alpha", ruleAlpha, func(s *setup) { s.records = true }},
 		{"slow-label", ruleExcess, func(s *setup) {
+			s.set.Nodes[3].Parent = 2
 			s.sources = append(s.sources, source{host: 1, flow: 77, bps: 8 * gbps, size: 1500, start: 20 * ms, stop: 60 * ms})
 		}},
 		{"never-drops", ruleTail, func(s *setup) {

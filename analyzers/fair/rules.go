@@ -32,7 +32,8 @@ const (
 // and of decisions judge.
 func Rules() []analyzers.Rule {
 	const source = "Yu, Wu and Jin, HCSFQ (NSDI 2021), "
-	const steady = " That is judged while demand has been stationary for 20 K_c, with K_c of at least twice K_alpha."
+	const steady = " That is judged while demand has been stationary for 20 K_c, with K_c of at least twice K_alpha, and in " +
+		"mode ideal of at most two layers."
 	v := analyzers.Violation
 	table := []struct {
 		id, clause, statement string

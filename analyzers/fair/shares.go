@@ -144,8 +144,8 @@ func newShares(p *port, now clock.Time) *shares {
 	s.ups, s.downs = make([]int, n), make([]int, n)
 	packet := clock.BitRate(p.link).Serialise(1500)
 	switch set := p.d.set; {
-	case p.layers() > 3:
-		s.unfit = "the loops of more than three layers of nodes act on each other"
+	case set.Mode == fair.Ideal && p.layers() > mostLayers, p.layers() > mostLayers+1:
+		s.unfit = "the loops of so many layers of nodes act on each other"
 	case set.Mode == fair.Ideal && p.times.KC < 2*p.times.KAlpha:
 		s.unfit = "K_c is below twice K_alpha"
 	case set.Mode == fair.Dataplane && p.times.KC < p.times.Window:
@@ -161,8 +161,11 @@ func newShares(p *port, now clock.Time) *shares {
 	return s
 }
 
-// layers returns how many nodes are above a flow, at most. The reference model measured trees with two (4.4). With
-// four, the loops of nodes in series lower the same rate at once: a link may carry a fifth less than it could.
+// mostLayers is how many layers of nodes, the link included, the reference model measured (4.4). With three, the loops of
+// nodes in series chase each other: a node may get twice its share for long, although K_c is twice K_alpha.
+const mostLayers = 2
+
+// layers returns how many nodes are above a flow, at most.
 func (p *port) layers() int {
 	most := 0
 	for i := range p.nodes {
@@ -577,7 +580,7 @@ func (s *shares) rooms(r *run, filled []waterfill.Share, all []child) {
 // with at most two layers. More of them vary more.
 func (s *shares) deep(r *run) bool {
 	set := s.p.d.set
-	if set.TailIgnored || s.p.layers() > 2 { // F is what the FIFO takes: alpha falls slowly while it is full
+	if set.TailIgnored || s.p.layers() > mostLayers { // F is what the FIFO takes: alpha falls slowly while it is full
 		return false
 	}
 	packet := r.bits.arrived / float64(max(1, r.bits.packets))

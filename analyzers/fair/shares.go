@@ -42,9 +42,9 @@ type shares struct {
 	spans   []span // of A, by node
 	known   []bool // alpha, at the beginning of the slot
 	alpha   []float64
-	ups     []int // of a dataplane's alpha since demand changed
-	downs   []int
-	bits    tallies // of the slot
+	net     []float64 // by which a dataplane's alpha has changed in the slot, by node
+	gross   []float64 // and how far it went to and fro
+	bits    tallies   // of the slot
 	run     *run
 	last    *run // the run before
 	sub     []subSlot
@@ -141,7 +141,7 @@ func newShares(p *port, now clock.Time) *shares {
 	s := &shares{p: p, length: slotUpdates * p.times.KC, begins: now, leaves: make(map[flowKey]*leaf), began: now}
 	n := len(p.nodes)
 	s.spans, s.known, s.alpha = make([]span, n), make([]bool, n), make([]float64, n)
-	s.ups, s.downs = make([]int, n), make([]int, n)
+	s.net, s.gross = make([]float64, n), make([]float64, n)
 	packet := clock.BitRate(p.link).Serialise(1500)
 	switch set := p.d.set; {
 	case set.Mode == fair.Ideal && p.layers() > mostLayers, p.layers() > mostLayers+1:
@@ -300,6 +300,7 @@ func (s *shares) forget() {
 		s.spans[i] = span{}
 		n := &s.p.nodes[i]
 		s.known[i], s.alpha[i] = !n.doubtAlpha, n.alpha
+		s.net[i], s.gross[i] = 0, 0
 	}
 	for _, l := range s.list {
 		l.amount, l.label = amount{}, span{}
@@ -315,9 +316,6 @@ func (s *shares) closeSlot() {
 		s.extend()
 	} else {
 		s.breakRun()
-		for i := range s.ups {
-			s.ups[i], s.downs[i] = 0, 0
-		}
 	}
 	for _, l := range s.list {
 		l.before = l.arrived
@@ -387,7 +385,8 @@ func (s *shares) steady() bool {
 	return s.settled(filled)
 }
 
-// settled reports whether a dataplane, which changes alpha by steps, has had the time for it.
+// settled reports whether a dataplane, which changes alpha by steps, has had the time for it: alpha goes to and fro, and
+// not one way for most of the slot.
 func (s *shares) settled(filled []waterfill.Share) bool {
 	if s.p.d.set.Mode != fair.Dataplane {
 		return true
@@ -397,7 +396,7 @@ func (s *shares) settled(filled []waterfill.Share) bool {
 			continue
 		}
 		if filled[i].Granted < filled[i].Arrival {
-			if s.ups[i] == 0 || s.downs[i] == 0 {
+			if s.gross[i] == 0 || 2*math.Abs(s.net[i]) > s.gross[i] {
 				return false
 			}
 		} else if !s.known[i] || s.alpha[i] < filled[i].Fair*(1+steadiness) && s.p.d.set.Additive ||
@@ -409,12 +408,9 @@ func (s *shares) settled(filled []waterfill.Share) bool {
 }
 
 // adapted takes a change of a dataplane's alpha.
-func (s *shares) adapted(node int, up bool) {
-	if up {
-		s.ups[node]++
-	} else {
-		s.downs[node]++
-	}
+func (s *shares) adapted(node int, by float64) {
+	s.net[node] += by
+	s.gross[node] += math.Abs(by)
 }
 
 // extend adds the slot to the run.
@@ -570,10 +566,24 @@ func (s *shares) rooms(r *run, filled []waterfill.Share, all []child) {
 	if !s.deep(r) {
 		return
 	}
+	if set.Mode == fair.Dataplane && span < s.drains() {
+		return
+	}
 	if lost := r.bits.drops + r.bits.tails; lost >= 1000 && r.bits.tails > lost/100+fewPackets {
 		r.told = true
 		p.d.tellAt(r.from, leakage(s.place(), r.bits.tails, lost))
 	}
+}
+
+// drains returns how long a FIFO needs to become empty that has filled before the drop test knew alpha, in seconds. Until
+// then the steps of a dataplane's alpha make it overflow now and then.
+func (s *shares) drains() float64 {
+	set := s.p.d.set
+	bits := float64(set.Packets) * 12000
+	if set.Bytes > 0 {
+		bits = min(bits, 8*float64(set.Bytes))
+	}
+	return bits / (max(1-set.Phi, 0.001) * s.p.link)
 }
 
 // deep reports whether the FIFO is one of which the reference model expects that it is seldom full: that was measured

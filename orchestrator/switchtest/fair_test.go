@@ -235,6 +235,43 @@ func fairBlamesNobody(t *testing.T, text string) (ran bool, draws int64) {
 	return true, r.Analysis.Coverage[fair.Name]["draws"]
 }
 
+// These correct switches were blamed once for what they cannot help.
+func TestCoreStatelessFairQueueingIsNotBlamedForItsConvergence(t *testing.T) {
+	for name, text := range map[string]string{
+		"a FIFO that has filled before overflows while it drains": `
+topology: {kind: single-switch, hosts: 6, link: {gbps: 40, delay-ns: 1000}, links: [{host: 5, gbps: 10}]}
+switch-under-test: {model: csfq, mode: dataplane, flows: [{hosts: [2], weight: 2}, {weight: 3}]}
+hosts: {transport: raw, packet-size: 1500}
+duration-us: 12000
+seed: 10
+workload:
+  - cbr: {src: 0, dst: 5, count: 2, rate-gbps: 1.5, jitter: 0.05}
+  - cbr: {src: 1, dst: 5, count: 2, rate-gbps: 1.5, jitter: 0.05}
+  - cbr: {src: 2, dst: 5, count: 1, rate-gbps: 3, jitter: 0.05}
+  - cbr: {src: 3, dst: 5, count: 2, rate-gbps: 3, jitter: 0.05}
+  - cbr: {src: 4, dst: 5, count: 2, rate-gbps: 1.5, jitter: 0.05}
+`,
+		"alpha that has fallen too far comes back by small steps": `
+topology: {kind: single-switch, hosts: 5, link: {gbps: 100, delay-ns: 1000}, links: [{host: 4, gbps: 40}]}
+switch-under-test: {model: hcsfq, mode: dataplane, window-us: 20, recirculation-ns: 5000, drop-bits: 4,
+  window-sample: window, average-shift: 1, uncongested: additive, decrease-divisor: 64, increase-divisor: 1024,
+  tree: [{hosts: 0..1}, {hosts: 2..3}]}
+hosts: {transport: raw, packet-size: 1500}
+duration-us: 6000
+workload:
+  - cbr: {src: 0, dst: 4, rate-gbps: 30, jitter: 0.05}
+  - cbr: {src: 1, dst: 4, rate-gbps: 20, jitter: 0.05, start-us: 3000}
+  - cbr: {src: 2, dst: 4, rate-gbps: 15, jitter: 0.05}
+`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, draws := fairBlamesNobody(t, text); draws < 1000 {
+				t.Errorf("%d draws judged", draws)
+			}
+		})
+	}
+}
+
 // fairNetwork draws a network with core-stateless fair queueing and traffic that overloads some ports.
 func (d networkDraw) fairNetwork() string {
 	hosts := d.between(3, 8)

@@ -310,7 +310,7 @@ func newReproduceHCSFQ() *cobra.Command {
 	var f reproduceFlags
 	cmd := &cobra.Command{
 		Use:   "hcsfq [RESULT]…",
-		Short: "Reproduce HCSFQ, fair queueing without core state: Q1 to Q8",
+		Short: "Reproduce HCSFQ, fair queueing without core state: Q1 to Q11",
 		Long: `Run the tests of configs/fair on the virtual testbed and compare what flows get
 with statements of the source and with max-min shares. Each value is marked as
 a statement of the text or as a calibration of the specification:
@@ -323,6 +323,17 @@ a statement of the text or as a calibration of the specification:
   Q6    two tenants and weights            figure 3-13b
   Q7    what a flow leaves, with a tree    figure 3-2b
   Q8    the same without                   figure 3-2a
+  E7    TCP, weights                       figure 3-8
+  E8    TCP beside aggressive flows        figure 3-9a
+  Q9    TCP beside UDP, through FIFO       figure 3-12
+  Q10   the same through HCSFQ             figure 3-12
+  Q11   RTTs of 0.3 and 0.7 ms             figure 3-9b
+  E10   TCP flows that join and leave      figure 3-11
+  E12   two tenants with TCP               figure 3-14
+  K     Q10, Q11 and E12 with other K      specification, 11
+  E1, E5, E6, E9, E11
+        the flows of Q1, Q5, Q6, Q11 and Q10 through FIFO,
+        CSFQ, HPIFO, AFQ, SP-PIFO, and with DCTCP
   TEXT  statements that the text contradicts
 
 With --out, results.json, report.html and one SVG for each figure are written.

@@ -6,6 +6,7 @@ package hcsfq
 
 import (
 	"context"
+	"io/fs"
 
 	configs "candela.dev/candela/configs/fair"
 	"candela.dev/candela/reproduce/comparison"
@@ -18,7 +19,7 @@ func Reproduction() experiments.Reproduction { return publication() }
 func publication() *experiments.Publication[*lab] {
 	return &experiments.Publication[*lab]{
 		Title: "Hierarchical core-stateless fair queueing (HCSFQ; chapter 3)",
-		Files: configs.FS, Lab: func(l *experiments.Lab) *lab { return &lab{Lab: l} },
+		Files: configs.FS, Lab: func(l *experiments.Lab) *lab { return &lab{Lab: l, files: configs.FS} },
 		List: []experiments.Experiment[*lab]{
 			{ID: "Q1", Do: q1, Slow: true},
 			{ID: "Q2", Do: q2, Slow: true},
@@ -28,13 +29,29 @@ func publication() *experiments.Publication[*lab] {
 			{ID: "Q6", Do: q6, Slow: true},
 			{ID: "Q7", Do: q7},
 			{ID: "Q8", Do: q8},
+			{ID: "E7", Do: e7, Slow: true},
+			{ID: "E8", Do: e8, Slow: true},
+			{ID: "Q9", Do: q9, Slow: true},
+			{ID: "Q10", Do: q10, Slow: true},
+			{ID: "Q11", Do: q11, Slow: true},
+			{ID: "E10", Do: e10, Slow: true},
+			{ID: "E12", Do: e12, Slow: true},
+			{ID: "K", Do: sensitivity, Slow: true},
+			{ID: "E1", Do: e1, Slow: true},
+			{ID: "E5", Do: e5, Slow: true},
+			{ID: "E6", Do: e6, Slow: true},
+			{ID: "E9", Do: e9, Slow: true},
+			{ID: "E11", Do: e11, Slow: true},
 			{ID: "TEXT", Do: text},
 		},
 	}
 }
 
 // lab is a lab of this publication.
-type lab struct{ *experiments.Lab }
+type lab struct {
+	*experiments.Lab
+	files fs.ReadFileFS
+}
 
 // phi is the share of the link that the switch gives away, and bottleneck the rate of the link in Gb/s.
 const phi, bottleneck = 0.985, 40
@@ -50,25 +67,26 @@ var (
 // seedsUDP is the number of seeds of Q1 to Q8.
 const seedsUDP = 3
 
-// measure runs every point of a file with so many seeds, those of `candela run --repeat`, and returns what its flows
-// got, by point and seed. A quick reproduction has one seed.
-func (l *lab) measure(ctx context.Context, file string, seeds int) ([][]*point, error) {
-	tests, err := l.Tests(file)
+// measure runs a test with so many seeds, those of `candela run --repeat`, and returns what its flows got. A quick
+// reproduction has one seed.
+func (l *lab) measure(ctx context.Context, file string, seeds int) ([]*point, error) {
+	return l.measureFiles(ctx, l.files, file, seeds)
+}
+
+// measureFiles is measure of a test that is elsewhere, or changed.
+func (l *lab) measureFiles(ctx context.Context, files fs.ReadFileFS, file string, seeds int) ([]*point, error) {
+	tests, err := l.TestsOf(files, file)
 	if err != nil {
 		return nil, err
 	}
 	if l.Config.Quick {
 		seeds = 1
 	}
-	points := make([][]*point, len(tests))
-	var all []*point
-	for i, t := range tests {
-		for seed := range seeds {
-			p := &point{Run: experiments.NewRun(t, seed+1)}
-			points[i], all = append(points[i], p), append(all, p)
-		}
+	var points []*point
+	for seed := range seeds {
+		points = append(points, &point{Run: experiments.NewRun(tests[0], seed+1)})
 	}
-	return points, l.Batch(ctx, len(all), func(i int) error {
-		return l.Do(ctx, &all[i].Run, all[i].course.watch, all[i].read)
+	return points, l.Batch(ctx, len(points), func(i int) error {
+		return l.Do(ctx, &points[i].Run, points[i].course.watch, points[i].read)
 	})
 }

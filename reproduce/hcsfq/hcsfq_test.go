@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"candela.dev/candela/clock"
 	configs "candela.dev/candela/configs/fair"
 	"candela.dev/candela/reproduce/comparison"
 	"candela.dev/candela/reproduce/experiments"
@@ -129,5 +130,60 @@ func TestResultsThatDoNotExistAreRefused(t *testing.T) {
 	cfg := testConfig()
 	if err := publication().Check(&cfg, []string{"Q99"}); err == nil || !strings.Contains(fmt.Sprint(err), "there are Q1") {
 		t.Errorf("error is %v", err)
+	}
+}
+
+// A test with another queue is the same test but for the switch, what its hosts do, its name and its expectations.
+func TestQueuesReplaceHCSFQ(t *testing.T) {
+	l, base, err := publication().Open(testConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer base.Close()
+	for _, q := range []queue{fifo(), csfq(", bypass-bytes: 125"), hpifo(), afq(), spPIFO(), dctcp()} {
+		for _, file := range []string{"e1.yml", "e5.yml", "e6.yml", "e7.yml", "e8.yml", "e9.yml", "e10.yml", "e11.yml", "e12.yml"} {
+			if q.hosts != "" && strings.Contains("e1.yml e5.yml e6.yml", file) { // nothing slows their flows down
+				continue
+			}
+			tests, err := l.TestsOf(replaced{l.files, &q}, file)
+			if err != nil {
+				t.Errorf("%s, %s: %v", q.name, file, err)
+				continue
+			}
+			was, err := l.Tests(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			test := tests[0]
+			if test.Name != was[0].Name+"-"+strings.ToLower(q.name) || len(test.Workload) != len(was[0].Workload) ||
+				test.Duration != was[0].Duration || test.Switch.Model == "hcsfq" {
+				t.Errorf("%s, %s is %s with %s", q.name, file, test.Name, test.Switch.Model)
+			}
+		}
+	}
+	q := fifo()
+	if _, err := l.TestsOf(replaced{l.files, &q}, "e99.yml"); err == nil {
+		t.Error("a test that does not exist is not refused")
+	}
+}
+
+// K is set where the test says that small packets bypass, in both forms of a mapping.
+func TestKIsChanged(t *testing.T) {
+	l, base, err := publication().Open(testConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer base.Close()
+	for _, file := range []string{"e9.yml", "e11.yml", "e12.yml"} {
+		tests, err := l.TestsOf(averaged{l.files, 300}, file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := tests[0].Switch.Values.Duration("k-us"); got != 300*clock.Microsecond {
+			t.Errorf("%s: K is %v", file, got)
+		}
+	}
+	if _, err := l.TestsOf(averaged{l.files, 300}, "e1.yml"); err == nil {
+		t.Error("a test without bypass-bytes is not refused")
 	}
 }

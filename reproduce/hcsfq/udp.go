@@ -34,13 +34,13 @@ func (l *lab) groups(id string, from comparison.Origin, points []*point, since, 
 }
 
 // judged adds a row for what the judges of the runs found.
-func (l *lab) judged(id string, points []*point) {
+func (l *lab) judged(id, what string, points []*point) {
 	sum := 0.0
 	for _, p := range points {
 		sum += p.violations
 	}
 	l.Row(comparison.FromMechanism("the rules of analyzer fair and others, packet by packet").Of(comparison.SpecCalibration),
-		comparison.NewRow(id, "violations, all seeds", "", 0, 0, 0, sum))
+		comparison.NewRow(id, what+", all seeds", "", 0, 0, 0, sum))
 }
 
 // bars draws the rate of each flow of a run.
@@ -77,14 +77,14 @@ func q1(ctx context.Context, l *lab) error {
 	}
 	all := share{flows{1, 32}, phi * bottleneck / 32}
 	var rates []float64
-	for _, p := range points[0] {
+	for _, p := range points {
 		rates = append(rates, p.course.rates(all.flows, settled, ended)...)
 	}
 	l.spread(stated, id, "E1: "+all.String(), "flows and seeds", "Gb/s", all.want, 0.03, rates)
 	l.Row(stated, comparison.NewBound(id, "E1: Jain's index, least of the seeds", "", comparison.AtLeast, 0.999, 0,
-		slices.Min(each(points[0], func(p *point) float64 { return jain(p, settled, ended, all) }))))
-	l.judged(id, points[0])
-	l.bars("fig-3-6a", "Figure 3-6a: equal weights", points[0][0], settled, ended, share{flows{1, 24}, all.want},
+		slices.Min(each(points, func(p *point) float64 { return jain(p, settled, ended, all) }))))
+	l.judged(id, "violations", points)
+	l.bars("fig-3-6a", "Figure 3-6a: equal weights", points[0], settled, ended, share{flows{1, 24}, all.want},
 		share{flows{25, 32}, all.want})
 	return nil
 }
@@ -96,10 +96,10 @@ func q2(ctx context.Context, l *lab) error {
 		return err
 	}
 	one, two := share{flows{1, 24}, phi}, share{flows{25, 32}, 2 * phi}
-	l.groups(id, stated, points[0], settled, ended, 0.03, one, two)
-	l.spread(stated, id, "weight 2 beside weight 1", "seeds", "times", 2, 0.03, ratios(points[0], settled, ended, two, one))
-	l.judged(id, points[0])
-	l.bars("fig-3-6b", "Figure 3-6b: weights 1 and 2", points[0][0], settled, ended, one, two)
+	l.groups(id, stated, points, settled, ended, 0.03, one, two)
+	l.spread(stated, id, "weight 2 beside weight 1", "seeds", "times", 2, 0.03, ratios(points, settled, ended, two, one))
+	l.judged(id, "violations", points)
+	l.bars("fig-3-6b", "Figure 3-6b: weights 1 and 2", points[0], settled, ended, one, two)
 	return nil
 }
 
@@ -121,13 +121,13 @@ func q3(ctx context.Context, l *lab) error {
 		from := clock.Duration(n) * phase
 		for i, w := range want {
 			what := fmt.Sprintf("flow 1 sends %d Gb/s: flow %d", 10*(n+1), i+1)
-			l.spread(stated, id, what, "seeds", "Gb/s", w, 0.03, each(points[0], func(p *point) float64 {
+			l.spread(stated, id, what, "seeds", "Gb/s", w, 0.03, each(points, func(p *point) float64 {
 				return p.course.rate(i+1, from+wait, from+phase)
 			}))
 		}
 	}
-	l.judged(id, points[0])
-	l.lines("fig-3-7", "Figure 3-7: flow 1 sends 10, 20, 30, 40 Gb/s", points[0][0], 2)
+	l.judged(id, "violations", points)
+	l.lines("fig-3-7", "Figure 3-7: flow 1 sends 10, 20, 30, 40 Gb/s", points[0], 2)
 	return nil
 }
 
@@ -141,13 +141,13 @@ func q4(ctx context.Context, l *lab) error {
 		from, want := clock.Duration(n)*phase, phi*bottleneck/float64(senders)
 		for i := range senders {
 			what := fmt.Sprintf("phase %d, %d senders, after 10 ms: flow %d", n+1, senders, i+1)
-			l.spread(stated, id, what, "seeds", "Gb/s", want, 0.03, each(points[0], func(p *point) float64 {
+			l.spread(stated, id, what, "seeds", "Gb/s", want, 0.03, each(points, func(p *point) float64 {
 				return p.course.rate(i+1, from+wait, from+phase)
 			}))
 		}
 	}
-	l.judged(id, points[0])
-	l.lines("fig-3-10", "Figure 3-10: flows join and leave", points[0][0], 4)
+	l.judged(id, "violations", points)
+	l.lines("fig-3-10", "Figure 3-10: flows join and leave", points[0], 4)
 	return nil
 }
 
@@ -176,12 +176,12 @@ func q5(ctx context.Context, l *lab) error {
 			return err
 		}
 		l.spread(stated, id, mode.name+": tenant 1 beside tenant 2", "seeds", "times", 1, mode.tolerance,
-			totals(points[0], mode.from, mode.to))
+			totals(points, mode.from, mode.to))
 		if mode.name == "ideal" {
-			l.groups(id, stated, points[0], mode.from, mode.to, mode.tolerance, first, second)
+			l.groups(id, stated, points, mode.from, mode.to, mode.tolerance, first, second)
 		}
-		l.judged(id, points[0])
-		l.bars("fig-3-13a-"+mode.name, "Figure 3-13a: two tenants, "+mode.name, points[0][0], mode.from, mode.to, first,
+		l.judged(id, "violations", points)
+		l.bars("fig-3-13a-"+mode.name, "Figure 3-13a: two tenants, "+mode.name, points[0], mode.from, mode.to, first,
 			second)
 	}
 	return nil
@@ -194,9 +194,9 @@ func q6(ctx context.Context, l *lab) error {
 		return err
 	}
 	groups := []share{{flows{1, 8}, phi * 1.25}, {flows{9, 24}, phi * 0.625}, {flows{25, 32}, phi * 2.5}}
-	l.groups(id, stated, points[0], from, to, 0.03, groups...)
-	l.judged(id, points[0])
-	l.bars("fig-3-13b", "Figure 3-13b: two tenants and weights", points[0][0], from, to, groups...)
+	l.groups(id, stated, points, from, to, 0.03, groups...)
+	l.judged(id, "violations", points)
+	l.bars("fig-3-13b", "Figure 3-13b: two tenants and weights", points[0], from, to, groups...)
 	return nil
 }
 
@@ -208,10 +208,10 @@ func (l *lab) example(ctx context.Context, id, file string, tolerance float64, w
 		return err
 	}
 	for i, w := range want {
-		l.spread(computed, id, fmt.Sprintf("flow %d", i+1), "seeds", "Gb/s", w, tolerance, each(points[0],
+		l.spread(computed, id, fmt.Sprintf("flow %d", i+1), "seeds", "Gb/s", w, tolerance, each(points,
 			func(p *point) float64 { return p.course.rate(i+1, from, to) }))
 	}
-	l.judged(id, points[0])
+	l.judged(id, "violations", points)
 	return nil
 }
 

@@ -93,8 +93,7 @@ var fairLiveRules = map[string]string{
 func TestFairSwitchesWithBugsAreConvictedOnRealFrames(t *testing.T) {
 	sampled := needsRealFrames(t)
 	for _, c := range []struct{ network, model, bugs string }{
-		{"kernels", "csfq", "ignores-weights idles hasty literal-sign starts-from-zero counts-dropped no-decay " +
-			"slow-labels"},
+		{"kernels", "csfq", "ignores-weights idles hasty literal-sign starts-from-zero counts-dropped slow-labels"},
 		{"flat", "csfq", "reorders duplicates fills no-drop-test drops-below-share half-probability squared-probability " +
 			"last-gap no-floor by-arrivals no-framing"},
 		{"flat", "csfq, mode: dataplane", "one-bit-test halves"},

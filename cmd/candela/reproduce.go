@@ -334,11 +334,13 @@ a statement of the text or as a calibration of the specification:
   E1, E5, E6, E9, E11
         the flows of Q1, Q5, Q6, Q11 and Q10 through FIFO,
         CSFQ, HPIFO, AFQ, SP-PIFO, and with DCTCP
+  LIVE  E7 to E10 with the TCP of Linux    figures 3-8, 3-9, 3-11
   TEXT  statements that the text contradicts
 
-With --out, results.json, report.html and one SVG for each figure are written.
-The exit status is 1 if a value is out of tolerance. Without RESULT all are
-measured.`,
+LIVE takes ten minutes on real frames (configs/fair-live), and says SKIP where
+there are no network namespaces. With --out, results.json, report.html and one
+SVG for each figure are written. The exit status is 1 if a value is out of
+tolerance. Without RESULT all are measured.`,
 		Example: `  candela reproduce hcsfq Q1 Q5
   candela reproduce hcsfq --quick --out hcsfq-results`,
 		RunE: func(cmd *cobra.Command, args []string) error { return reproduceSwitches(cmd, f, args) },

@@ -42,6 +42,7 @@ func publication() *experiments.Publication[*lab] {
 			{ID: "E6", Do: e6, Slow: true},
 			{ID: "E9", Do: e9, Slow: true},
 			{ID: "E11", Do: e11, Slow: true},
+			{ID: idLive, Do: runLive, Slow: true},
 			{ID: "TEXT", Do: text},
 		},
 	}

@@ -44,8 +44,8 @@ func Open(cfg Config) (_ *Switch, err error) {
 	if os.Geteuid() != 0 {
 		return nil, ErrUnsupported
 	}
-	s := &Switch{cfg: cfg, net: cfg.Net, most: mostWaiting, parser: parser{codecs: cfg.Net.Codecs(), hosts: cfg.Net.Hosts(),
-		ranks: rankTable(cfg.Connections), first: cfg.FirstSequence}}
+	s := &Switch{cfg: cfg, net: cfg.Net, most: mostWaiting, parser: parser{codecs: cfg.Net.Codecs(),
+		hosts: cfg.Net.Hosts(), ranks: rankTable(cfg.Connections), first: cfg.FirstSequence}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("live switch: %w", err), s.Close())

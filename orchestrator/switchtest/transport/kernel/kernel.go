@@ -81,8 +81,8 @@ func Connections(flows []transport.Flow, v parameter.Values) []live.Connection {
 			continue
 		}
 		list = append(list, live.Connection{
-			Number: f.Number, Src: f.Src, Dst: f.Dst, Bytes: f.Payload, Start: f.Start, Stop: f.Stop, Congestion: controlOf(f.Number, v),
-			DSCP: f.Mark.DSCP, IPv6: f.Mark.IPv6, Rank: f.Rank,
+			Number: f.Number, Src: f.Src, Dst: f.Dst, Bytes: f.Payload, Start: f.Start, Stop: f.Stop,
+			Congestion: controlOf(f.Number, v), DSCP: f.Mark.DSCP, IPv6: f.Mark.IPv6, Rank: f.Rank,
 		})
 	}
 	slices.SortStableFunc(list, func(a, b live.Connection) int { return int(a.Start.Sub(b.Start)) })

@@ -22,8 +22,6 @@ const (
 	toLive     = 30 * clock.Second
 	phaseLive  = 6 * clock.Second // of E10; the first half is not counted
 	settleLive = phaseLive / 2
-	// toleranceLive is that of the specification for shares of TCP (7, H3).
-	toleranceLive = 0.10
 )
 
 // Origins of rows on real frames.
@@ -125,7 +123,7 @@ func (l *lab) liveE7(ctx context.Context) error {
 			for host := range 4 {
 				g := flows{8*host + 1, 8*host + 8}
 				l.row(p, shapeLive, comparison.NewRow("", what+": mean of "+g.String(), "Mb/s", phi*1000*linkLive/32,
-					phi*1000*linkLive/32, toleranceLive, 1000*mean(p.course.rates(g, fromLive, toLive))))
+					phi*1000*linkLive/32, toleranceTCP, 1000*mean(p.course.rates(g, fromLive, toLive))))
 			}
 		}
 		l.blameless(p, what)
@@ -134,7 +132,7 @@ func (l *lab) liveE7(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.row(p, shapeLive, comparison.NewRow("", "E7, HCSFQ: weight 2 beside weight 1", "times", 2, 2, toleranceLive,
+	l.row(p, shapeLive, comparison.NewRow("", "E7, HCSFQ: weight 2 beside weight 1", "times", 2, 2, toleranceTCP,
 		p.beside(lastLive, firstLive, fromLive, toLive)))
 	l.blameless(p, "E7, HCSFQ, weights")
 	return nil
@@ -161,7 +159,7 @@ func (l *lab) liveE8(ctx context.Context) error {
 				without.beside(lastLive, firstLive, fromLive, toLive)))
 		}
 		l.row(with, shapeLive, comparison.NewRow("", "E8, HCSFQ: flow of "+control+" beside one of CUBIC", "times", 1, 1,
-			toleranceLive, with.beside(lastLive, firstLive, fromLive, toLive)))
+			toleranceTCP, with.beside(lastLive, firstLive, fromLive, toLive)))
 		l.blameless(without, "E8, "+control+", FIFO")
 		l.blameless(with, "E8, "+control+", HCSFQ")
 		l.liveBars("fig-3-9a-live-"+strings.ToLower(control), "Figure 3-9a: Linux, flows 25 to 32 of "+control, allLive,
@@ -218,7 +216,7 @@ func (l *lab) liveE10(ctx context.Context) error {
 		from, want := clock.Duration(n)*phaseLive, 1000*phi*linkLive/float64(senders)
 		for i := range senders {
 			l.row(with, shapeLive, comparison.NewRow("", fmt.Sprintf("E10, HCSFQ, phase %d, %d senders: flow %d", n+1, senders,
-				i+1), "Mb/s", want, want, toleranceLive, 1000*with.course.rate(i+1, from+settleLive, from+phaseLive)))
+				i+1), "Mb/s", want, want, toleranceTCP, 1000*with.course.rate(i+1, from+settleLive, from+phaseLive)))
 		}
 	}
 	l.row(without, chosenLive, comparison.NewBound("", "E10, FIFO, 4 senders: RTT of 50 ms beside 117 ms", "times",

@@ -22,7 +22,7 @@ func TestConnectionsThatWereNotMeasuredAreSkipped(t *testing.T) {
 	}{{"", 1, 0}, {"", 2, 2}, {"no root", math.NaN(), 0}, {"no root", 0, 0}} {
 		base.Results = comparison.Results{}
 		l, p := &lab{Lab: base}, &livePoint{skipped: c.skipped}
-		l.row(p, shapeLive, comparison.NewRow("", "ratio", "times", 1, 1, toleranceLive, c.value))
+		l.row(p, shapeLive, comparison.NewRow("", "ratio", "times", 1, 1, toleranceTCP, c.value))
 		l.row(p, statedLive, comparison.NewBound("", "bound", "times", comparison.AtMost, 1.1, 0, c.value))
 		if got := misses(&base.Results); len(got) != c.missed {
 			t.Errorf("%+v: missed are %q", c, got)

@@ -182,7 +182,8 @@ type taking struct {
 	timer    clock.Time
 	newest   int64 // position behind all that has arrived
 	passed   int64 // position behind all that was passed on
-	fresh    bool  // of this flowlet, nothing has been counted
+	none     bool  // of this flowlet has arrived
+	fresh    bool  // nothing of this flowlet has been passed on
 	token    uint64
 }
 
@@ -227,22 +228,21 @@ func (s *Shim) Inbound(now clock.Time, h *fabric.Host, p *fabric.Packet) fabric.
 		s.counts.Reordered++
 		return s.pass(f, at, length)
 	}
-	if f.fresh || at >= f.newest {
+	if f.none || at >= f.newest {
 		f.newest = at + length
 	} else {
 		s.counts.Reordered++
 	}
+	f.none = false
 	if !s.set.Ordering || s.faults.neverHolds {
-		action := s.pass(f, at, length)
-		f.fresh = false
-		return action
+		return s.pass(f, at, length)
 	}
 	return s.order(now, h, f, p, at, length, m.First)
 }
 
 // begin prepares for a message, of which nothing has arrived.
 func (s *Shim) begin(f *taking) {
-	f.waits, f.expected, f.fresh = s.set.Priority != deflect.LAS, 0, true
+	f.waits, f.expected, f.none, f.fresh = s.set.Priority != deflect.LAS, 0, true, true
 	f.hold, f.early = f.hold[:0], f.early[:0]
 	f.timer = clock.Never
 }
@@ -263,6 +263,8 @@ func (s *Shim) pass(f *taking, at, length int64) fabric.Action {
 func (s *Shim) order(now clock.Time, h *fabric.Host, f *taking, p *fabric.Packet, at, length int64,
 	first bool) fabric.Action {
 	switch {
+	case s.faults.discardsLate && !f.fresh && at < f.passed:
+		return fabric.Drop
 	case f.waits && first || !f.waits && at == f.expected:
 		s.pass(f, at, length)
 		h.Deliver(now, p)
@@ -271,9 +273,6 @@ func (s *Shim) order(now clock.Time, h *fabric.Host, f *taking, p *fabric.Packet
 		s.arm(h, f)
 		return fabric.Consume
 	case !f.waits && at < f.expected:
-		if s.faults.discardsLate {
-			return fabric.Drop
-		}
 		f.expected = max(f.expected, at+length)
 		return s.pass(f, at, length)
 	}

@@ -44,7 +44,7 @@ test: ## vet and run every test, with the outside tools installed where that is 
 test-live: ## on real packets, in network namespaces: findings, faults, L1 and L2; needs root, or says SKIP
 	CANDELA_TEST_LIVE=1 $(GO) test -count=1 -v -timeout 20m -run '^Test(Live|ALive|ALab|NoFault|AComponent|AFullDisk|APort|AKilled|L1|L2)' ./cmd/candela | tools/live-summary
 	CANDELA_TEST_LIVE=1 $(GO) test -count=1 -timeout 15m -run 'Live|RealFrames|Kernels|Link' ./testbeds/live ./testbeds/switches/sai
-	CANDELA_TEST_LIVE=1 $(GO) test -count=1 -v -timeout 10m -run RealFrames ./orchestrator/switchtest | tools/live-summary
+	CANDELA_TEST_LIVE=1 $(GO) test -count=1 -v -timeout 15m -run RealFrames ./orchestrator/switchtest | tools/live-summary
 	$(GO) test -count=1 ./dumper/live ./generator/live ./injector/datapathtest ./injector/xdp ./injector/afpacket ./link/...
 
 # Not in it: the figures L1 and L2, what other testbeds need (bmv2), and two thirds of the cases of long tables.

@@ -198,6 +198,7 @@ func (l *lab) liveE9(ctx context.Context) error {
 		l.row(p, comparison.Unjudged("what averaging of labels does; the rows above have a third of the shorter RTT"),
 			comparison.NewBound("", "E9, HCSFQ, CUBIC, K is "+k+": RTT of 50 ms beside 117 ms", "times", comparison.AtMost, 1.1,
 				0, ratio(p)))
+		l.blameless(p, "E9, CUBIC, HCSFQ, K is "+k)
 	}
 	return nil
 }

@@ -216,8 +216,8 @@ func (l *lab) liveE10(ctx context.Context) error {
 	for n, senders := range []int{1, 2, 3, 4, 3, 2, 1} {
 		from, want := clock.Duration(n)*phaseLive, 1000*phi*linkLive/float64(senders)
 		for i := range senders {
-			l.row(with, shapeLive, comparison.NewRow("", fmt.Sprintf("E10, HCSFQ, phase %d, %d senders: flow %d", n+1, senders,
-				i+1), "Mb/s", want, want, toleranceTCP, 1000*with.course.rate(i+1, from+settleLive, from+phaseLive)))
+			l.row(with, shapeLive, comparison.NewRow("", fmt.Sprintf("E10, HCSFQ, phase %d, flows of %d: flow %d", n+1,
+				senders, i+1), "Mb/s", want, want, toleranceTCP, 1000*with.course.rate(i+1, from+settleLive, from+phaseLive)))
 		}
 	}
 	l.row(without, chosenLive, comparison.NewBound("", "E10, FIFO, 4 senders: RTT of 50 ms beside 117 ms", "times",

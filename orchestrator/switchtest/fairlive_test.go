@@ -2,6 +2,7 @@ package switchtest_test
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -34,7 +35,19 @@ func TestCoreStatelessFairQueueingOnRealFrames(t *testing.T) {
 				*o.Stop /= shorter
 			}
 		}
-		t.Run(test.Name, func(t *testing.T) { silentLive(t, test.Switch.Model != "droptail", runsLive(t, test)) })
+		t.Run(test.Name, func(t *testing.T) {
+			needsControl(t, test.Hosts.Values.Word("congestion-control"))
+			silentLive(t, test.Switch.Model != "droptail", runsLive(t, test))
+		})
+	}
+}
+
+// needsControl skips the test if the kernel lists its congestion controls, and the one of a name is missing.
+func needsControl(t *testing.T, name string) {
+	t.Helper()
+	list, err := os.ReadFile("/proc/sys/net/ipv4/tcp_available_congestion_control")
+	if err == nil && !slices.Contains(strings.Fields(string(list)), name) {
+		t.Skipf("SKIP: the kernel has no %s: %s", name, strings.TrimSpace(string(list)))
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"path/filepath"
 	"slices"
@@ -38,7 +39,17 @@ type Cell struct {
 	Mean, P99, Large  float64 // flows below 100 KB: mean and 99th percentile; from 1 MB on: mean; NaN: none ended
 	Ended, Unfinished int
 	LateLarge         int // of the unfinished: from 1 MB on
+	Sizes             []OfSize
 }
+
+// OfSize is what became of the flows of one size that ended. Distributions with more than mostSizes have none.
+type OfSize struct {
+	Bytes int64   `json:"bytes"`
+	Mean  float64 `json:"mean_ms"`
+	P99   float64 `json:"p99_ms"`
+}
+
+const mostSizes = 32
 
 // stored is a cell in a file; what is NaN is absent.
 type stored struct {
@@ -48,6 +59,7 @@ type stored struct {
 	Ended     int      `json:"ended"`
 	Late      int      `json:"unfinished"`
 	LateLarge int      `json:"unfinished_large"`
+	Sizes     []OfSize `json:"sizes,omitempty"`
 }
 
 func (c *Cell) stored() *stored {
@@ -57,7 +69,7 @@ func (c *Cell) stored() *stored {
 		}
 		return &v
 	}
-	return &stored{known(c.Mean), known(c.P99), known(c.Large), c.Ended, c.Unfinished, c.LateLarge}
+	return &stored{known(c.Mean), known(c.P99), known(c.Large), c.Ended, c.Unfinished, c.LateLarge, c.Sizes}
 }
 
 func (s *stored) cell() *Cell {
@@ -67,7 +79,7 @@ func (s *stored) cell() *Cell {
 		}
 		return *v
 	}
-	return &Cell{value(s.Mean), value(s.P99), value(s.Large), s.Ended, s.Late, s.LateLarge}
+	return &Cell{value(s.Mean), value(s.P99), value(s.Large), s.Ended, s.Late, s.LateLarge, s.Sizes}
 }
 
 // Sweeps are schemes at all loads. Several results share some.
@@ -199,9 +211,9 @@ func Shorten(t *config.SwitchTest, after clock.Duration) {
 // read takes completion times from a table of flows. Those of endless flows, which have no size, do not count.
 func (w *Sweeps) read(path string) (cells, error) {
 	c := make(cells, 1+w.Groups)
-	smalls, larges := make([][]float64, len(c)), make([][]float64, len(c))
+	smalls, larges, sizes := make([][]float64, len(c)), make([][]float64, len(c)), make([]map[int64][]float64, len(c))
 	for i := range c {
-		c[i] = &Cell{}
+		c[i], sizes[i] = &Cell{}, make(map[int64][]float64)
 	}
 	columns := []string{"bytes", "fct_ns", "finished"}
 	if w.Groups > 0 {
@@ -236,6 +248,9 @@ func (w *Sweeps) read(path string) (cells, error) {
 			default:
 				of.Ended++
 			}
+			if of := sizes[i]; len(of) <= mostSizes {
+				of[bytes] = append(of[bytes], ms)
+			}
 			if bytes < small {
 				smalls[i] = append(smalls[i], ms)
 			} else if bytes >= large {
@@ -246,6 +261,13 @@ func (w *Sweeps) read(path string) (cells, error) {
 	})
 	for i, of := range c {
 		of.Mean, of.Large, of.P99 = Mean(smalls[i]), Mean(larges[i]), quantile(smalls[i], 0.99)
+		if len(sizes[i]) > mostSizes {
+			continue
+		}
+		for _, bytes := range slices.Sorted(maps.Keys(sizes[i])) {
+			took := sizes[i][bytes]
+			of.Sizes = append(of.Sizes, OfSize{bytes, Mean(took), quantile(took, 0.99)})
+		}
 	}
 	return c, err
 }

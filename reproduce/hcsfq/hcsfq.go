@@ -19,7 +19,7 @@ func Reproduction() experiments.Reproduction { return publication() }
 func publication() *experiments.Publication[*lab] {
 	return &experiments.Publication[*lab]{
 		Title: "Hierarchical core-stateless fair queueing (HCSFQ; chapter 3)",
-		Files: configs.FS, Lab: func(l *experiments.Lab) *lab { return &lab{Lab: l, files: configs.FS} },
+		Files: configs.FS, Lab: newLab, Loads: experiments.LoadLabels(),
 		List: []experiments.Experiment[*lab]{
 			{ID: "Q1", Do: q1, Slow: true},
 			{ID: "Q2", Do: q2, Slow: true},
@@ -43,6 +43,11 @@ func publication() *experiments.Publication[*lab] {
 			{ID: "E9", Do: e9, Slow: true},
 			{ID: "E11", Do: e11, Slow: true},
 			{ID: idLive, Do: runLive, Slow: true},
+			{ID: "S1", Do: s1, Slow: true},
+			{ID: "S2", Do: s2, Slow: true},
+			{ID: "S3", Do: s3, Slow: true},
+			{ID: "S4", Do: s4, Slow: true},
+			{ID: "S5", Do: s5, Slow: true},
 			{ID: "TEXT", Do: text},
 		},
 	}
@@ -52,6 +57,11 @@ func publication() *experiments.Publication[*lab] {
 type lab struct {
 	*experiments.Lab
 	files fs.ReadFileFS
+	loads experiments.Sweeps // of S1, S2 and S4
+}
+
+func newLab(l *experiments.Lab) *lab {
+	return &lab{Lab: l, files: configs.FS, loads: experiments.Sweeps{Groups: 2, Group: tenantOf}}
 }
 
 // phi is the share of the link that the switch gives away, and bottleneck the rate of the link in Gb/s.

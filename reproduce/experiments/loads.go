@@ -200,7 +200,7 @@ func Shorten(t *config.SwitchTest, after clock.Duration) {
 	}
 	for i := range t.Workload {
 		w := &t.Workload[i]
-		if !w.Values.Has("stop-us") {
+		if w.Values.Table().Find("stop-us") < 0 {
 			continue
 		}
 		w.Values = w.Values.Clone()

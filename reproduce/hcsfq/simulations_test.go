@@ -138,6 +138,24 @@ func given(l *lab, mean float64) (cells []*cell) {
 	return cells
 }
 
+// A quick reproduction ends the tests of simulations early, whatever their workload.
+func TestQuickSimulationsEndEarly(t *testing.T) {
+	for _, setup := range []string{"s1", "s2", "s5"} {
+		for _, s := range schemes(setup) {
+			test := testsOf(t, s.file)[0]
+			experiments.Shorten(test, quickS5)
+			if max(test.Duration, test.Deadline) != quickS5 {
+				t.Errorf("%s takes %v and %v", s.file, test.Duration, test.Deadline)
+			}
+			for i := range test.Workload {
+				if w := &test.Workload[i]; w.Kind == "poisson" && w.Values.Duration("stop-us") != quickS5 {
+					t.Errorf("%s: flows start for %v", s.file, w.Values.Duration("stop-us"))
+				}
+			}
+		}
+	}
+}
+
 func table(t *testing.T, rows string) string {
 	t.Helper()
 	file := t.TempDir() + "/flows.csv"

@@ -335,12 +335,6 @@ a statement of the text or as a calibration of the specification:
         the flows of Q1, Q5, Q6, Q11 and Q10 through FIFO,
         CSFQ, HPIFO, AFQ, SP-PIFO, and with DCTCP
   LIVE  E7 to E10 with the TCP of Linux    figures 3-8, 3-9, 3-11
-  TEXT  statements that the text contradicts
-
-LIVE takes ten minutes on real frames (configs/fair-live), and says SKIP where
-there are no network namespaces. With --out, results.json, report.html and one
-SVG for each figure are written. The exit status is 1 if a value is out of
-tolerance. Without RESULT all are measured.`,
   S1    web search (Q12)                   figure 3-15
   S2    with UDP (Q13)                     figure 3-16
   S3    incast (Q14)                       figure 3-17
@@ -348,9 +342,11 @@ tolerance. Without RESULT all are measured.`,
   S5    50 tenants (Q16)                   figure 3-19
   TEXT  statements that the text contradicts
 
-With --out, results.json, report.html and one SVG for each figure are written.
-The exit status is 1 if a value is out of tolerance. Without RESULT all are
-measured, which takes hours. With --out, each point of S1 to S5 is kept, too.`,
+LIVE takes ten minutes on real frames (configs/fair-live), and says SKIP where
+there are no network namespaces. With --out, results.json, report.html and one
+SVG for each figure are written, and each point of S1 to S5 is kept. The exit
+status is 1 if a value is out of tolerance. Without RESULT all are measured,
+which takes hours.`,
 		Example: `  candela reproduce hcsfq Q1 Q5
   candela reproduce hcsfq --quick --out hcsfq-results`,
 		RunE: func(cmd *cobra.Command, args []string) error { return reproduceSwitches(cmd, f, args) },

@@ -56,7 +56,8 @@ type Settings struct {
 	Overflow    bool // of CSFQ, 4.5: each tail drop multiplies alpha by 0.99, in K_c not by less than 0.75 together
 	Packets     int  // that may wait in the FIFO
 	Bytes       int  // that may wait; 0: no limit
-	Bypass      int  // packets of fewer bytes (without framing) have no label, are not measured and not tested
+	Bypass      int  // packets of fewer bytes (without framing and shim) have no label, are not measured and not tested
+	Shim        bool // labels are shims of frames between switches, see ShimBytes; otherwise metadata
 	// of Dataplane
 	Window        clock.Duration // W: a packet at most so long after the beginning of a window belongs to it; 0: see At
 	WindowDivides bool           // a sample is bytes/W, not bytes divided by the time since the window began
@@ -91,13 +92,34 @@ func (s *Settings) At(rate clock.BitRate) Constants {
 }
 
 // Labels. A packet's label is its Rank (flag Ranked): the number of its node, and below it the rate of its flow divided
-// by the flow's weight, in bit/s, rounded. Rates count what a packet takes on the link of the egress port: size and
-// framing. The switch that a packet enters from its host labels it; every switch relabels it, with a label rounded
-// down; the last one takes the label off, so that Rank is 0 and the flag is not set.
+// by the flow's weight, in bit/s, rounded. The switch that a packet enters from its host labels it; every switch
+// relabels it, with a label rounded down; the last one takes the label off, so that Rank is 0 and the flag is not set.
+//
+// With Shim a label between switches has the flag Shimmed and is rounded down to ShimUnit; the packet is longer by
+// ShimBytes from the queue of the edge to the last hop. A and F, which are compared with the capacity of a link, count
+// what a packet takes on the link of the egress port: size, shim and framing. Labels count the packet as its host has
+// sent it, with the framing of that link: flows get equal rates of that, whichever links add shims.
 const labelBits = 48
 
 // MaxLabel is the greatest rate in a label.
 const MaxLabel = 1<<labelBits - 1
+
+// ShimUnit is the unit of rates in shims, in bit/s: a label below it is 0, and the packet is no longer dropped.
+const ShimUnit = 1000
+
+// MostLayers is how many nodes a shim can name, the link included.
+const MostLayers = 15
+
+// ShimBytes returns the bytes of a shim with so many nodes from the link to the parent (package packet/fairshim).
+func ShimBytes(layers int) int { return 4 + 2*layers }
+
+// Layers returns how many nodes there are from the link to a node.
+func (s *Settings) Layers(node int) (n int) {
+	for ; node >= 0; node = s.Nodes[node].Parent {
+		n++
+	}
+	return n
+}
 
 // LeastAlpha is the least fair rate in bit/s; the greatest is the link rate. These limits apply to every update,
 // MinFactor to c/F alone.

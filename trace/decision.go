@@ -18,6 +18,7 @@ type Decision struct {
 	Flow      uint32
 	Rank      uint64
 	Size      int32
+	Shim      uint8 // bytes of Size that a shim takes, as in SwitchTap
 	Occupancy int64 // bytes in the queue before the decision
 	Values    [DecisionValues]int64
 }

@@ -55,11 +55,12 @@ const (
 	Ranked       // has a rank
 	PortsSwapped // the transport ports are swapped: a fault of a switch
 	Made         // by a switch
+	Shimmed      // its label is a shim after the IP header (package packet/fairshim)
 )
 
 var flagNames = [...]string{"trimmed", "returned", "checksum-stale", "length-stale", "deflected", "mirrored",
 	"notification",
-	"header-sum-stale", "trimmed-mark", "ranked", "ports-swapped", "made"}
+	"header-sum-stale", "trimmed-mark", "ranked", "ports-swapped", "made", "shimmed"}
 
 // String lists the flags, joined by "|"; none are "".
 func (f PacketFlags) String() string {
@@ -110,6 +111,7 @@ type SwitchTap struct {
 	Class          uint8 // traffic class (PCP) as the switch sees it
 	Size, Original int32 // bytes without FCS, now and before trimming
 	Weight         int64 // of its flow as the test declares it, in millionths; 0: nothing is declared
+	Shim           uint8 // bytes of Size that a shim takes between switches, which no host sends or receives
 }
 
 // PacketsPerNode is how many packets a host or a switch of a network has numbers for: the ID of a packet is

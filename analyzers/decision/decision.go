@@ -55,7 +55,7 @@ type place struct{ port, queue int }
 
 // packet is one inside a switch, or a copy that it made.
 type packet struct {
-	size    int32
+	size    int32 // without a shim, which it may have on one side of the switch
 	decided bool
 	outcome trace.Outcome
 	at      place
@@ -103,12 +103,12 @@ func (a *Analyzer) Decide(d *trace.Decision) {
 			fmt.Sprintf("%q is decided of one that is not", k.Name))
 		return
 	case p == nil:
-		p = &packet{size: d.Size}
+		p = &packet{size: d.Size - int32(d.Shim)}
 		a.inside[d.Switch][d.Packet] = p
-	case !p.decided && p.size != d.Size:
-		a.find(causeSize(a.what(d.Switch, d.Time, d.Packet), p.size, d.Size), d.Switch, d.Time, d.Packet,
+	case !p.decided && p.size != d.Size-int32(d.Shim):
+		a.find(causeSize(a.what(d.Switch, d.Time, d.Packet), p.size, d.Size-int32(d.Shim)), d.Switch, d.Time, d.Packet,
 			fmt.Sprintf("%d bytes, as it came in", p.size),
-			fmt.Sprintf("%d bytes are claimed", d.Size))
+			fmt.Sprintf("%d bytes are claimed", d.Size-int32(d.Shim)))
 	}
 	a.release(d.Switch, p)
 	at := place{d.Port, d.Queue}
@@ -141,7 +141,7 @@ func (a *Analyzer) Observe(t *trace.SwitchTap) {
 	inside := a.inside[t.Switch]
 	if t.Stage == trace.Entered {
 		if inside[t.ID] == nil {
-			inside[t.ID] = &packet{size: t.Size}
+			inside[t.ID] = &packet{size: t.Size - int32(t.Shim)}
 		}
 		return
 	}

@@ -170,6 +170,16 @@ func keptLabel(p place) cause.Cause {
 	return cause.Of(ruleLabel, "kept", "%v sent packet %v by %v to its host with a label.", p.who, p.packet(), p.at())
 }
 
+func wrongShim(p place, got, want int) cause.Cause {
+	return cause.Of(ruleLabel, "shim", "%v sent packet %v by %v with a shim of %v; it was to have %v.", p.who, p.packet(),
+		p.at(), cause.Bytes(got), cause.Bytes(want))
+}
+
+func otherLabel(p place, got, claimed rate) cause.Cause {
+	return cause.Of(ruleLabel, "recorded", "%v sent packet %v by %v with label %v; its record says %v.", p.who, p.packet(),
+		p.at(), got, claimed)
+}
+
 func labelledBypassed(p place) cause.Cause {
 	return cause.Of(ruleLabel, "bypassed", "%v labelled packet %v at %v, which is too small for that.", p.who, p.packet(),
 		p.at())
@@ -259,7 +269,8 @@ func Causes() []cause.Cause {
 		surelyDropped(p), droppedBypassed(p), claimedProbability(p, 0.2, 0.4), drewOther(p, true, 0.4),
 		drawOutside(p, 128, 7), unevenDraws(p, 900), sameDraws(p, "t", 2), equalDraws(p, "flows", 900),
 		claimedLabel(p, 1_000_000_000, 2e9), claimedNode(p, 1, 2), claimedEdge(p, true), wrongLabel(p, 2e9, 1e9, 1e9),
-		raisedLabel(p, 2e9, 1e9), otherNode(p, 1, 2), noLabel(p), keptLabel(p), labelledBypassed(p), tooEarly(p, 1,
+		raisedLabel(p, 2e9, 1e9), otherNode(p, 1, 2), noLabel(p), keptLabel(p), wrongShim(p, 0, 8), otherLabel(p, 2e9, 1e9),
+		labelledBypassed(p), tooEarly(p, 1,
 			us(10), us(200)),
 		notDue(p, 1, us(10)), noUpdate(p, 1, us(400)), claimedSince(p, 1, us(10), us(250)), otherPhase(p, 1, true),
 		claimedEstimate(p, "A", 1, 1e9, 2e9), claimedAlpha(p, 1_000_000_000, 2e9),

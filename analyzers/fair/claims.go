@@ -306,16 +306,16 @@ func (p *port) judgeOrder(a *arrival) {
 }
 
 // judgeLabel judges the label with which a packet leaves.
-func (p *port) judgeLabel(now clock.Time, a *arrival) {
+func (p *port) judgeLabel(a *arrival) {
 	at := p.place(a)
 	switch {
 	case p.last:
-		if a.leftRanked || a.leftRank != 0 {
+		if a.leftRanked || a.leftRank != 0 || a.leftShim != 0 {
 			p.d.tell(a, keptLabel(at))
 		}
 		return
 	case a.bypassed:
-		if a.leftRanked && a.flags&trace.Ranked == 0 {
+		if a.leftRanked && a.flags&trace.Ranked == 0 || a.leftShim != a.shim {
 			p.d.tell(a, labelledBypassed(at))
 		}
 		return
@@ -325,11 +325,19 @@ func (p *port) judgeLabel(now clock.Time, a *arrival) {
 		}
 		return
 	}
+	if want := p.shimFor(a); a.leftShim != want {
+		p.d.tell(a, wrongShim(at, int(a.leftShim), int(want)))
+		return
+	}
 	node, got := fair.OfLabel(a.leftRank)
 	if a.flags&trace.Ranked != 0 {
 		if _, before := fair.OfLabel(a.rank); got > before {
 			p.d.tell(a, raisedLabel(at, rate(got), rate(before)))
 		}
+	}
+	if a.claim != nil && a.claim.Cause == fair.CauseTested && a.claim.Values[fair.ValueRelabel] != int64(got) {
+		p.d.tell(a, otherLabel(at, rate(got), rate(a.claim.Values[fair.ValueRelabel])))
+		return
 	}
 	if a.unsure {
 		return
@@ -337,10 +345,17 @@ func (p *port) judgeLabel(now clock.Time, a *arrival) {
 	if node != a.node {
 		p.d.tell(a, otherNode(at, node, a.node))
 	}
-	if low, high := a.low-2-closeTo*a.low, a.high+2+closeTo*a.high; float64(got) < low || float64(got) > high {
+	low, high := a.low-2-closeTo*a.low, a.high+2+closeTo*a.high
+	if p.d.set.Shim {
+		low = min(math.Floor(low/fair.ShimUnit)*fair.ShimUnit, mostInShim)
+	}
+	if float64(got) < low || float64(got) > high || p.d.set.Shim && got%fair.ShimUnit != 0 {
 		p.d.tell(a, wrongLabel(at, rate(got), rate(a.low), rate(a.high)))
 	}
 }
+
+// mostInShim is the greatest rate in a shim: 32 bits in units.
+const mostInShim = (1<<32 - 1) * fair.ShimUnit
 
 // stream is the random numbers of a port, as records show them.
 type stream struct {

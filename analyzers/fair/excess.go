@@ -28,7 +28,7 @@ func (e *excessBound) takes(p *port, a *arrival, label float64, n *node) {
 	if e.over || p.d.set.Mode != fair.Ideal {
 		return
 	}
-	bits := p.bits(a)
+	bits := p.ownBits(a)
 	if !e.begun {
 		e.begun, e.first = true, a.at
 	} else if gap := a.at.Sub(e.last); gap > 0 {

@@ -90,7 +90,8 @@ type arrival struct {
 	connection uint32
 	flags      trace.PacketFlags
 	rank       uint64
-	size       int64
+	size       int64 // without a shim
+	shim       int64 // with which it came
 	in         int
 	fate       fate
 	port       int
@@ -99,13 +100,15 @@ type arrival struct {
 	// as it left
 	leftRank   uint64
 	leftRanked bool
+	leftShim   int64
 	// of judging
 	sequence     uint64 // at its port
 	bypassed     bool
 	unsure       bool // its label afterwards is not known
 	node         int
 	low, high    float64 // bounds of its label afterwards
-	waits        int64   // bytes that it takes in the queue
+	taken        int64   // bytes that it takes in the queue and on the link: with the shim that it should have there
+	waits        int64   // those, if it waits
 	neverOrdered bool
 }
 
@@ -152,7 +155,8 @@ func (d *device) observe(t *trace.SwitchTap) {
 			return
 		}
 		a := &arrival{at: t.Time, id: t.ID, key: flowKey{t.Src, t.Dst, t.Flow, t.Protocol, t.IPv6}, in: t.Port,
-			connection: t.Connection, flags: t.Flags, rank: t.Rank, size: int64(t.Size), port: -1}
+			connection: t.Connection, flags: t.Flags, rank: t.Rank, size: int64(t.Size) - int64(t.Shim),
+			shim: int64(t.Shim), port: -1}
 		d.inside[t.ID] = a
 		d.log.Add(event{at: t.Time, a: a})
 		d.judge.coverage["packets"]++
@@ -174,7 +178,7 @@ func (d *device) observe(t *trace.SwitchTap) {
 	was := a.port
 	switch a.fate = d.fateOf(t); a.fate {
 	case left, withdrawn:
-		a.leftRank, a.leftRanked = t.Rank, t.Flags&trace.Ranked != 0
+		a.leftRank, a.leftRanked, a.leftShim = t.Rank, t.Flags&trace.Ranked != 0, int64(t.Shim)
 		d.log.Add(event{at: t.Time, a: a, leaving: true})
 	case excess, tail, unknown, inside, elsewhere:
 	}
@@ -211,7 +215,7 @@ func (d *device) judgeLog() {
 			break
 		} else if e.leaving {
 			if p := d.portOf(e.a); p != nil {
-				p.leaves(e.at, e.a)
+				p.leaves(e.a)
 			}
 		} else if e.a.fate != elsewhere {
 			if p := d.portOf(e.a); p != nil {

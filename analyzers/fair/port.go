@@ -167,12 +167,13 @@ func (p *port) arrives(a *arrival) {
 	p.arrived++
 	a.sequence = p.arrived
 	p.d.judge.measures.depth.Record(p.held)
+	a.bypassed = a.size < int64(p.d.set.Bypass)
+	a.taken = a.size + p.shimFor(a)
 	if a.fate == left || a.fate == withdrawn || a.fate == inside {
-		a.waits = a.size
-		p.held += a.size
+		a.waits = a.taken
+		p.held += a.waits
 	}
-	if a.size < int64(p.d.set.Bypass) {
-		a.bypassed = true
+	if a.bypassed {
 		p.shares.bypasses(p.bits(a))
 		p.judgeBypassed(a)
 		return
@@ -184,6 +185,18 @@ func (p *port) arrives(a *arrival) {
 		return
 	}
 	p.tested(a, f, label, edge)
+}
+
+// shimFor returns the bytes of the shim with which a packet has to leave.
+func (p *port) shimFor(a *arrival) int64 {
+	switch {
+	case !p.d.set.Shim || p.last:
+		return 0
+	case a.bypassed:
+		return a.shim
+	}
+	node, _ := p.d.classify(a.key)
+	return int64(fair.ShimBytes(p.d.set.Layers(node)))
 }
 
 // labelled returns the flow of a packet and the label with which it is tested.
@@ -202,13 +215,13 @@ func (p *port) labelled(a *arrival, edge bool) (f *flow, label float64, known bo
 			p.d.flows[a.key] = m
 		}
 		m.unsure = m.unsure || p.retired
-		rate := m.update(a.at, p.bits(a), p.times.K, &p.meters)
+		rate := m.update(a.at, p.ownBits(a), p.times.K, &p.meters)
 		if m.unsure && !p.retired {
 			p.lose()
 		}
 		return f, rate / weight, !m.unsure
 	}
-	if a.flags&trace.Ranked == 0 {
+	if a.flags&trace.Ranked == 0 || p.d.set.Shim && a.flags&trace.Shimmed == 0 {
 		p.lose()
 		return f, 0, false
 	}
@@ -220,7 +233,11 @@ func (p *port) labelled(a *arrival, edge bool) (f *flow, label float64, known bo
 	return f, float64(rate), true
 }
 
-func (p *port) bits(a *arrival) float64 { return float64(8 * (a.size + p.framing)) }
+// bits are what a packet takes on the link.
+func (p *port) bits(a *arrival) float64 { return float64(8 * (a.taken + p.framing)) }
+
+// ownBits are those that labels count: without the shim.
+func (p *port) ownBits(a *arrival) float64 { return float64(8 * (a.size + p.framing)) }
 
 // update is a change of alpha that is due.
 type update struct {
@@ -402,11 +419,11 @@ func (p *port) countDrops(label, alpha float64) float64 {
 }
 
 // leaves judges a packet that leaves the queue, or is lost as the switch stops.
-func (p *port) leaves(now clock.Time, a *arrival) {
+func (p *port) leaves(a *arrival) {
 	p.held -= a.waits
 	if a.fate == withdrawn {
 		return
 	}
 	p.judgeOrder(a)
-	p.judgeLabel(now, a)
+	p.judgeLabel(a)
 }

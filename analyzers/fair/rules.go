@@ -58,7 +58,7 @@ func Rules() []analyzers.Rule {
 			"label, rounded to n bits by a dataplane. A correct switch is blamed in one run of a million at most.", v},
 		{ruleLabel, source + "algorithm 4, line 39 (H8)", "The label is the flow's rate for each unit of weight as the " +
 			"edge " +
-			"measures it; every hop lowers it to its alpha and never raises it; the last hop takes it off.", v},
+			"measures it; every hop lowers it to its alpha and never raises it; the last hop takes it off, with its shim.", v},
 		{rulePacing, source + "algorithm 4 (H9)", "Alpha of a node changes after more than K_c in one phase, and then it " +
 			"does; " +
 			"at most once in K_c.", v},

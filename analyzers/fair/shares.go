@@ -96,15 +96,26 @@ type leaf struct {
 // amount is what a leaf sent and got, in bits.
 type amount struct {
 	arrived, got, lost, squares float64 // lost: to the drop test; squares: of the bits of packets
+	own                         float64 // of arrived, what labels count
 	packets                     int
 }
 
 func (m *amount) add(o *amount) {
 	m.arrived += o.arrived
+	m.own += o.own
 	m.got += o.got
 	m.lost += o.lost
 	m.squares += o.squares
 	m.packets += o.packets
+}
+
+// ratio is what a leaf takes of the link for each bit that its label counts: packets with shims take more. Leaves of a
+// node get equal labels, and of the link so much more.
+func (m *amount) ratio() float64 {
+	if m.own == 0 {
+		return 1
+	}
+	return m.arrived / m.own
 }
 
 // variance is that of what a leaf gets by random drops.
@@ -199,7 +210,7 @@ func (s *shares) arrives(a *arrival, label, alpha float64) {
 		s.list = append(s.list, l)
 	}
 	bits := s.p.bits(a)
-	one := amount{arrived: bits, squares: bits * bits, packets: 1}
+	one := amount{arrived: bits, own: s.p.ownBits(a), squares: bits * bits, packets: 1}
 	switch a.fate {
 	case excess:
 		one.lost = bits
@@ -323,24 +334,28 @@ func (s *shares) closeSlot() {
 	s.forget()
 }
 
-// tree returns the oracle's tree: interior nodes, then leaves with rates.
-func (s *shares) tree(rates []float64) []waterfill.Node {
+// demand is what a leaf sends, in bit/s of the link.
+type demand struct{ rate, ratio float64 }
+
+// tree returns the oracle's tree: interior nodes, then leaves with demands.
+func (s *shares) tree(demands []demand) []waterfill.Node {
 	var tree []waterfill.Node
 	for i := range s.p.nodes {
 		n := &s.p.nodes[i]
 		tree = append(tree, waterfill.Node{Parent: n.parent, Weight: n.weight})
 	}
 	for i, l := range s.list {
-		if i < len(rates) {
-			tree = append(tree, waterfill.Node{Parent: l.node, Weight: l.weight, Demand: rates[i]})
+		if i < len(demands) {
+			of := &demands[i]
+			tree = append(tree, waterfill.Node{Parent: l.node, Weight: l.weight * of.ratio, Demand: of.rate})
 		}
 	}
 	return tree
 }
 
 // fill returns the oracle's shares.
-func (s *shares) fill(rates []float64) []waterfill.Share {
-	filled, err := waterfill.Fill(s.p.d.set.Phi*s.p.link, s.tree(rates))
+func (s *shares) fill(demands []demand) []waterfill.Share {
+	filled, err := waterfill.Fill(s.p.d.set.Phi*s.p.link, s.tree(demands))
 	if err != nil { // rates and weights are finite
 		panic(err)
 	}
@@ -352,19 +367,20 @@ func (s *shares) steady() bool {
 	if s.unfit != "" || s.bits.packets == 0 || s.bits.bypassed > s.p.link*seconds(s.length)/100 {
 		return false
 	}
-	rates := make([]float64, len(s.list))
+	demands := make([]demand, len(s.list))
 	for i, l := range s.list {
-		rates[i] = l.arrived / seconds(s.length)
+		demands[i] = demand{l.arrived / seconds(s.length), l.ratio()}
 		if math.Abs(l.arrived-l.before) > steadiness*l.before+2*s.bits.largest || (l.before == 0) != (l.arrived == 0) {
 			return false
 		}
 	}
-	filled := s.fill(rates)
+	filled := s.fill(demands)
 	inner := len(s.p.nodes)
 	for i, l := range s.list {
 		far := l.label.high <= farBelow*filled[l.node].Fair && filled[l.node].Granted < filled[l.node].Arrival
-		even := l.label.narrow() && math.Abs(l.label.mean()*l.weight-rates[i]) <= steadiness*rates[i]
-		if rates[i] > 0 && !far && !even {
+		rate := demands[i].rate
+		even := l.label.narrow() && math.Abs(l.label.mean()*l.weight*demands[i].ratio-rate) <= steadiness*rate
+		if rate > 0 && !far && !even {
 			return false
 		}
 	}
@@ -466,13 +482,16 @@ func (s *span) merge(o *span) {
 	s.low, s.high, s.sum, s.n = min(s.low, o.low), max(s.high, o.high), s.sum+o.sum, s.n+o.n
 }
 
-// totals returns the rates of all leaves in a run, by the index of the leaf.
-func (s *shares) totals(r *run) []float64 {
-	rates := make([]float64, len(s.list))
-	for _, t := range r.list {
-		rates[t.index] = t.sum.arrived / seconds(r.to.Sub(r.from))
+// totals returns the demands of all leaves in a run, by the index of the leaf.
+func (s *shares) totals(r *run) []demand {
+	demands := make([]demand, len(s.list))
+	for i := range demands {
+		demands[i].ratio = 1
 	}
-	return rates
+	for _, t := range r.list {
+		demands[t.index] = demand{t.sum.arrived / seconds(r.to.Sub(r.from)), t.sum.ratio()}
+	}
+	return demands
 }
 
 // child is a child of a node in a run.
@@ -664,7 +683,7 @@ func (s *shares) isolation(r *run) {
 
 // nearness is 1 if the demand of a leaf is near what it gets, else 0.
 func nearness(t *total, granted float64) float64 {
-	if x := t.label.mean() * t.weight; x < 1.1*granted {
+	if x := t.label.mean() * t.weight * t.sum.ratio(); x < 1.1*granted {
 		return 1
 	}
 	return 0

@@ -17,7 +17,7 @@ type what struct {
 
 func (a *Analyzer) what(t *trace.SwitchTap) what {
 	return what{
-		who: cause.Switch(a.view.SwitchName(t.Switch)), number: cause.Count(t.ID), size: cause.Bytes(int(t.Size)),
+		who: cause.Switch(a.view.SwitchName(t.Switch)), number: cause.Count(t.ID), size: cause.Bytes(int(plain(t))),
 		src: cause.Count(t.Src), dst: cause.Count(t.Dst), port: cause.Count(t.Port), at: cause.Clock(t.Time),
 	}
 }

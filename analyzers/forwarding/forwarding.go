@@ -67,7 +67,7 @@ func (a *Analyzer) Observe(t *trace.SwitchTap) {
 	}
 	switch t.Stage {
 	case trace.Entered:
-		a.inside[t.Switch].enter(identify(t), t.Size)
+		a.inside[t.Switch].enter(identify(t), plain(t))
 	case trace.Left:
 		a.leave(t)
 	case trace.Dropped:
@@ -77,7 +77,7 @@ func (a *Analyzer) Observe(t *trace.SwitchTap) {
 		if !a.view.Reason(t.Switch, t.Reason).Copied {
 			inside := &a.inside[t.Switch]
 			if v := inside.of(t); v != nil {
-				inside.leave(v, t.Size)
+				inside.leave(v, plain(t))
 			}
 		}
 	}
@@ -100,11 +100,15 @@ func (a *Analyzer) leave(t *trace.SwitchTap) {
 		a.find(causePacket(a.what(t)), t, "a packet that came in", "nothing like it is inside")
 	default:
 		came := v.largest()
-		if same := inside.leave(v, t.Size); !same && t.Flags&trace.Trimmed == 0 {
-			a.find(causeChanged(a.what(t), came), t, fmt.Sprintf("%d bytes, as it came", came), fmt.Sprintf("%d bytes", t.Size))
+		if same := inside.leave(v, plain(t)); !same && t.Flags&trace.Trimmed == 0 {
+			a.find(causeChanged(a.what(t), came), t, fmt.Sprintf("%d bytes, as it came", came),
+				fmt.Sprintf("%d bytes", plain(t)))
 		}
 	}
 }
+
+// plain is the size of a packet without its shim, which switches insert and remove.
+func plain(t *trace.SwitchTap) int32 { return t.Size - int32(t.Shim) }
 
 // route judges where a packet goes.
 func (a *Analyzer) route(t *trace.SwitchTap) {

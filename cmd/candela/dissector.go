@@ -11,9 +11,9 @@ import (
 func newDissector() *cobra.Command {
 	return &cobra.Command{
 		Use:   "dissector",
-		Short: "Print a Wireshark dissector for NDP packets and mirror copies",
-		Long: `Print a Lua script with which Wireshark and tshark decode NDP packets and the
-metadata in mirror copies of RoCE packets:
+		Short: "Print a Wireshark dissector for NDP packets, labels and mirror copies",
+		Long: `Print a Lua script with which Wireshark and tshark decode NDP packets, the
+labels of fair queueing and the metadata in mirror copies of RoCE packets:
 
   candela trace dissector > candela.lua
   tshark -X lua_script:candela.lua -r trace.pcap -T fields \

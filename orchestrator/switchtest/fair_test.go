@@ -108,6 +108,8 @@ var fairBugs = map[string]fairBug{
 	"core-state": {"tree", false, ""}, "one-leaf": {"tenants", false, ""}, "even-nodes": {"tenants", false, ""},
 	"no-parent": {"tenants", false, ""}, "link-alpha": {"tenants", false, ""}, "every-level": {"tenants", false, ""},
 	"link-label": {"tree", false, ""}, "one-start-time": {"tenants", true, ""},
+	"drops-shim": {"tree", false, "shim: true"}, "stale-shim": {"tree", false, "shim: true"},
+	"shim-in-mbps": {"tree", false, "shim: true"}, "no-shim-bytes": {"tree", true, "shim: true"},
 }
 
 // fairRun returns the first finding of each rule that is violated.
@@ -179,6 +181,15 @@ func TestSeededBugsOfCoreStatelessFairQueueingAreCaughtByTheirRule(t *testing.T)
 				}
 			})
 		}
+	}
+}
+
+// A last hop that leaves the shim in the packet is found, too.
+func TestAShimThatIsKeptIsFound(t *testing.T) {
+	t.Parallel()
+	rules, _ := fairRun(t, "tree", "hcsfq", ", shim: true, bugs: [keeps-shim]", false)
+	if !strings.Contains(rules["fair.label"], "to its host with a label") {
+		t.Errorf("%v", rules)
 	}
 }
 
@@ -386,6 +397,7 @@ func (d networkDraw) fairModel(hosts int) string {
 	add(3, "queue-packets: %d", d.between(5, 400))
 	add(8, "queue-bytes: %d", d.between(10_000, 400_000))
 	add(4, "bypass-bytes: %s", d.of("125", "600"))
+	add(3, "shim: true")
 	add(12, "ecn-threshold-bytes: 30000")
 	if strings.Contains(strings.Join(parts, " "), "dataplane") {
 		add(4, "window-us: %d", int(d.magnitude(10, 500)))

@@ -1,5 +1,5 @@
--- Wireshark dissectors of Candela: NDP packets (package packet/ndp) and the metadata that mirror copies of RoCE packets carry in
--- their Ethernet addresses and TTL (docs/reference/formats.md).
+-- Wireshark dissectors of Candela: NDP packets (package packet/ndp), labels of fair queueing (package packet/fairshim), and the
+-- metadata that mirror copies of RoCE packets carry in their Ethernet addresses and TTL (docs/reference/formats.md).
 --
 --   tshark -X lua_script:candela.lua -r trace.pcap
 --
@@ -134,6 +134,63 @@ function ndp.dissector(tvb, pinfo, root)
 end
 
 DissectorTable.get("udp.port"):add(NDP_PORT, ndp)
+
+-- Labels of core-stateless fair queueing -----------------------------------------------------------------------------------------
+
+local FAIR_PROTOCOL, FAIR_FIXED = 253, 6
+
+local fair = Proto("candela_fair", "Label of fair queueing (Candela)")
+
+local l = {
+  version = ProtoField.uint8("candela_fair.version", "Version", base.DEC, nil, 0xf0),
+  depth = ProtoField.uint8("candela_fair.depth", "Nodes from the link to the flow's parent", base.DEC, nil, 0x0f),
+  next = ProtoField.uint8("candela_fair.next", "Protocol of what follows"),
+  rate = ProtoField.uint32("candela_fair.rate_kbps", "Rate (kbit/s)"),
+  node = ProtoField.uint16("candela_fair.node", "Node"),
+}
+fair.fields = l
+
+local bad_order = ProtoExpert.new("candela_fair.order", "Nodes are not in the order of a path", expert.group.MALFORMED, expert.severity.ERROR)
+fair.experts = { bad_order }
+
+local ip_protocols = DissectorTable.get("ip.proto")
+
+local function is_fair(tvb)
+  if tvb:len() < FAIR_FIXED or tvb(1, 1):uint() == FAIR_PROTOCOL then
+    return false
+  end
+  local first = tvb(0, 1):uint()
+  return math.floor(first / 16) == 1 and first % 16 > 0 and tvb:len() >= 4 + 2 * (first % 16)
+end
+
+function fair.dissector(tvb, pinfo, root)
+  if not is_fair(tvb) then
+    return 0
+  end
+  local depth = tvb(0, 1):uint() % 16
+  local size, next = 4 + 2 * depth, tvb(1, 1):uint()
+  local tree = root:add(fair, tvb(0, size))
+  tree:add(l.version, tvb(0, 1))
+  tree:add(l.depth, tvb(0, 1))
+  tree:add(l.next, tvb(1, 1))
+  tree:add(l.rate, tvb(2, 4))
+  local above = 0
+  for at = FAIR_FIXED, size - 2, 2 do
+    local item, id = tree:add(l.node, tvb(at, 2)), tvb(at, 2):uint()
+    if id <= above then
+      item:add_proto_expert_info(bad_order)
+    end
+    above = id
+  end
+  tree:append_text(string.format(", %g Mb/s at node %d", tvb(2, 4):uint() / 1000, above))
+  pinfo.cols.protocol = "Label"
+  if tvb:len() > size and ip_protocols:try(next, tvb(size):tvb(), pinfo, root) == 0 then
+    Dissector.get("data"):call(tvb(size):tvb(), pinfo, root)
+  end
+  return tvb:len()
+end
+
+ip_protocols:add(FAIR_PROTOCOL, fair)
 
 -- Mirror metadata ---------------------------------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ import (
 	"github.com/google/gopacket/layers"
 
 	"candela.dev/candela/packet"
+	"candela.dev/candela/packet/fairshim"
 	"candela.dev/candela/packet/ndp"
 	"candela.dev/candela/trace"
 	"candela.dev/candela/trace/wireshark"
@@ -70,7 +71,8 @@ func tshark(t *testing.T, frames [][]byte, fields ...string) []string {
 			t.Fatal(err)
 		}
 	}
-	args := []string{"-X", "lua_script:" + script, "-r", capture, "--disable-protocol", "rpcordma", "-T", "fields", "-E",
+	args := []string{"-X", "lua_script:" + script, "-r", capture, "--disable-protocol", "rpcordma",
+		"-o", "udp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE", "-T", "fields", "-E",
 		"separator=|"}
 	for _, f := range fields {
 		args = append(args, "-e", f)
@@ -118,6 +120,43 @@ func TestTsharkReadsNDP(t *testing.T) {
 	for i := range want {
 		if i >= len(got) || got[i] != want[i] {
 			t.Errorf("%v:\n got %v\nwant %s", &headers[i], got[min(i, len(got)-1)], want[i])
+		}
+	}
+}
+
+// What follows a label is dissected as without it, and its checksum holds.
+func TestTsharkReadsLabels(t *testing.T) {
+	var frames [][]byte
+	var want []string
+	for i, nodes := range [][]uint16{nil, {1}, {1, 7, 300}} {
+		h := fairshim.Header{Kbps: 5_797_000 + uint32(i)}
+		h.SetNodes(nodes...)
+		for _, six := range []bool{false, true} {
+			frame, err := h.Insert(udp(t, six, 50000, 9, []byte("payload")), 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			frames = append(frames, frame)
+			list := strings.Trim(strings.ReplaceAll(fmt.Sprint(nodes), " ", ","), "[]")
+			want = append(want, fmt.Sprintf("%d|%d|%s|17|50000|1|7061796c6f6164|%s", len(nodes)+1, h.Kbps, list,
+				map[bool]string{false: "1", true: ""}[six]))
+		}
+	}
+	frames = append(frames, bytes.Clone(frames[5]), bytes.Clone(frames[0]))
+	frames[6][54+7] = 8     // node 8 is above node 7
+	frames[7][34] ^= 1 << 4 // another version
+	want = append(want, "4|5797002|8,7,300|17|50000|1|7061796c6f6164|", "||||||011100587488c3500009000f6b447061796c6f6164|1")
+	got := tshark(t, frames, "candela_fair.depth", "candela_fair.rate_kbps", "candela_fair.node", "candela_fair.next",
+		"udp.srcport", "udp.checksum.status", "data.data", "ip.checksum.status")
+	for i := range want {
+		if i >= len(got) || got[i] != want[i] {
+			t.Errorf("frame %d:\n got %v\nwant %s", i, got[min(i, len(got)-1)], want[i])
+		}
+	}
+	got = tshark(t, frames, "_ws.expert.message")
+	for i, message := range got {
+		if strings.Contains(message, "order of a path") != (i == 6) {
+			t.Errorf("frame %d: %q", i, message)
 		}
 	}
 }

@@ -13,7 +13,8 @@ type faults struct {
 
 	reorders, duplicates, evenWeights, oneLeaf, noParent, evenNodes, idles, fills, strict, half, square, everyLevel,
 	linkAlpha, noTest, oneBit, dropsEqual, keepsLabel, linkLabel, measuresAgain, keepsShim, hasty, oneStart,
-	countsDropped, noDecay, noFloor, byArrivals, halves, noCeiling, lastChild, slowLabels, noFraming, coreState bool
+	countsDropped, noDecay, noFloor, byArrivals, halves, noCeiling, lastChild, slowLabels, noFraming, coreState, noShimBytes,
+	dropsShim, staleShim, shimUnits bool
 }
 
 // fault is a seeded bug.
@@ -61,6 +62,14 @@ func flatBugs() []fault {
 		bug("measures-again", "fair.label", "Every hop labels packets anew.", func(f *faults) { f.measuresAgain = true }),
 		bug("keeps-shim", "fair.label", "The last hop leaves the label in the packet.",
 			func(f *faults) { f.keepsShim = true }),
+		bug("drops-shim", "fair.label", "With shim: switches take off labels before the last hop, too.",
+			func(f *faults) { f.dropsShim = true }),
+		bug("stale-shim", "fair.label", "With shim: the label that has come is written, not the lower one that is recorded.",
+			func(f *faults) { f.staleShim = true }),
+		bug("shim-in-mbps", "fair.label", "With shim: the rate is written in Mb/s, not in kbit/s.",
+			func(f *faults) { f.shimUnits = true }),
+		bug("no-shim-bytes", "fair.estimator", "With shim: rates leave out the bytes of the shim.",
+			func(f *faults) { f.noShimBytes = true }),
 		bug("hasty", "fair.pacing", "Alpha changes after an eighth of K_c.", func(f *faults) { f.hasty = true }),
 		bug("literal-sign", "fair.estimator", "Averages have e^(T/K), as equation 3.4 is printed.",
 			func(f *faults) { f.meters.literalSign = true }),

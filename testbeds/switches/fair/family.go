@@ -63,10 +63,15 @@ func model(name, doc string, own parameter.Table, bugs []fault) switches.Model {
 		Check: check,
 		Configure: func(v parameter.Values, s *fabric.SwitchSpec) error {
 			s.Queues = []fabric.QueueSpec{{MaxPackets: v.Int("queue-packets"), MaxBytes: v.Int("queue-bytes")}}
+			if set := settings(v); set.Shim {
+				s.LabelShim = labelShim(&set)
+			}
 			return nil
 		},
 		New: func(_ *fabric.Switch, v parameter.Values, names []string) (fabric.Mechanism, error) {
-			return &Mechanism{set: settings(v), faults: faultsOf(bugs, names)}, nil
+			m := &Mechanism{set: settings(v), faults: faultsOf(bugs, names)}
+			m.shims = shimSizes(&m.set)
+			return m, nil
 		},
 		Distort: func(names []string, s *fabric.SwitchSpec) {
 			for i := range bugs {

@@ -24,6 +24,7 @@ type Mechanism struct {
 	inner  map[flowKey]struct{} // of a seeded bug
 	claim  trace.Decision       // about the packet at hand
 	seen   uint64
+	shims  []int32 // bytes of a shim, by the node of its label; nil: labels are metadata
 }
 
 // egress is a port with what belongs to it.
@@ -114,19 +115,20 @@ func (m *Mechanism) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet,
 	}
 	at, out := &m.ports[v.Port], sw.Port(int(v.Port))
 	draw := at.rand.Uint64() // also if nothing depends on it: what others do must not change it
-	room := sw.Fits(out, int(v.Queue), p)
 	at.counts.Packets++
 	m.claim = trace.Decision{Port: int(v.Port), Queue: int(v.Queue), Cause: fair.CauseBypassed,
 		Occupancy: int64(out.Queue(int(v.Queue)).Bytes())}
-	edge := in.Kind() == fabric.HostPort
-	if int(p.Size) < m.set.Bypass || !edge && p.Flags&fabric.Ranked == 0 {
+	edge, came := in.Kind() == fabric.HostPort, m.shimOf(p)
+	if plain := p.Size - came; int(plain) < m.set.Bypass || !edge && !m.labelled(p) {
 		at.counts.Bypassed++
-		m.decide(now, sw, p, room, fair.Queued)
+		if at.last {
+			m.unlabel(p, came)
+		}
+		m.decide(now, sw, p, sw.Fits(out, int(v.Queue), p), fair.Queued)
 		return v
 	}
-	bits := float64(8 * (int(p.Size) + at.framing))
 	if edge || m.faults.measuresAgain {
-		p.SetRank(m.label(now, p, at, bits))
+		p.SetRank(m.label(now, p, at, float64(8*(int(p.Size-came)+at.framing))))
 	} else if m.faults.coreState {
 		m.remember(p)
 	}
@@ -134,8 +136,18 @@ func (m *Mechanism) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet,
 	if parent >= len(at.nodes) {
 		parent = len(at.nodes) - 1
 	}
+	next := m.nextShim(parent, at)
+	m.resize(p, came, next)
+	bits := float64(8 * (int(p.Size) + at.framing))
+	if m.faults.noShimBytes {
+		bits -= float64(8 * next)
+	}
+	room := sw.Fits(out, int(v.Queue), p)
 	d := at.arrive(now, parent, label, bits, draw, room)
 	m.record(now, sw, p, at)
+	if next > 0 {
+		d.relabel = inShim(d.relabel)
+	}
 	m.claim.Cause = fair.CauseTested
 	if sw.Decides() {
 		m.claim.Values = [trace.DecisionValues]int64{fair.ValueNode: int64(parent), fair.ValueLabel: int64(label),
@@ -147,13 +159,13 @@ func (m *Mechanism) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet,
 	}
 	if d.dropped {
 		at.counts.Excess++
+		m.resize(p, next, came)
 		m.decide(now, sw, p, true, fair.Excess)
 		return v.Drop(Excess)
 	}
 	m.decide(now, sw, p, room, fair.Queued)
-	if p.SetRank(fair.Label(parent, d.relabel)); at.last && !m.faults.keepsShim {
-		p.Rank = 0
-		p.Flags &^= fabric.Ranked
+	if m.relabel(p, parent, label, d.relabel, next); at.last && !m.faults.keepsShim {
+		m.unlabel(p, next)
 	}
 	if m.seen++; m.faults.duplicates && m.seen%500 == 0 && room {
 		sw.Place(now, sw.Copy(p, 0), v)

@@ -45,6 +45,10 @@ func parameters() parameter.Table {
 			Doc: "Bytes that may wait there; 0: no limit but queue-packets."},
 		{Name: "bypass-bytes", Kind: parameter.Integer, Unit: "bytes", Default: "0", Max: 1 << 16,
 			Doc: "Smaller packets are neither measured nor tested; 125, for pure ACKs, is meant for TCP."},
+		{Name: "shim", Kind: parameter.Boolean, Default: "false",
+			Doc: "Between switches, packets carry their labels in a shim after the IP header: 4 bytes and 2 for each node " +
+				"from the link to the flow's parent, which links and queues carry. By default labels are metadata and take " +
+				"no room."},
 		{Name: "flows", Kind: parameter.List,
 			Doc: "Weights and parents of flows; the first entry that applies counts. All others have weight 1.",
 			Items: parameter.Table{
@@ -91,7 +95,7 @@ func settings(v parameter.Values) fair.Settings {
 		Bypass: v.Int("bypass-bytes"), WindowDivides: v.Word("window-sample") == "window",
 		AverageShift: v.Int("average-shift"), DropBits: v.Int("drop-bits"), Decrease: v.Int("decrease-divisor"),
 		Increase: v.Int("increase-divisor"), Additive: v.Word("uncongested") == "additive",
-		Recirculation: v.Duration("recirculation-ns"),
+		Recirculation: v.Duration("recirculation-ns"), Shim: v.Bool("shim"),
 	}
 	if v.Word("mode") == "dataplane" {
 		s.Mode = fair.Dataplane
@@ -174,6 +178,21 @@ func check(v parameter.Values, _ int, _ []switches.Frames) (problems []switches.
 	}
 	if v.Number("phi") == 0 {
 		problems = append(problems, switches.Problem{Key: "phi", What: "is 0", Why: "flows need some of the link"})
+	}
+	if own("tree") && v.Bool("shim") {
+		layers := []int{1}
+		for i, item := range v.List("tree") {
+			parent := item.Int("parent")
+			if parent > i { // an error of the tree
+				break
+			}
+			if layers = append(layers, layers[parent]+1); layers[i+1] > fair.MostLayers {
+				problems = append(problems, switches.Problem{Key: "shim",
+					What: fmt.Sprintf("has no room for the %d nodes from the link to node %d", layers[i+1], i+1),
+					Why:  fmt.Sprintf("it names at most %d: make the tree less deep, or leave shim out", fair.MostLayers)})
+				break
+			}
+		}
 	}
 	parents := make(map[int]bool)
 	if own("tree") {

@@ -84,6 +84,10 @@ func (h *Host) Retime(now clock.Time) {
 
 // arrive takes p, which has come in whole.
 func (h *Host) arrive(now clock.Time, p *Packet) {
+	if p.Flags&Shimmed != 0 { // no transport of a host has the protocol of a shim
+		h.refuse(now, p)
+		return
+	}
 	if h.egress != nil && h.egress.shim != nil {
 		h.arriveAtShim(now, p)
 		return
@@ -96,6 +100,15 @@ func (h *Host) arrive(now clock.Time, p *Packet) {
 	h.stack.Receive(now, p)
 	h.part.pool.put(p)
 	h.work(now)
+}
+
+// refuse drops a packet that no stack understands.
+func (h *Host) refuse(now clock.Time, p *Packet) {
+	h.part.dropped[p.Kind()]++
+	if h.net.tap != nil {
+		h.net.tap(Point{Host: true, Node: int(h.id), Port: ShimPort, Stage: Dropped, Reason: ReasonConsumed}, now, p)
+	}
+	h.part.pool.put(p)
 }
 
 // act implements actor: the stack's timer was due when it was set; it may have been put off since.

@@ -1,6 +1,9 @@
 package fabric
 
-import "candela.dev/candela/generator/wire"
+import (
+	"candela.dev/candela/generator/wire"
+	"candela.dev/candela/packet/fairshim"
+)
 
 // keptFrame is the original frame of a packet. It is valid only while the packet has the ID, because packet numbers are
 // reused.
@@ -63,8 +66,40 @@ func (n *Network) AppendFrame(b []byte, p *Packet) []byte {
 	if p.Protocol == PFC {
 		return p.appendPause(b)
 	}
-	if frame := n.frame(p); frame != nil {
-		return n.codecs.AppendEdited(b, &p.Header, frame)
+	if size := n.shimOf(p); size > 0 {
+		return n.appendShimmed(b, p, size)
 	}
-	return n.codecs.Append(b, &p.Header, nil)
+	return n.appendPlain(b, p, &p.Header)
+}
+
+// appendPlain appends p with the header h.
+func (n *Network) appendPlain(b []byte, p *Packet, h *Header) []byte {
+	if frame := n.frame(p); frame != nil {
+		return n.codecs.AppendEdited(b, h, frame)
+	}
+	return n.codecs.Append(b, h, nil)
+}
+
+// shimOf returns how many bytes the shim of a packet takes.
+func (n *Network) shimOf(p *Packet) int {
+	if p.Flags&Shimmed == 0 || n.spec.Switch.LabelShim == nil {
+		return 0
+	}
+	var shim fairshim.Header
+	n.spec.Switch.LabelShim(&p.Header, &shim)
+	return shim.Size()
+}
+
+// appendShimmed appends p with its shim of size bytes, which has the label that the payload has otherwise.
+func (n *Network) appendShimmed(b []byte, p *Packet, size int) []byte {
+	var shim fairshim.Header
+	n.spec.Switch.LabelShim(&p.Header, &shim)
+	plain, start := p.Header, len(b)
+	plain.Size, plain.Original = plain.Size-int32(size), plain.Original-int32(size)
+	plain.Flags &^= Shimmed | Ranked
+	b, err := shim.Insert(n.appendPlain(b, p, &plain), start)
+	if err != nil { // it has an IP header, and one shim
+		panic(err)
+	}
+	return b
 }

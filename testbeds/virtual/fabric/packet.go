@@ -45,6 +45,7 @@ const (
 	Ranked         = trace.Ranked
 	PortsSwapped   = trace.PortsSwapped
 	Made           = trace.Made
+	Shimmed        = trace.Shimmed
 )
 
 // Packet is a frame in flight as a switch sees it: parsed headers without payload. It belongs to its holder: a queue, a

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"candela.dev/candela/clock"
+	"candela.dev/candela/packet/fairshim"
 )
 
 // Spec describes a network. New replaces zero fields by the defaults named in their comments.
@@ -148,6 +149,9 @@ type SwitchSpec struct {
 	Recirculation    RecirculationSpec
 	ClassOfDSCP      *[64]uint8 // class of arriving packets; nil: as the host set it
 	Bolt             BoltSpec
+	// LabelShim fills in the shim that a packet with the flag Shimmed carries between switches; nil: there are none. Its
+	// bytes are part of Size and Original: the mechanism that sets or clears the flag adds or subtracts them.
+	LabelShim func(h *Header, shim *fairshim.Header)
 	// Gap is a fault: bytes by which each frame occupies a link longer; negative: shorter.
 	Gap int
 	// Routing is a fault.

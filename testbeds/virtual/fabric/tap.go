@@ -69,7 +69,7 @@ func (n *Network) AtSwitch(at Point, now clock.Time, p *Packet, t *trace.SwitchT
 	t.Src, t.Dst, t.Flow, t.Connection = uint32(p.Src), uint32(p.Dst), p.Flow, p.NDP.Connection
 	t.Number, t.Rank, t.Entropy = uint64(p.Number), p.Rank, p.Entropy
 	t.DSCP, t.ECN, t.TTL, t.Class, t.Size, t.Original = p.DSCP, uint8(p.ECN), p.TTL, p.Class, p.Size, p.Original
-	t.Weight = n.weights[p.share]
+	t.Weight, t.Shim = n.weights[p.share], uint8(n.shimOf(p))
 	if p.Protocol == NDP {
 		t.Number = uint64(p.NDP.Seq)<<32 | uint64(p.NDP.Counter)
 	}
@@ -103,5 +103,6 @@ func (sw *Switch) Decide(now clock.Time, p *Packet, d trace.Decision) {
 		return
 	}
 	d.Time, d.Switch, d.Packet, d.Flow, d.Rank, d.Size = now, int(sw.id), p.ID, p.Flow, p.Rank, p.Size
+	d.Shim = uint8(sw.net.shimOf(p))
 	sw.net.decided(sw, &d)
 }

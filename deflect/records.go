@@ -44,7 +44,7 @@ const (
 // than PD).
 const (
 	TestSeen        = iota // occ in bytes, as the ingress sees it
-	TestPriority           // priority value; of DistEWMA divided by Unit
+	TestPriority           // priority value; of DistEWMA divided by Unit, unless the port is full
 	TestNumerator          // Quantile: k. Oracle: packets with smaller values. Dist…: R in billionths, rounded to nearest
 	TestDenominator        // Quantile: W or f, at least 1. Oracle: packets that wait, at least 1. Dist…: 10^9
 	TestDraw               // Probabilistic: U, 53 bits; −1: none drawn
@@ -62,7 +62,7 @@ const (
 
 // Values of Pick.
 const (
-	PickEgress   = iota // the destination port
+	PickEgress   = iota // the destination port; of a victim that was pulled out, the port where it waited
 	PickEligible        // n: how many ports are eligible
 	// PickDraw: SD: r, a position in the list of eligible ports, from 0. DIBS: how many ports were drawn. PD, Vertigo: how
 	// many candidates. Naive: the position of the port.
@@ -85,7 +85,7 @@ const (
 
 // Values of Queued, Deflected, NoPort, Tail, Extracted and Displaced.
 const (
-	FateEgress      = iota // the destination port; of Displaced that of the packet that came in
+	FateEgress      = iota // the destination port, as of Pick; of Displaced that of the packet that came in
 	FateIngress            // the port by which the packet has come in
 	FateDeflections        // of the packet so far, here included, on all switches
 	FateTTL                // after this switch has decremented it
@@ -121,7 +121,8 @@ func WindowHash(oldestFirst func(yield func(uint64) bool)) int64 {
 //     48 above. A packet that is queued at a port carries M' = floor(((Divisor − 1) M + x) / Divisor), of M as it was
 //     seen at that port, to the egress register, which it writes as it leaves. Exact reads the register as it is.
 //   - A full port is TestFull: R is not evaluated, and the window does not advance. Every other test of a port evaluates
-//     R and advances, candidates included: one test of each per packet.
+//     R and advances, candidates included: one test of each per packet. If the destination port is drawn as a
+//     candidate, it is not tested again: it has refused the packet.
 //   - SampleQueued: S counts packets that are queued at the port, destination or deflected, and samples the first,
 //     (S+1)th, …; TestSampled then is 0, and FatePriority enters the window.
 

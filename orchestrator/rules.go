@@ -15,6 +15,7 @@ import (
 	"candela.dev/candela/analyzers/cnp"
 	"candela.dev/candela/analyzers/counters"
 	"candela.dev/candela/analyzers/decision"
+	"candela.dev/candela/analyzers/deflect"
 	"candela.dev/candela/analyzers/fair"
 	"candela.dev/candela/analyzers/fields"
 	"candela.dev/candela/analyzers/forwarding"
@@ -48,7 +49,8 @@ func sorted(lists ...[]analyzers.Rule) []analyzers.Rule {
 
 // SwitchRules lists every rule that an analyzer of switch tests checks, sorted like those of [Rules].
 func SwitchRules() []analyzers.Rule {
-	return sorted(aqm.Rules(), bolt.Rules(), boltswitch.Rules(), decision.Rules(), fair.Rules(), forwarding.Rules(),
+	return sorted(aqm.Rules(), bolt.Rules(), boltswitch.Rules(), decision.Rules(), deflect.Rules(), fair.Rules(),
+		forwarding.Rules(),
 		ndp.Rules(),
 		pfabric.Rules(), queues.Rules(), rank.Rules(), sai.Rules(), tcp.Rules())
 }
@@ -56,7 +58,8 @@ func SwitchRules() []analyzers.Rule {
 // Causes lists an example of each cause that an analyzer may report.
 func Causes() []cause.Cause {
 	return slices.Concat(gbn.Causes(), retrans.Causes(), cnp.Causes(), rp.Causes(), trim.Causes(), fields.Causes(),
-		counters.Causes(), aqm.Causes(), bolt.Causes(), boltswitch.Causes(), decision.Causes(), fair.Causes(),
+		counters.Causes(), aqm.Causes(), bolt.Causes(), boltswitch.Causes(), decision.Causes(), deflect.Causes(),
+		fair.Causes(),
 		forwarding.Causes(),
 		ndp.Causes(), pfabric.Causes(), queues.Causes(), rank.Causes(), sai.Causes(), tcp.Causes())
 }

@@ -229,7 +229,7 @@ func wrongVictims(p place, got, want int) cause.Cause {
 }
 
 func wrongDisplaced(p place, priority, largest uint64) cause.Cause {
-	return cause.Of(deflect.RuleVictim, "displaced", "%v dropped packet %v of priority value %v at %v; another of %v was "+
+	return cause.Of(deflect.RuleOrder, "displaced", "%v dropped packet %v of priority value %v at %v; another of %v was "+
 		"less important.", p.who, p.packet(), cause.Count(priority), p.portText(), cause.Count(largest))
 }
 
@@ -248,6 +248,11 @@ func notDuplicate(host uint32, id uint64) cause.Cause {
 func heldLong(host uint32, id uint64, held, most cause.Duration) cause.Cause {
 	return cause.Of(deflect.RuleShim, "held", "The ordering layer of host %v held packet %v for %v; %v are allowed.",
 		cause.Count(host), packet(id), held, most)
+}
+
+func notHeld(host uint32, id uint64, value uint32) cause.Cause {
+	return cause.Of(deflect.RuleShim, "not-held", "The ordering layer of host %v passed on packet %v at once; the packet "+
+		"of its message with value %v had not come.", cause.Count(host), packet(id), cause.Count(value))
 }
 
 func lessOrdered(host uint32, after, before int) cause.Cause {
@@ -331,6 +336,11 @@ func stale(p place, got, want int64) cause.Cause {
 func staleBit(p place, got, want int64) cause.Cause {
 	return cause.Of(deflect.RuleStale, "bits", "%v recorded the bits %v of %v with packet %v; its ingress was to see %v.",
 		p.who, cause.Count(got), p.portText(), p.packet(), cause.Count(want))
+}
+
+func tooFewDrawn(p place, got, want int) cause.Cause {
+	return cause.Of(deflect.RuleDropped, "undrawn", "%v dropped packet %v for want of a port after %v; it was to draw %v.",
+		p.who, p.packet(), cause.Counted{N: int64(got), Noun: "candidate"}, cause.Count(want))
 }
 
 func candidateFree(p place, free int) cause.Cause {
@@ -427,11 +437,11 @@ func Causes() []cause.Cause {
 		notShortest(p, 3000, 1500), notFirst(p, 2), fromNowhere(p), ttlStep(p, 247, 249), ttlAtFirst(p, 250),
 		ttlDrop(p, 12), tooMany(p, 251), detour(p), notInside(p), twice(p), vanished(p), ttlEnded(p, 250),
 		overtakes(p, clock.Time(3*clock.Microsecond), 5), wrongVictims(p, 2, 1), wrongDisplaced(p, 1500, 9000),
-		notReceived(3, 7), notDuplicate(3, 7), heldLong(3, 7, 400_000, 360_000), lessOrdered(3, 5, 4),
+		notReceived(3, 7), notDuplicate(3, 7), heldLong(3, 7, 400_000, 360_000), lessOrdered(3, 5, 4), notHeld(3, 7, 3000),
 		markedControl(p), otherMark(p, deflect.Mark{Value: 1500}, deflect.Mark{Value: 1500, Ret: 1}), badFirst(p, false),
 		badFlowlet(p, 2, 1), badRet(p, 1, cause.Between{}), badValue(p, 0), notFalling(p, 3000, 1500),
 		otherWindow(p, 4, 5), otherSample(p, true), evaluated(p), tooFast(p, 400), stale(p, 3000, 1500),
-		staleBit(p, 3, 1), candidateFree(p, 2), claimed(p, "occupancy", 3000, 1500), misordered(p),
+		staleBit(p, 3, 1), candidateFree(p, 2), tooFewDrawn(p, 1, 2), claimed(p, "occupancy", 3000, 1500), misordered(p),
 		ofNobody("leaf-1", 7), otherFate(p, deflect.Queued, refused, 3), counted(p, "Tail", 3, 4), offRoute(p, 0),
 		otherPath(p, 2), noRoute(p), badPair(p, 1, 1), longerQueue(p, 1, 0, 3, 1500),
 		notJudged("leaf-1", "the rest of the run", "its settings changed"),

@@ -3,6 +3,7 @@ package deflect
 import (
 	"slices"
 
+	"candela.dev/candela/clock"
 	"candela.dev/candela/deflect"
 	"candela.dev/candela/trace"
 )
@@ -100,7 +101,7 @@ func (d *device) destination(v *verdict) {
 		return
 	}
 	a.egress = v.egress
-	v.eligible = d.eligible(a.in, v.egress)
+	v.eligible = d.eligible(a.at, a.in, v.egress)
 	if to == nil || v.unsure {
 		return
 	}
@@ -114,14 +115,16 @@ func (d *device) destination(v *verdict) {
 }
 
 // eligible returns the ports that a packet may be deflected to.
-func (d *device) eligible(in, egress int) []int {
+func (d *device) eligible(now clock.Time, in, egress int) []int {
 	list := make([]int, 0, len(d.neighbours))
 	for _, port := range d.neighbours {
 		if port == in && (d.set.Eligible == deflect.NotIngress || d.set.Eligible == deflect.Neither) ||
 			port == egress && (d.set.Eligible == deflect.NotEgress || d.set.Eligible == deflect.Neither) {
 			continue
 		}
-		list = append(list, port)
+		if !d.down(port, now) {
+			list = append(list, port)
+		}
 	}
 	return list
 }
@@ -243,7 +246,8 @@ func (d *device) judgeDecision(v *verdict) {
 		deflects = v.c.fate.Kind == deflect.Deflected || v.c.fate.Kind == deflect.NoPort ||
 			v.c.fate.Kind == deflect.Tail && v.c.pick != nil
 	} else if a.fate == refused || a.fate == failed {
-		deflects = a.port != e
+		deflects = a.port != e || d.set.Scheme == deflect.Naive && v.test.cause == deflect.TestFull &&
+			slices.Contains(v.eligible, e) // to the destination port itself
 	}
 	d.judgeFate(v)
 	if v.test.draws && v.test.known {
@@ -269,12 +273,12 @@ func (d *device) judgeDecision(v *verdict) {
 // tellNeedless reports that a packet was not queued although its destination port had room.
 func (d *device) tellNeedless(v *verdict) {
 	a, at := v.a, place{d.who, v.egress, v.a.id}
-	if d.set.Scheme != deflect.PD || d.set.Alpha == 0 && !d.set.Probabilistic {
+	if d.set.Scheme != deflect.PD || d.set.OnFull || d.set.Alpha == 0 && !d.set.Probabilistic {
 		d.tell(a, needless(at, v.test.seen.bytes))
 	}
 	if d.set.Scheme == deflect.PD {
 		d.tell(a, wrongVerdict(at, true, v.test.seen.bytes, v.test.numerator, v.test.denominator))
-		if v.test.known && v.test.numerator == 0 && !d.set.Probabilistic {
+		if v.test.known && v.test.numerator == 0 && !d.set.Probabilistic && !d.set.OnFull {
 			d.tell(a, important(at, v.test.seen.bytes))
 		}
 	}
@@ -336,7 +340,7 @@ func (d *device) judgeTest(v *verdict, port int, t *test, r *trace.Decision) {
 	if d.set.Scheme == deflect.SD && t.count != r.Values[deflect.TestCount] {
 		d.tell(a, staleBit(at, r.Values[deflect.TestCount], t.count))
 	}
-	if d.set.Scheme == deflect.PD {
+	if d.set.Scheme == deflect.PD && !d.set.OnFull {
 		d.judgeRelative(v, port, t, r)
 	}
 	if t.cause != 0 && r.Cause != t.cause {
@@ -348,7 +352,9 @@ func (d *device) judgeTest(v *verdict, port int, t *test, r *trace.Decision) {
 func (d *device) judgeRelative(v *verdict, port int, t *test, r *trace.Decision) {
 	a, at := v.a, place{d.who, port, v.a.id}
 	w := &d.pipeOf(a).windows[port]
-	d.expect(a, at, "priority value", r.Values[deflect.TestPriority], t.priority)
+	if t.cause != deflect.TestFull {
+		d.expect(a, at, "priority value", r.Values[deflect.TestPriority], t.priority)
+	}
 	quantile := d.set.Relative == deflect.Quantile
 	if t.cause != deflect.TestFull && t.known && !w.lost {
 		got, count := r.Values[deflect.TestState], r.Values[deflect.TestCount]
@@ -614,9 +620,13 @@ func (d *device) judgeCandidates(v *verdict, none bool) {
 			d.judgeTest(v, r.Port, &t, r)
 			list, results = append(list, r.Port), append(results, t)
 		}
-		list, results = v.again(list, results)
+		list, results = v.again(list, results, want)
 		if len(list) != want {
-			d.tell(a, fewCandidates(d.placeOf(a), len(list), want))
+			if none {
+				d.tell(a, tooFewDrawn(d.placeOf(a), len(list), want))
+			} else {
+				d.tell(a, fewCandidates(d.placeOf(a), len(list), want))
+			}
 			return
 		}
 		if n > want {
@@ -672,9 +682,10 @@ func (d *device) judgeCandidates(v *verdict, none bool) {
 	}
 }
 
-// again adds the destination port to the candidates, if it was drawn and has not been tested again.
-func (v *verdict) again(list []int, results []test) ([]int, []test) {
-	if v.c.pick == nil || slices.Contains(list, v.egress) {
+// again adds the destination port to the candidates, if it was drawn: it is not tested again. Where among those after the
+// second it was drawn no record says.
+func (v *verdict) again(list []int, results []test, want int) ([]int, []test) {
+	if v.c.pick == nil || slices.Contains(list, v.egress) || !slices.Contains(v.eligible, v.egress) {
 		return list, results
 	}
 	at := -1
@@ -683,7 +694,10 @@ func (v *verdict) again(list []int, results []test) ([]int, []test) {
 			at = i
 		}
 	}
-	if at < 0 || at > len(list) || !slices.Contains(v.eligible, v.egress) {
+	if at < 0 && len(list) == want-1 && want > 2 && v.c.pick.Values[deflect.PickDraw] == int64(want) {
+		at = len(list)
+	}
+	if at < 0 || at > len(list) {
 		return list, results
 	}
 	return slices.Insert(list, at, v.egress), slices.Insert(results, at, v.test)

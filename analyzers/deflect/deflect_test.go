@@ -106,7 +106,7 @@ func TestFaultsAreFoundByTheirRule(t *testing.T) {
 		{"reorders", "vertigo", deflect.RuleOrder, deflect.Exact, false},
 		{"first-victim", "vertigo", deflect.RuleVictim, deflect.Exact, false},
 		{"never-pulls", "vertigo", deflect.RuleVictim, deflect.Exact, false},
-		{"displaces-first", "vertigo", deflect.RuleVictim, deflect.Exact, false},
+		{"displaces-first", "vertigo", deflect.RuleOrder, deflect.Exact, false},
 		{"rushes", "ecmp", deflect.RuleFloor, deflect.Exact, true},
 		{"never-updates", "sd", deflect.RuleStale, deflect.Snapshot, false},
 		{"never-updates", "dibs", deflect.RuleStale, deflect.Recirculated, false},

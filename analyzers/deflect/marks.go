@@ -15,15 +15,16 @@ type marks struct {
 
 // marked is what a flow has sent.
 type marked struct {
-	begun         bool
-	flowlet       uint16
-	latest        sent // of the packets of the flowlet that were new
-	some          bool // there is one
-	packets       map[uint64]sent
-	numbers       []uint64 // of packets, the oldest first
-	data, any     clock.Time
-	least, most   uint8 // Ret of new packets
-	started, many bool
+	begun       bool
+	flowlet     uint16
+	latest      sent // of the packets of the flowlet that were new
+	some        bool // there is one
+	packets     map[uint64]sent
+	numbers     []uint64 // of packets, the oldest first
+	data, any   clock.Time
+	least, most uint8 // Ret of new packets
+	many        bool
+	values      []uint32 // of the flowlet's packets, in the order in which they were new
 }
 
 type sent struct {
@@ -33,6 +34,9 @@ type sent struct {
 
 // mostMarked bounds the packets of a flow that are remembered.
 const mostMarked = 4096
+
+// mostValues bounds the packets of a flowlet of which is known whether they have arrived.
+const mostValues = 1 << 16
 
 func newMarks(j *Judge) marks { return marks{j, make(map[flowKey]*marked)} }
 
@@ -145,7 +149,10 @@ func (m *marks) fresh(d *device, f *marked, t *trace.SwitchTap, mark deflect.Mar
 		d.tellTap(t, badFlowlet(at, mark.Flowlet, flowlet))
 	}
 	if mark.First || !f.begun {
-		f.least, f.most, f.some = 0, 0, false
+		f.least, f.most, f.some, f.values = 0, 0, false, nil
+	}
+	if len(f.values) < mostValues {
+		f.values = append(f.values, mark.Value)
 	}
 	f.begun, f.flowlet = true, mark.Flowlet
 	most := f.most

@@ -119,17 +119,20 @@ func (n *network) routes(place int, to uint32, now clock.Time) (ports []int, ok 
 	return ports, true
 }
 
-// broken reports whether a trunk of a switch is out of service, or fails or returns, at an instant.
+// broken reports whether a trunk of a switch fails or returns at an instant.
 func (n *network) broken(place int, now clock.Time) bool {
-	if place < 0 {
-		return false
-	}
 	for i := range n.Outages {
-		if o := &n.Outages[i]; (o.Trunk[0] == place || o.Trunk[1] == place) && o.From <= now && now <= o.To {
+		if o := &n.Outages[i]; (o.Trunk[0] == place || o.Trunk[1] == place) && (o.From == now || o.To == now) {
 			return true
 		}
 	}
 	return false
+}
+
+// down reports whether the trunk at a port is out of service.
+func (d *device) down(port int, now clock.Time) bool {
+	n := d.judge.network
+	return n != nil && d.place >= 0 && len(n.Outages) > 0 && n.OutOfService(d.place, port, now)
 }
 
 // candidates returns the ports on shortest paths of a packet; nil: they are not known.

@@ -41,12 +41,12 @@ func Rules() []analyzers.Rule {
 		{deflect.RulePath, source + "3 (DEF-8)", "A packet goes over links that exist, its TTL falls by one at each switch, " +
 			"and only deflections make its path longer than the shortest.", v},
 		{deflect.RuleConservation, source + "2 (DEF-9)", "Each packet that enters a switch leaves it or is dropped, once.", v},
-		{deflect.RuleOrder, source + "2 (DEF-10)", "A queue is a FIFO; with Vertigo packets leave by priority value, and " +
-			"those of one value in the order in which they joined.", v},
+		{deflect.RuleOrder, source + "2 (DEF-10)", "A queue is a FIFO; with Vertigo packets leave by priority value, " +
+			"those of one value in the order in which they joined, and what is too much is dropped from the end.", v},
 		{deflect.RuleVictim, source + "2 (DEF-11)", "Vertigo pulls out of a full queue the least important packets, all of " +
 			"them less important than the one that arrives, and no more than it needs.", v},
-		{deflect.RuleShim, source + "5 (DEF-12)", "The ordering layer of a host holds a packet for at most omega, passes " +
-			"each on once unless it holds a copy of it, and passes no more of them on late than came late.", v},
+		{deflect.RuleShim, source + "5 (DEF-12)", "The ordering layer of a host holds a packet as long as one before it is " +
+			"missing, for at most omega; it passes each on once, unless it holds a copy, and no more of them late than came so.", v},
 		{deflect.RuleMark, source + "5 (DEF-13)", "The remaining bytes of a message fall from packet to packet, and a " +
 			"retransmission has those that it had, and one more in Ret.", v},
 		{deflect.RuleWindow, source + "4 (DEF-14)", "A window holds the newest W of the first, (S+1)th, (2S+1)th, ... " +
@@ -55,8 +55,8 @@ func Rules() []analyzers.Rule {
 			"faster than the bytes of its answers.", v},
 		{deflect.RuleStale, source + "3.3 (DEF-16)", "What the ingress sees of a queue is what it was at the latest update " +
 			"of its pipe.", v},
-		{deflect.RuleDropped, source + "4 (DEF-17)", "PD drops a packet for want of a port only if all candidates that it " +
-			"has drawn refuse it.", v},
+		{deflect.RuleDropped, source + "4 (DEF-17)", "PD drops a packet for want of a port only if all candidates, as " +
+			"many as it is to draw, refuse it.", v},
 		{deflect.RuleRecord, ofTaps, "What a switch records of a packet is what the taps show of it.", v},
 		{deflect.RuleCounters, ofTaps, "Counters of a port are what taps and records show.", v},
 		{deflect.RuleForwarding, source + "6 (power of two)", "The destination port is on a shortest path: that of a hash " +

@@ -17,7 +17,9 @@ type layers struct {
 	judge *Judge
 	hold  clock.Duration // omega; below 0: there is no layer
 	now   clock.Time
-	hosts map[uint32]*layer
+	// marks are of remaining bytes
+	remaining bool
+	hosts     map[uint32]*layer
 }
 
 // layer is that of a host.
@@ -29,7 +31,34 @@ type layer struct {
 // stream is what a host has received of a flow.
 type stream struct {
 	arrived, passed ordered
-	tap             athost.Tap // the latest
+	flowlet         uint16          // the latest
+	got             map[uint32]bool // values of its packets that have arrived
+	next            int             // of the packets that were sent: the first that has not arrived
+	tap             athost.Tap      // the latest
+}
+
+// arrives notes a packet of the flowlet that its sender is at.
+func (s *stream) arrives(m deflect.Mark) {
+	if s.got == nil || m.Flowlet != s.flowlet && (m.Flowlet-s.flowlet)&deflect.MaxFlowlet < deflect.MaxFlowlet/2 {
+		s.flowlet, s.got, s.next = m.Flowlet, make(map[uint32]bool), 0
+	}
+	if m.Flowlet == s.flowlet {
+		s.got[m.Value] = true
+	}
+}
+
+// misses returns the value of a packet that was sent before one and has not arrived; not ok: there is none.
+func (s *stream) misses(f *marked, m deflect.Mark) (value uint32, ok bool) {
+	if f == nil || f.flowlet != m.Flowlet || s.flowlet != m.Flowlet {
+		return 0, false
+	}
+	for s.next < len(f.values) && s.got[f.values[s.next]] {
+		s.next++
+	}
+	if s.next < len(f.values) && f.values[s.next] > m.Value {
+		return f.values[s.next], true
+	}
+	return 0, false
 }
 
 // ordered counts data packets that come after a later one.
@@ -52,6 +81,7 @@ func newLayers(j *Judge) layers {
 	for _, d := range j.switches {
 		if d.set.Ordering && (d.set.Scheme == deflect.PD || d.set.Scheme == deflect.Vertigo) {
 			l.hold = max(l.hold, d.set.Hold)
+			l.remaining = d.set.Priority == deflect.Remaining
 		}
 	}
 	return l
@@ -89,6 +119,7 @@ func (l *layers) observe(t *athost.Tap) {
 		h.kept[t.ID] = *t
 		if data {
 			f.arrived.see(t.Number)
+			f.arrives(deflect.MarkOf(t.Rank))
 			l.judge.coverage["ordered"]++
 		}
 		return
@@ -113,8 +144,14 @@ func (l *layers) observe(t *athost.Tap) {
 		}
 		l.tell(t, heldLong(t.Host, t.ID, cause.Span(held), cause.Span(most)))
 	}
-	if data {
-		f.passed.see(t.Number)
+	if !data {
+		return
+	}
+	f.passed.see(t.Number)
+	if held == 0 && l.remaining {
+		if value, ok := f.misses(l.judge.marks.flows[key], deflect.MarkOf(t.Rank)); ok {
+			l.tell(t, notHeld(t.Host, t.ID, value))
+		}
 	}
 }
 

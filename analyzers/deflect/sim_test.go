@@ -638,6 +638,7 @@ func (s *sim) frame(i int) *frame {
 
 func newSim(set deflect.Settings) *sim {
 	set.Queue, set.Pipes = 12_000, 1
+	set.Boost = set.Boost || set.Scheme == deflect.Vertigo
 	if set.Info != deflect.Exact {
 		set.Period, set.Congested = 20*us, 9000
 	}

@@ -23,7 +23,7 @@ func priorityOf(s *deflect.Settings, a *arrival) uint64 {
 	switch {
 	case a.flags&trace.Ranked == 0 || m.Control:
 		return 0
-	case s.Boost && s.Priority == deflect.Remaining:
+	case (s.Boost || s.Scheme == deflect.Vertigo) && s.Priority == deflect.Remaining:
 		return uint64(m.Value >> m.Ret)
 	}
 	return uint64(m.Value)
@@ -191,7 +191,7 @@ func (d *device) join(a *arrival, i int) {
 	q.bytes += a.size
 	q.sum += a.priority
 	a.joined = true
-	if d.set.Scheme == deflect.PD && d.set.SampleQueued && d.set.Relative == deflect.Quantile {
+	if d.set.Scheme == deflect.PD && !d.set.OnFull && d.set.SampleQueued && d.set.Relative == deflect.Quantile {
 		w := &d.pipeOf(a).windows[i]
 		w.sample(d.set, a.priority)
 	}
@@ -294,6 +294,9 @@ func (d *device) tests(a *arrival, i int, r *trace.Decision) test {
 		t.count = 1
 	}
 	if d.set.Scheme != deflect.PD {
+		return t
+	}
+	if d.set.OnFull {
 		return t
 	}
 	t.priority = int64(a.priority)

@@ -81,7 +81,7 @@ func (d *device) says(a *arrival, r *trace.Decision) {
 			d.bound(a, int(r.Values[deflect.FateEgress]))
 			d.judgePulled(false)
 		}
-		if list := d.eligible(a.in, a.egress); len(list) > 0 && !d.broken(d.a.at) {
+		if list := d.eligible(d.a.at, a.in, a.egress); len(list) > 0 && !d.broken(d.a.at) {
 			d.tell(a, dropped(at, list[0]))
 		}
 		d.moving = nil
@@ -151,6 +151,7 @@ func (d *device) pull(a *arrival, r *trace.Decision) {
 	}
 	d.judge.coverage["victims"]++
 	d.pulled = append(d.pulled, a)
+	a.egress = r.Port // it is deflected from there
 }
 
 // victims returns what is to be pulled out of a queue, as it was when the packet came, if occ bytes wait there; not ok:
@@ -263,7 +264,7 @@ func (d *device) picks(a *arrival, r *trace.Decision) {
 		return
 	}
 	d.moving, d.picked = a, r.Port
-	list := d.eligible(a.in, a.egress)
+	list := d.eligible(d.a.at, a.in, a.egress)
 	d.expect(a, at, "destination port", r.Values[deflect.PickEgress], int64(a.egress))
 	d.expect(a, at, "eligible ports", r.Values[deflect.PickEligible], int64(len(list)))
 	if d.broken(d.a.at) {

@@ -12,6 +12,7 @@ import (
 	"candela.dev/candela/analyzers"
 	judgeaqm "candela.dev/candela/analyzers/aqm"
 	"candela.dev/candela/analyzers/decision"
+	judgedeflect "candela.dev/candela/analyzers/deflect"
 	judgefair "candela.dev/candela/analyzers/fair"
 	"candela.dev/candela/analyzers/forwarding"
 	judgerank "candela.dev/candela/analyzers/rank"
@@ -53,7 +54,7 @@ var families = sync.OnceValue(func() []family {
 		{rank.Family(), judgerank.NewJudge, judgerank.Rules()},
 		{aqm.Family(), judgeaqm.NewJudge, judgeaqm.Rules()},
 		{fair.Family(), judgefair.NewJudge, judgefair.Rules()},
-		{Family: deflect.Family()},
+		{deflect.Family(), judgedeflect.NewJudge, judgedeflect.Rules()},
 	}
 })
 

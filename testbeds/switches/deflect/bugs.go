@@ -26,14 +26,7 @@ type fault struct {
 	distort func(s *fabric.SwitchSpec)
 }
 
-// judged says that the family has a judge, with the rules of package deflect. Without one, expectations have to catch
-// those bugs that rules of every switch do not catch.
-const judged = false
-
 func bug(name, rule, doc string, set func(f *faults)) fault {
-	if !judged && rule != unmatched {
-		rule = ""
-	}
 	return fault{Bug: parameter.Bug{Name: name, Doc: doc, Rule: rule}, set: set}
 }
 

@@ -63,9 +63,6 @@ func models() []switches.Model {
 
 func model(name, doc string, own parameter.Table, bugs []fault) switches.Model {
 	scheme := schemes[name]
-	if !judged {
-		doc += " The family has no judge yet: only what every switch owes is judged."
-	}
 	m := switches.Model{
 		Model:     parameter.Model{Name: name, Doc: doc, Parameters: own},
 		OwnQueues: true, NoNIC: "it deflects among the ports of a switch",

@@ -1,0 +1,257 @@
+package switchtest_test
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/cause/causetest"
+	"candela.dev/candela/analyzers/deflect"
+	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/orchestrator/switchtest"
+)
+
+// deflectBugs is a network in which bugs of switches that deflect, and of their hosts, show: two incasts at once.
+const deflectBugs = `
+topology: {kind: leaf-spine, leaves: 3, spines: 3, hosts-per-leaf: 4,
+  link: {gbps: 1, delay-ns: 1000, framing-bytes: 24}, trunk: {gbps: 1, delay-ns: 5000, framing-bytes: 24}}
+switch-under-test: {queue-bytes: 20000, %s}
+hosts: {transport: tcp, congestion-control: dctcp, min-rto-us: 10000, initial-window: 10}
+workload:
+  - incast: {senders: 10, packets: 40%s}
+  - incast: {senders: 4, receivers: 1, first-receiver: 5, first-sender: 8, packets: 40%s}
+  - flow: {src: 1, dst: 9, packets: 200%s}
+duration-us: 100000
+taps: {decisions: csv}
+`
+
+// deflectMore is what a bug needs to show.
+var deflectMore = map[string]string{"longer-path": ", forwarding: power-of-two",
+	"sees-late":    ", information: snapshot, information-ns: 20000",
+	"sees-at-once": ", information: snapshot, information-ns: 20000"}
+
+// deflectRun returns the first finding of each rule that is violated.
+func deflectRun(t *testing.T, text string) (rules map[string]string, coverage map[string]int64, ran bool) {
+	t.Helper()
+	tests, err := config.ParseSwitchTests("f.yml", []byte("name: x\n"+text), configOptions())
+	if err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	p, err := switchtest.New(tests[0])
+	if err != nil {
+		t.Logf("%v\n%s", err, text)
+		return nil, nil, false
+	}
+	o, err := switchtest.Run(t.Context(), p, unwritten())
+	if err != nil || o.Analysis == nil {
+		t.Fatalf("%v, %+v\n%s", err, o, text)
+	}
+	rules = make(map[string]string)
+	var own []analyzers.Finding
+	for _, f := range o.Analysis.Findings {
+		if f.Severity == analyzers.Violation && rules[f.Rule] == "" {
+			rules[f.Rule] = f.Headline
+		}
+		if f.Analyzer == deflect.Name {
+			own = append(own, f)
+		}
+	}
+	causetest.Declared(t, deflect.Causes(), own)
+	return rules, o.Analysis.Coverage[deflect.Name], true
+}
+
+// Each seeded bug violates its rule; the same switch without it violates none.
+func TestSeededBugsOfDeflectionAreCaughtByTheirRule(t *testing.T) {
+	seen := map[string]bool{}
+	for _, m := range configOptions().Switches {
+		rank := ""
+		switch m.Name {
+		case "ecmp", "naive-deflection", "dibs", "sd":
+		case "vertigo", "pd":
+			rank = ", rank: remaining"
+		default:
+			continue
+		}
+		model := "model: " + m.Name
+		if m.Name == "pd" {
+			model += ", alpha: 0.4, sample: 3"
+		}
+		text := func(more string) string { return fmt.Sprintf(deflectBugs, model+more, rank, rank, rank) }
+		t.Run(m.Name, func(t *testing.T) {
+			t.Parallel()
+			if rules, coverage, _ := deflectRun(t, text("")); len(rules) > 0 || coverage["decisions"] < 3000 {
+				t.Errorf("without a bug %v are violated, %v", rules, coverage)
+			}
+		})
+		for _, b := range m.Bugs {
+			if seen[b.Name] && m.Name != "vertigo" { // is the same as that of another model
+				continue
+			}
+			seen[b.Name] = true
+			t.Run(m.Name+"/"+b.Name, func(t *testing.T) {
+				t.Parallel()
+				rules, coverage, _ := deflectRun(t, text(deflectMore[b.Name]+", bugs: ["+b.Name+"]"))
+				if rules[b.Rule] == "" {
+					t.Errorf("violated are %v, want %s; %v", rules, b.Rule, coverage)
+				}
+			})
+		}
+	}
+}
+
+// Correct switches that deflect are not blamed, whatever their scheme, settings, network and traffic.
+// CANDELA_TEST_WIDE says how many networks to draw.
+func TestCompliantDeflectionIsNotBlamed(t *testing.T) {
+	first, count := wideNetworks(t, 16)
+	const parts = 4
+	var refused, decisions, deflected atomic.Int64
+	t.Run("parts", func(t *testing.T) {
+		for part := range parts {
+			t.Run(strconv.Itoa(part), func(t *testing.T) {
+				t.Parallel()
+				for seed := first + part; seed < first+count; seed += parts {
+					text := fmt.Sprintf("# %d\n", seed) + newNetworkDraw(uint64(seed), 2100).deflectNetwork()
+					rules, coverage, ran := deflectRun(t, text)
+					decisions.Add(coverage["decisions"])
+					deflected.Add(coverage["deflected"])
+					if !ran {
+						refused.Add(1)
+					}
+					if len(rules) > 0 {
+						t.Errorf("%v, %v\n%s", rules, coverage, text)
+					}
+				}
+			})
+		}
+	})
+	t.Logf("%d networks, %d refused, %d decisions, %d deflected", count, refused.Load(), decisions.Load(), deflected.Load())
+	if 10*refused.Load() > int64(count) || decisions.Load() < int64(100*count) || deflected.Load() < int64(count) {
+		t.Errorf("%d of %d networks were refused; %d decisions judged, %d deflected", refused.Load(), count,
+			decisions.Load(), deflected.Load())
+	}
+}
+
+// deflectNetwork draws a network with switches that deflect, and traffic that overloads some ports.
+func (d networkDraw) deflectNetwork() string {
+	leaves, spines, per := d.between(2, 4), d.between(1, 4), d.between(1, 4)
+	hosts := leaves * per
+	shape := fmt.Sprintf("kind: leaf-spine, leaves: %d, spines: %d, hosts-per-leaf: %d, routing: %s", leaves, spines, per,
+		d.of("ecmp", "ecmp", "spray", "spray-round-robin"))
+	tiers := true
+	switch d.IntN(6) {
+	case 0:
+		hosts = 16
+		shape = "kind: fat-tree, k: 4, routing: " + d.of("ecmp", "spray")
+	case 1:
+		hosts = 2 * d.between(1, 6)
+		shape = fmt.Sprintf("kind: dumbbell, hosts: %d", hosts)
+	case 2:
+		tiers = false
+		hosts = d.between(3, 8)
+		shape = fmt.Sprintf("kind: single-switch, hosts: %d", hosts)
+	}
+	trunk := ""
+	if tiers {
+		trunk = fmt.Sprintf(", trunk: {gbps: %s, delay-ns: %d, framing-bytes: 24}", d.of("0.5", "1", "1", "4"),
+			int(d.magnitude(100, 2e4)))
+	}
+	model, ranked := d.deflectModel()
+	rank := ""
+	if ranked {
+		rank = ", rank: remaining"
+	}
+	text := fmt.Sprintf("topology: {%s, link: {gbps: %s, delay-ns: %d, framing-bytes: %s}%s}\n", shape, d.of("1", "1", "10"),
+		int(d.magnitude(100, 2e4)), d.of("0", "24"), trunk)
+	text += "switch-under-test: {" + model + "}\n"
+	text += fmt.Sprintf("hosts: {transport: tcp, congestion-control: %s, min-rto-us: %s, initial-window: %s%s}\nworkload:\n",
+		d.of("dctcp", "dctcp", "reno", "cubic"), d.of("500", "2000", "10000"), d.of("1", "4", "10", "40"),
+		d.of("", ", handshake: true", ", packet-size: 9000", ", packet-size: 600", ", packet-size: 9000, handshake: true"))
+	for i := range d.between(1, 4) {
+		src := d.IntN(hosts)
+		start := int(d.Float64() * 500)
+		if i == 0 || d.one(2) {
+			text += fmt.Sprintf("  - incast: {senders: %d, packets: %d, start-us: %d%s}\n", d.between(1, hosts-1),
+				int(d.magnitude(1, 150)), start, rank)
+			continue
+		}
+		text += fmt.Sprintf("  - flow: {src: %d, dst: %d, count: %d, packets: %d, start-us: %d%s}\n", src,
+			(src+d.between(1, hosts-1))%hosts, d.between(1, 4), int(d.magnitude(1, 200)), start, rank)
+	}
+	if !ranked && d.one(3) {
+		text += fmt.Sprintf("  - cbr: {src: 0, dst: %d, rate-gbps: 0.9, transport: raw, stop-us: 3000}\n", hosts-1)
+	}
+	if !d.one(4) {
+		text += "taps: {decisions: csv}\n"
+	}
+	if changes := d.deflectChanges(shape); changes != "" {
+		text += changes
+	}
+	return text + fmt.Sprintf("duration-us: %s\nseed: %d\n", d.of("1500", "20000", "60000"), d.IntN(1<<30))
+}
+
+// deflectChanges draws a switch that stops, or a trunk that fails.
+func (d networkDraw) deflectChanges(shape string) string {
+	at := d.between(50, 900)
+	back := at + d.between(1, 500)
+	switch {
+	case d.one(6):
+		return fmt.Sprintf("changes: [{at-us: %d, switch: 0, state: stopped}, {at-us: %d, switch: 0, state: running}]\n", at,
+			back)
+	case d.one(5) && strings.Contains(shape, "leaf-spine"):
+		const trunk = "trunk: {from: leaf-0, to: spine-0, "
+		return fmt.Sprintf("changes: [{at-us: %d, %sfailed: true}}, {at-us: %d, %sfailed: false}}]\n", at, trunk, back, trunk)
+	}
+	return ""
+}
+
+// deflectModel draws a model and its settings.
+func (d networkDraw) deflectModel() (text string, ranked bool) {
+	parts := []string{fmt.Sprintf("queue-bytes: %d", int(d.magnitude(12_000, 80_000)))}
+	name := d.of("ecmp", "naive-deflection", "dibs", "dibs", "sd", "sd", "vertigo", "vertigo", "pd", "pd", "pd", "pd")
+	maybe := func(n int, format string, words ...string) {
+		if d.one(n) {
+			parts = append(parts, fmt.Sprintf(format, d.of(words...)))
+		}
+	}
+	maybe(2, "forwarding: %s", "routes", "power-of-two")
+	maybe(3, "ecn-threshold-packets: %s", "3", "20")
+	maybe(6, "latency-ns: %s", "1", "1000")
+	if name != "ecmp" {
+		maybe(2, "eligible: %s", "neighbours", "not-ingress", "not-egress", "neither")
+	}
+	if slices.Contains([]string{"dibs", "sd", "pd"}, name) && d.one(2) {
+		maybe(1, "information: %s", "snapshot, information-ns: 1000", "snapshot, information-ns: 20000",
+			"snapshot, information-ns: 333", "control-packets", "control-packets, information-ns: 5000")
+		maybe(2, "pipes: %s", "2", "3", "5")
+	}
+	if name == "pd" || name == "vertigo" {
+		maybe(3, "priority: %s", "las")
+		maybe(4, "ordering: %s", "false")
+		maybe(2, "hold-us: %s, flowlet-gap-us: 50", "20", "100", "1200")
+	}
+	if name == "pd" {
+		switch d.IntN(5) {
+		case 0:
+			parts = append(parts, fmt.Sprintf("algorithm: probabilistic, min-threshold-bytes: %d", d.between(0, 10_000)))
+		case 1:
+			parts = append(parts, "algorithm: on-full")
+		default:
+			maybe(1, "alpha: %s", "0", "0.01", "0.1", "0.3", "0.5", "0.9", "1")
+			maybe(4, "equal: %s", "deflects")
+		}
+		maybe(2, "relative: %s", "quantile", "dist-exact", "dist-ewma, priority-unit: 1000", "dist-ewma, ewma-divisor: 3",
+			"oracle")
+		maybe(2, "choices: %s", "1", "2", "3", "8")
+		maybe(3, "tie: %s", "first")
+		maybe(2, "window: %s", "1", "5", "100")
+		maybe(1, "sample: %s", "1", "2", "5", "20")
+		maybe(4, "sample-on: %s", "enqueue")
+		maybe(4, "denominator: %s", "filled")
+		maybe(5, "boost: %s", "false")
+	}
+	return "model: " + name + ", " + strings.Join(parts, ", "), name == "pd" || name == "vertigo"
+}

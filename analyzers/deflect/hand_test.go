@@ -398,7 +398,8 @@ func TestOrderingLayers(t *testing.T) {
 
 // A packet is held while one that was sent before it is missing.
 func TestPacketsAreHeldForThoseThatAreMissing(t *testing.T) {
-	for _, held := range []bool{true, false} {
+	for _, c := range []struct{ held, timer, want bool }{{true, false, false}, {false, false, true}, {false, true, false}} {
+		held := c.held
 		v := &leafSpine{bounded: true}
 		v.set = deflect.Settings{Scheme: deflect.PD, Ordering: true, Hold: 100 * us, Gap: 100 * us}
 		s := newScript(t, v)
@@ -407,7 +408,7 @@ func TestPacketsAreHeldForThoseThatAreMissing(t *testing.T) {
 			j.ObserveHost(&athost.Tap{Time: s.now, Stage: stage, Host: 2, ID: id, Dst: 2, Flow: 5, Number: id,
 				Protocol: trace.ProtocolRaw, Rank: mark.Pack(), Flags: trace.Ranked, Size: 1000})
 		}
-		marks := []deflect.Mark{{First: true, Value: 3000}, {Value: 2000}, {Value: 1000}}
+		marks := []deflect.Mark{{First: true, Value: 4000}, {Value: 3000}, {Value: 2000}, {Value: 1000}}
 		for i, mark := range marks {
 			s.now = s.now.Add(8 * us)
 			s.rank = mark.Pack()
@@ -417,7 +418,12 @@ func TestPacketsAreHeldForThoseThatAreMissing(t *testing.T) {
 		at(athost.Delivered, 1, marks[0])
 		s.now = s.now.Add(us)
 		at(athost.Arrived, 3, marks[2])
-		if !held {
+		if c.timer { // of packet 3, as packet 4 comes
+			s.now = s.now.Add(100 * us)
+			at(athost.Arrived, 4, marks[3])
+			at(athost.Delivered, 3, marks[2])
+			at(athost.Delivered, 4, marks[3])
+		} else if !held {
 			at(athost.Delivered, 3, marks[2])
 		}
 		s.now = s.now.Add(us)
@@ -426,8 +432,8 @@ func TestPacketsAreHeldForThoseThatAreMissing(t *testing.T) {
 		if held {
 			at(athost.Delivered, 3, marks[2])
 		}
-		if got := slices.Contains(s.rules(), deflect.RuleShim); got != !held {
-			t.Errorf("held: %v, blamed: %v", held, got)
+		if got := slices.Contains(s.rules(), deflect.RuleShim); got != c.want {
+			t.Errorf("%+v, blamed: %v", c, got)
 		}
 	}
 }

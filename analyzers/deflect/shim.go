@@ -35,6 +35,7 @@ type stream struct {
 	got             map[uint32]bool // values of its packets that have arrived
 	next            int             // of the packets that were sent: the first that has not arrived
 	tap             athost.Tap      // the latest
+	released        clock.Time      // when the latest packet that was held was passed on
 }
 
 // arrives notes a packet of the flowlet that its sender is at.
@@ -111,7 +112,7 @@ func (l *layers) observe(t *athost.Tap) {
 	key := flowKey{t.Src, t.Dst, t.Flow, t.Protocol, t.IPv6}
 	f := h.flows[key]
 	if f == nil {
-		f = &stream{}
+		f = &stream{released: -1}
 		h.flows[key] = f
 	}
 	f.tap = *t
@@ -148,7 +149,10 @@ func (l *layers) observe(t *athost.Tap) {
 		return
 	}
 	f.passed.see(t.Number)
-	if held == 0 && l.remaining {
+	if held > 0 {
+		f.released = t.Time
+	}
+	if held == 0 && l.remaining && f.released != t.Time { // else a timer of that instant may have let it go
 		if value, ok := f.misses(l.judge.marks.flows[key], deflect.MarkOf(t.Rank)); ok {
 			l.tell(t, notHeld(t.Host, t.ID, value))
 		}

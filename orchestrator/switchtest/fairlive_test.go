@@ -72,8 +72,8 @@ func silentLive(t *testing.T, judged bool, out *orchestrator.Outcome) {
 // slowed down, and one of kernels. Whether demand is steady for long depends on the machine, so that bugs are caught by
 // records, packet by packet.
 var fairLive = map[string]string{
-	"flat": shorter("flat", "9000", "2500"), "tenants": shorter("tenants", "15000", "2500"), "leaves": fairNetworks["leaves"],
-	"fits": fairNetworks["fits"],
+	"flat": shorter("flat", "9000", "2500"), "tenants": shorter("tenants", "15000", "2500"),
+	"leaves": fairNetworks["leaves"], "fits": fairNetworks["fits"],
 	"kernels": `
 topology: {kind: single-switch, hosts: 5, link: {gbps: 0.05, delay-ns: 100000}, links: [{host: 4, gbps: 0.02}]}
 switch-under-test: {bypass-bytes: 125, queue-packets: 80, flows: [{hosts: [3], weight: 2}], %s}
@@ -101,8 +101,8 @@ var fairLiveRules = map[string]string{
 	"slow-labels": "fair.label", "one-leaf": "fair.label", "even-nodes": "fair.alpha", "no-parent": "fair.alpha",
 }
 
-// The judge convicts switches with seeded bugs on real frames, and does not blame the same switches without. Left out are
-// bugs that show between two switches (a live switch is alone), in packets of one instant, or where a label is alpha
+// The judge convicts switches with seeded bugs on real frames, and does not blame the same switches without. Left out
+// are bugs that show between two switches (a live switch is alone), in packets of one instant, or where a label is alpha
 // exactly.
 func TestFairSwitchesWithBugsAreConvictedOnRealFrames(t *testing.T) {
 	sampled := needsRealFrames(t)

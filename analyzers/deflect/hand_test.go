@@ -398,7 +398,8 @@ func TestOrderingLayers(t *testing.T) {
 
 // A packet is held while one that was sent before it is missing.
 func TestPacketsAreHeldForThoseThatAreMissing(t *testing.T) {
-	for _, c := range []struct{ held, timer, want bool }{{true, false, false}, {false, false, true}, {false, true, false}} {
+	for _, c := range []struct{ held, timer, first, want bool }{{held: true}, {want: true}, {timer: true},
+		{timer: true, first: true}} {
 		held := c.held
 		v := &leafSpine{bounded: true}
 		v.set = deflect.Settings{Scheme: deflect.PD, Ordering: true, Hold: 100 * us, Gap: 100 * us}
@@ -417,10 +418,14 @@ func TestPacketsAreHeldForThoseThatAreMissing(t *testing.T) {
 		at(athost.Arrived, 1, marks[0])
 		at(athost.Delivered, 1, marks[0])
 		s.now = s.now.Add(us)
-		at(athost.Arrived, 3, marks[2])
-		if c.timer { // of packet 3, as packet 4 comes
+		early, next := uint64(3), uint64(4)
+		if c.first { // the one that comes last is before the one that is held
+			early, next = 4, 3
+		}
+		at(athost.Arrived, early, marks[early-1])
+		if c.timer { // of the early one, as the next one comes
 			s.now = s.now.Add(100 * us)
-			at(athost.Arrived, 4, marks[3])
+			at(athost.Arrived, next, marks[next-1])
 			at(athost.Delivered, 3, marks[2])
 			at(athost.Delivered, 4, marks[3])
 		} else if !held {

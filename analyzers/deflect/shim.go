@@ -35,6 +35,8 @@ type stream struct {
 	got             map[uint32]bool // values of its packets that have arrived
 	next            int             // of the packets that were sent: the first that has not arrived
 	tap             athost.Tap      // the latest
+	hasty           athost.Tap      // passed on as it came, although one before it was missing; Stage 0: none
+	hastyValue      uint32          // of the missing one
 	released        clock.Time      // when the latest packet that was held was passed on
 }
 
@@ -115,6 +117,7 @@ func (l *layers) observe(t *athost.Tap) {
 		f = &stream{released: -1}
 		h.flows[key] = f
 	}
+	l.settle(f, t.Time)
 	f.tap = *t
 	if t.Stage == athost.Arrived {
 		h.kept[t.ID] = *t
@@ -152,11 +155,23 @@ func (l *layers) observe(t *athost.Tap) {
 	if held > 0 {
 		f.released = t.Time
 	}
-	if held == 0 && l.remaining && f.released != t.Time { // else a timer of that instant may have let it go
+	if held == 0 && l.remaining {
 		if value, ok := f.misses(l.judge.marks.flows[key], deflect.MarkOf(t.Rank)); ok {
-			l.tell(t, notHeld(t.Host, t.ID, value))
+			f.hasty, f.hastyValue = *t, value
 		}
 	}
+}
+
+// settle judges, as the instant has passed, a packet that was passed on as it came: a timer of that instant may have let
+// it go with others.
+func (l *layers) settle(f *stream, now clock.Time) {
+	if f.hasty.Stage == 0 || f.hasty.Time == now {
+		return
+	}
+	if f.released != f.hasty.Time {
+		l.tell(&f.hasty, notHeld(f.hasty.Host, f.hasty.ID, f.hastyValue))
+	}
+	f.hasty = athost.Tap{}
 }
 
 // holds reports whether a copy of a packet is kept.
@@ -187,6 +202,7 @@ func (l *layers) finish() {
 		}
 		slices.SortFunc(flows, func(a, b *stream) int { return cmp.Compare(a.tap.ID, b.tap.ID) })
 		for _, f := range flows {
+			l.settle(f, clock.Never)
 			if f.passed.late > f.arrived.late {
 				l.tell(&f.tap, lessOrdered(host, f.passed.late, f.arrived.late))
 			}

@@ -54,6 +54,11 @@ func otherShare(p place, child string, got, want rate, over span64) cause.Cause 
 		got, p.at(), over, want)
 }
 
+func variedShare(p place, child string, got, want rate, over span64) cause.Cause {
+	return cause.Of(ruleShares, "varied", "%v let %v of %v through at %v for %v; their max-min share, with labels as they "+
+		"were, was %v.", p.who, got, cause.Name(child), p.at(), over, want)
+}
+
 func disturbed(p place, flow string, before, after rate, node int) cause.Cause {
 	return cause.Of(ruleIsolation, "disturbed", "%v gave %v %v at %v, and %v after demand had changed below node %v.",
 		p.who,
@@ -263,7 +268,8 @@ func Causes() []cause.Cause {
 	p := place{"s", 1, 7}
 	us := func(n int64) span64 { return span64(clock.Duration(n) * clock.Microsecond) }
 	return []cause.Cause{
-		overtaken(p, 9), otherShare(p, "node 1", 21e9, 19.7e9, us(4000)), disturbed(p, "flow 3 from host 1 to host 2", 2.5e9,
+		overtaken(p, 9), otherShare(p, "node 1", 21e9, 19.7e9, us(4000)),
+		variedShare(p, "flow 3 from host 1 to host 2", 2.9e9, 2.4e9, us(4000)), disturbed(p, "flow 3 from host 1 to host 2", 2.5e9,
 			2.1e9, 1), idle(p, 24e9, 60e9, 38.6e9), belowShare(p, 1e9, 1.25e9),
 		lostBelow(p, "flow 3 from host 1 to host 2", 0.04, 1e9, 1.25e9), wrongShare(p, "of all flows", 10, 1000, 340),
 		surelyDropped(p), droppedBypassed(p), claimedProbability(p, 0.2, 0.4), drewOther(p, true, 0.4),

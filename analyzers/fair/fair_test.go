@@ -1,6 +1,7 @@
 package fair
 
 import (
+	"math"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -201,6 +202,58 @@ func random(seed uint64) *setup {
 		s.sources = append(s.sources, o)
 	}
 	return s
+}
+
+// responsive draws a switch some of whose sources answer to drops, with round trips from K to 30 K.
+func responsive(seed uint64) *setup {
+	s := random(seed)
+	d := rand.New(rand.NewPCG(seed, 8))
+	constants := s.set.At(s.link)
+	k := max(constants.K, constants.Window)
+	for i := range s.sources {
+		if o := &s.sources[i]; d.IntN(3) > 0 {
+			o.rtt = clock.Duration(float64(k) * math.Pow(30, d.Float64()))
+			o.bps = float64(s.link) * (0.2 + 0.8*d.Float64())
+			o.size = max(o.size, 600)
+		}
+	}
+	return s
+}
+
+// What TCP gets is judged: most slots in which it is not steady are, and compliant switches are not blamed.
+func TestCompliantSwitchesAreNotBlamedForResponsiveTraffic(t *testing.T) {
+	slots, steady, varying := int64(0), int64(0), int64(0)
+	for seed := range uint64(simulated(t, 10)) {
+		s := responsive(seed)
+		r, _ := s.run(t)
+		slots, steady = slots+r.Coverage["slots"], steady+r.Coverage["steady"]
+		varying += r.Coverage["varying"]
+		if v := violations(&r); len(v) > 0 {
+			t.Errorf("seed %d: %v\n%+v %v %+v", seed, v, s.set, s.link, s.sources)
+		}
+	}
+	t.Logf("of %d slots %d are steady, %d vary and are judged", slots, steady, varying)
+	if varying < slots/20 {
+		t.Errorf("of %d slots %d vary and are judged", slots, varying)
+	}
+}
+
+// A switch that shares wrongly is found although demand is never steady.
+func TestSharesOfResponsiveTrafficAreJudged(t *testing.T) {
+	s := base(ideal(), 40*ms)
+	for i := range s.sources {
+		if o := &s.sources[i]; i%2 == 0 {
+			o.rtt, o.bps = 300*clock.Microsecond, 10*gbps
+		} else {
+			o.jitter = 0.9
+		}
+	}
+	s.fault = map[string]bool{"hasty": true}
+	r, _ := s.run(t)
+	if v := violations(&r); v[ruleShares] == "" || r.Coverage["steady"] > 0 {
+		t.Errorf("violated are %v, %v", v, r.Coverage)
+	}
+	causetest.Declared(t, Causes(), r.Findings)
 }
 
 func TestCompliantRandomSwitchesAreNotBlamed(t *testing.T) {

@@ -30,7 +30,7 @@ type Judge struct {
 func NewJudge(v analyzers.SwitchView) (analyzers.SwitchJudge, error) {
 	j := &Judge{view: v, report: analyzers.NewReporter(Name, Rules()), measures: newMeasures(),
 		coverage: map[string]int64{
-			"packets": 0, "records": 0, "draws": 0, "unsure": 0, "slots": 0, "steady": 0}}
+			"packets": 0, "records": 0, "draws": 0, "unsure": 0, "slots": 0, "steady": 0, "varying": 0}}
 	j.twins = chance.NewTwins(&j.wagers)
 	for i := range v.Switches() {
 		d := &device{judge: j, number: i, who: cause.Switch(v.SwitchName(i)), inside: make(map[uint64]*arrival),

@@ -360,7 +360,7 @@ func (p *port) adapt(now clock.Time, i int, child float64) (update, bool) {
 	known := !n.doubtAlpha || !congested && (p.d.set.Mode == fair.Ideal || !p.d.set.Additive) && n.largest > 0
 	u.after = p.law(u.congested, u.accepted, u.capacity, u.before, u.largest)
 	n.start, n.largest = now, 0
-	if p.d.set.Mode == fair.Dataplane && u.after != u.before {
+	if p.d.set.Mode == fair.Dataplane && u.after != u.before && p.shares != nil {
 		p.shares.adapted(i, u.after-u.before)
 	}
 	p.set(now, n, u.after, known)

@@ -49,6 +49,7 @@ type shares struct {
 	last    *run // the run before
 	sub     []subSlot
 	began   clock.Time // of sub
+	varying *varying
 }
 
 // tallies are of all packets.
@@ -169,6 +170,7 @@ func newShares(p *port, now clock.Time) *shares {
 	case set.Mode == fair.Dataplane && (set.DropBits < 4 || set.Decrease < 16 || set.Increase < 256):
 		s.unfit = "the dataplane is coarse: fewer than 4 bits of random numbers, M below 16 or delta above C/256"
 	}
+	s.varying = newVarying(s)
 	return s
 }
 
@@ -243,6 +245,7 @@ func (s *shares) arrives(a *arrival, label, alpha float64) {
 	}
 	l.life.add(&one)
 	l.until = a.at
+	s.varying.takes(a, l, label, bits)
 }
 
 // advance ends the slots that are over.
@@ -268,6 +271,7 @@ func (s *shares) advance(now clock.Time) {
 // end judges the run, as far as it went, and forgets the slot.
 func (s *shares) end() {
 	s.breakRun()
+	s.varying.end()
 	s.forget()
 	for _, l := range s.list {
 		l.before = 0
@@ -322,7 +326,9 @@ func (s *shares) forget() {
 func (s *shares) closeSlot() {
 	coverage := s.p.d.judge.coverage
 	coverage["slots"]++
-	if s.steady() {
+	steady := s.steady()
+	s.varying.closeSlot(steady)
+	if steady {
 		coverage["steady"]++
 		s.extend()
 	} else {

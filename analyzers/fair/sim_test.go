@@ -24,6 +24,15 @@ type source struct {
 	size        int
 	start, stop clock.Duration
 	jitter      float64
+	rtt         clock.Duration // not 0: it sends a window as a burst of rate bps in each, as TCP does
+}
+
+// window is how far a source is that answers to drops: each round without one lets it send a packet more in the next,
+// one with a drop half as many.
+type window struct {
+	began        clock.Time
+	packets, got int
+	lost         bool
 }
 
 // setup is a simulated switch with its traffic.
@@ -132,6 +141,7 @@ type sim struct {
 	next     uint64
 	agenda   agenda
 	got      map[uint32]float64 // bits that left, by flow
+	windows  []window           // by source
 	counters fair.Counters
 }
 
@@ -141,6 +151,7 @@ func (s *setup) run(t testing.TB) (analyzers.Result, *sim) {
 		random: rand.New(rand.NewPCG(s.seed, 1)), draw: rand.New(rand.NewPCG(s.seed, 2)), got: make(map[uint32]float64)}
 	m.view = view{s: s, sim: m}
 	m.counters.Ports = make([]fair.PortCounters, len(s.sources)+1)
+	m.windows = make([]window, len(s.sources))
 	j, err := NewJudge(m.view)
 	if err != nil {
 		t.Fatal(err)
@@ -169,7 +180,11 @@ func (s *setup) run(t testing.TB) (analyzers.Result, *sim) {
 		o := &s.sources[e.source]
 		m.arrive(e.at, e.source)
 		gap := float64(8*(o.size+s.framing)) / o.bps * (1 + o.jitter*(2*m.random.Float64()-1))
-		if at := e.at.Add(clock.Duration(gap * float64(clock.Second))); at < clock.Time(0).Add(o.stop) {
+		at := e.at.Add(clock.Duration(gap * float64(clock.Second)))
+		if o.rtt > 0 {
+			at = max(at, m.windows[e.source].answers(e.at, o, m.random.Float64()))
+		}
+		if at < clock.Time(0).Add(o.stop) {
 			heap.Push(&m.agenda, moment{at, e.source, e.source})
 		}
 	}
@@ -182,6 +197,23 @@ func (s *setup) run(t testing.TB) (analyzers.Result, *sim) {
 		t.Fatal(err)
 	}
 	return r, m
+}
+
+// answers returns when a source sends next at the earliest, after a packet.
+func (w *window) answers(now clock.Time, o *source, random float64) clock.Time {
+	if w.packets == 0 {
+		w.began, w.packets = now, 4
+	}
+	if w.got++; w.got < w.packets {
+		return now
+	}
+	w.packets++
+	if w.lost {
+		w.packets = max(1, w.packets/2)
+	}
+	next := w.began.Add(clock.Duration(float64(o.rtt) * (0.9 + 0.2*random)))
+	w.began, w.got, w.lost = max(next, now), 0, false
+	return next
 }
 
 // member returns node and weight of a source.
@@ -295,6 +327,7 @@ func (m *sim) arrive(now clock.Time, i int) {
 	if m.records {
 		m.judge.Decide(&d)
 	}
+	m.windows[i].lost = m.windows[i].lost || drop || full
 	out := tap
 	out.Port = 0
 	switch {

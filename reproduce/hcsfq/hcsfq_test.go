@@ -41,8 +41,11 @@ func TestExactlyTheDocumentedRowsAreOutOfTolerance(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, e := range publication().List {
-		if e.Slow != (wanted == "loads") || e.ID == idLive || strings.HasPrefix(e.ID, "S") {
-			continue // no two runs on real frames are equal; S1 to S5 take a quarter of an hour and more
+		if e.Slow != (wanted == "loads") || e.ID == idLive || strings.HasPrefix(e.ID, "S") ||
+			e.ID == "K" || strings.HasPrefix(e.ID, "E") || slices.Contains([]string{"Q9", "Q10", "Q11"}, e.ID) {
+			// no two runs on real frames are equal; S1 to S5 take a quarter of an hour and more; of E1 to E12, K and Q9 to Q11
+			// the document has one seed
+			continue
 		}
 		results, err := publication().Run(t.Context(), testConfig(), e.ID)
 		if err != nil {

@@ -47,7 +47,7 @@ func (l *lab) judged(id, what string, points []*point) {
 func (l *lab) bars(name, title string, p *point, from, to clock.Duration, groups ...share) {
 	plot := comparison.Plot{Name: name, Title: title, X: "flow", Y: "Gb/s"}
 	for _, g := range groups {
-		s := comparison.Series{Name: fmt.Sprintf("%s: %.3g Gb/s", g, g.want), Style: comparison.Dots}
+		s := comparison.Series{Name: fmt.Sprintf("%d–%d: %.3g Gb/s", g.first, g.last, g.want), Style: comparison.Dots}
 		for i, r := range p.course.rates(g.flows, from, to) {
 			s.X, s.Y = append(s.X, float64(g.first+i)), append(s.Y, r)
 		}

@@ -102,8 +102,8 @@ var fairLiveRules = map[string]string{
 }
 
 // The judge convicts switches with seeded bugs on real frames, and does not blame the same switches without. Left out
-// are bugs that show between two switches (a live switch is alone), in packets of one instant, or where a label is alpha
-// exactly.
+// are bugs that show between two switches (a live switch is alone), in packets of one instant, or where a label is
+// alpha exactly.
 func TestFairSwitchesWithBugsAreConvictedOnRealFrames(t *testing.T) {
 	sampled := needsRealFrames(t)
 	for _, c := range []struct{ network, model, bugs string }{

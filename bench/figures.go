@@ -137,6 +137,12 @@ var figures = []figure{
 		source: benchmark{pkg: "./injector/pipeline", name: "BenchmarkProcess", unit: "ns/op"}},
 	{name: "injector pipeline, bytes in to bytes out", unit: "ns/packet", target: atMost(150),
 		source: benchmark{pkg: "./injector/pipeline", name: "BenchmarkBytes", unit: "ns/op"}},
+	{name: "HCSFQ: a packet at a port, three layers", unit: "ns", target: atMost(150),
+		source: benchmark{pkg: "./testbeds/switches/fair", name: "BenchmarkPacket/levels=3/mode=ideal", unit: "ns/op"}},
+	{name: "HCSFQ: the same in mode dataplane", unit: "ns", target: atMost(150),
+		source: benchmark{pkg: "./testbeds/switches/fair", name: "BenchmarkPacket/levels=3/mode=dataplane", unit: "ns/op"}},
+	{name: "HCSFQ: allocations a packet", unit: "allocs", target: atMost(0),
+		source: benchmark{pkg: "./testbeds/switches/fair", name: "BenchmarkPacket/levels=3/mode=ideal", unit: "allocs/op"}},
 	{name: "injector pipeline, allocations a packet", unit: "allocs", target: atMost(0),
 		source: benchmark{pkg: "./injector/pipeline", name: "BenchmarkProcess", unit: "allocs/op"}},
 

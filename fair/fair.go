@@ -34,7 +34,7 @@ type Member struct {
 	Hosts  [][2]int64 // that send
 	Flows  [][2]int64 // Packet.Flow
 	Node   int        // interior node that the flow is a leaf of: its parent
-	Weight int        // beside its siblings
+	Weight int        // beside its siblings, times the weight that the test gives the flow of a packet
 }
 
 // Settings are those of one switch. Every port has its own state.

@@ -51,8 +51,7 @@ func (e *excessBound) takes(p *port, a *arrival, label float64, n *node) {
 	if e.seen++; e.seen > 64 && e.seen%16 != 0 || e.over {
 		return
 	}
-	_, weight := p.d.classify(a.key)
-	fairRate := e.greatest * weight
+	fairRate := e.greatest * p.d.weightOf(a)
 	bound := fairRate*seconds(p.times.K)*(1+math.Log(max(1, e.peak/fairRate))) + e.largest
 	above := e.got - fairRate*seconds(a.at.Sub(e.first))
 	if above > bound+deviations*math.Sqrt(e.variance)+somePackets*e.largest {

@@ -90,6 +90,7 @@ type arrival struct {
 	connection uint32
 	flags      trace.PacketFlags
 	rank       uint64
+	weight     int64 // of its flow, in millionths, by the workload
 	size       int64 // without a shim
 	shim       int64 // with which it came
 	in         int
@@ -115,8 +116,9 @@ type arrival struct {
 // event is an entry of the log of a switch.
 type event struct {
 	at      clock.Time
-	a       *arrival // nil: the switch has started
-	leaving bool     // rather than arriving
+	a       *arrival       // nil: the switch has started
+	set     *fair.Settings // it has these settings from now on
+	leaving bool           // rather than arriving
 }
 
 // device is a switch. By which port a packet goes is known when it leaves or is dropped; so what happens is logged, and
@@ -131,7 +133,6 @@ type device struct {
 	log      inorder.Log[event]
 	out      bool
 	overrun  bool
-	changed  bool // a setting
 	noted    map[string]bool
 	relinked map[int]bool // ports
 	began    clock.Time
@@ -155,7 +156,8 @@ func (d *device) observe(t *trace.SwitchTap) {
 			return
 		}
 		a := &arrival{at: t.Time, id: t.ID, key: flowKey{t.Src, t.Dst, t.Flow, t.Protocol, t.IPv6}, in: t.Port,
-			connection: t.Connection, flags: t.Flags, rank: t.Rank, size: int64(t.Size) - int64(t.Shim),
+			connection: t.Connection, flags: t.Flags, rank: t.Rank, weight: cmp.Or(t.Weight, million),
+			size: int64(t.Size) - int64(t.Shim),
 			shim: int64(t.Shim), port: -1}
 		d.inside[t.ID] = a
 		d.log.Add(event{at: t.Time, a: a})
@@ -209,7 +211,9 @@ func (d *device) fateOf(t *trace.SwitchTap) fate {
 // judgeLog judges what happened before the first packet whose fate is unknown.
 func (d *device) judgeLog() {
 	for e, ok := d.log.First(); ok; e, ok = d.log.First() {
-		if e.a == nil {
+		if e.set != nil {
+			d.follow(e.at, e.set)
+		} else if e.a == nil {
 			d.start(e.at)
 		} else if !e.leaving && e.a.fate == unknown {
 			break
@@ -237,7 +241,7 @@ func (d *device) portOf(a *arrival) *port {
 func (d *device) presume() bool {
 	first, ok := d.log.First()
 	a := first.a
-	if !ok || a == nil || a.fate != unknown {
+	if !ok || first.set != nil || a == nil || a.fate != unknown {
 		return false
 	}
 	if a.port = d.routed(a); a.port < 0 {
@@ -303,14 +307,36 @@ func (j *Judge) Relinked(now clock.Time, sw, port int) {
 	d.note(now, fmt.Sprintf("port %d", port), "its link changed")
 }
 
-// Changed implements analyzers.SwitchJudge: what is in force when is not known from then on.
+// Changed implements analyzers.SwitchJudge.
 func (j *Judge) Changed(now clock.Time, sw int) {
 	d := j.switches[sw]
-	d.changed = true
-	for _, p := range d.ports {
-		p.retire()
+	settings, err := j.view.Settings(sw)
+	set, ok := settings.(fair.Settings)
+	if d.overrun || err != nil || !ok {
+		return
 	}
-	d.note(now, "the rest of the run", "its settings changed")
+	d.log.Add(event{at: now, set: &set})
+	d.judgeLog()
+}
+
+// follow goes on with other settings, for packets that come from now on. What shares were before says nothing of them,
+// and the bound of theorem 2 is one of constant times.
+func (d *device) follow(now clock.Time, set *fair.Settings) {
+	for _, p := range d.ports { // by what was in force
+		p.shares.finish()
+	}
+	d.set = set
+	for _, p := range d.ports {
+		p.times = set.At(clock.BitRate(p.link))
+		p.meters = constants{set, p.times.Window}
+		for _, f := range p.flows {
+			f.excess.over = true
+		}
+		stopped := p.shares.stopped
+		if p.shares = newShares(p, now); stopped {
+			p.shares.stop()
+		}
+	}
 }
 
 // Stopping implements analyzers.SwitchJudge: the counters are read a last time, and what waits is lost.
@@ -343,7 +369,7 @@ func (d *device) start(now clock.Time) {
 	d.ports = nil
 	for i := range d.judge.view.Ports(d.number) {
 		p := newPort(d, i, now)
-		if d.changed || d.relinked[i] {
+		if d.relinked[i] {
 			p.retire()
 		}
 		d.ports = append(d.ports, p)

@@ -141,6 +141,12 @@ func (d *device) classify(k flowKey) (node int, weight float64) {
 	return node, weight
 }
 
+// weightOf returns the weight of the flow of a packet: as the switch is set to, times that of the workload.
+func (d *device) weightOf(a *arrival) float64 {
+	_, weight := d.classify(a.key)
+	return weight * float64(a.weight) / million
+}
+
 func within(ranges [][2]int64, n int64) bool {
 	for _, r := range ranges {
 		if r[0] <= n && n <= r[1] {
@@ -206,8 +212,7 @@ func (p *port) labelled(a *arrival, edge bool) (f *flow, label float64, known bo
 		f = new(flow)
 		p.flows[a.key] = f
 	}
-	node, weight := p.d.classify(a.key)
-	a.node = node
+	a.node, _ = p.d.classify(a.key)
 	if edge {
 		m := p.d.flows[a.key]
 		if m == nil {
@@ -219,14 +224,14 @@ func (p *port) labelled(a *arrival, edge bool) (f *flow, label float64, known bo
 		if m.unsure && !p.retired {
 			p.lose()
 		}
-		return f, rate / weight, !m.unsure
+		return f, rate / p.d.weightOf(a), !m.unsure
 	}
 	if a.flags&trace.Ranked == 0 || p.d.set.Shim && a.flags&trace.Shimmed == 0 {
 		p.lose()
 		return f, 0, false
 	}
 	claimed, rate := fair.OfLabel(a.rank)
-	if claimed >= len(p.nodes) || claimed != node {
+	if claimed >= len(p.nodes) || claimed != a.node {
 		p.lose()
 		return f, 0, false
 	}

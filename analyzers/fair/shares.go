@@ -206,7 +206,7 @@ func (s *shares) arrives(a *arrival, label, alpha float64) {
 	l := s.leaves[a.key]
 	if l == nil {
 		l = &leaf{key: a.key, node: a.node, index: len(s.list)}
-		_, l.weight = s.p.d.classify(a.key)
+		l.weight = s.p.d.weightOf(a)
 		l.since = a.at
 		s.leaves[a.key] = l
 		s.list = append(s.list, l)

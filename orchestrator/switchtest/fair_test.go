@@ -11,6 +11,7 @@ import (
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/analyzers/cause/causetest"
 	"candela.dev/candela/analyzers/fair"
+	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/switchtest"
 )
@@ -75,6 +76,17 @@ workload:
   - cbr: {src: 0, dst: 2, rate-gbps: 9.95, jitter: 0.05}
   - cbr: {src: 1, dst: 2, rate-gbps: 9.95, on-us: 2000, off-us: 2000}
 `,
+	// the capacity of the link is changed
+	"changes": `
+topology: {kind: single-switch, hosts: 4, link: {gbps: 10, delay-ns: 1000}}
+switch-under-test: {k-alpha-us: 50, %s}
+hosts: {transport: raw}
+duration-us: 16000
+changes: [{at-us: 5000, set: {phi: 0.6}}]
+workload:
+  - cbr: {src: 0, dst: 3, rate-gbps: 8, jitter: 0.05}
+  - cbr: {src: 1, dst: 3, count: 2, rate-gbps: 4, jitter: 0.05}
+`,
 	// packets of several hosts come at one instant
 	"instants": `
 topology: {kind: single-switch, hosts: 4, link: {gbps: 10, delay-ns: 1000}}
@@ -108,7 +120,8 @@ var fairBugs = map[string]fairBug{
 	"core-state": {"tree", false, ""}, "one-leaf": {"tenants", false, ""}, "even-nodes": {"tenants", false, ""},
 	"no-parent": {"tenants", false, ""}, "link-alpha": {"tenants", false, ""}, "every-level": {"tenants", false, ""},
 	"link-label": {"tree", false, ""}, "one-start-time": {"tenants", true, ""},
-	"drops-shim": {"tree", false, "shim: true"}, "stale-shim": {"tree", false, "shim: true"},
+	"ignores-change": {"changes", true, ""},
+	"drops-shim":     {"tree", false, "shim: true"}, "stale-shim": {"tree", false, "shim: true"},
 	"shim-in-mbps": {"tree", false, "shim: true"}, "no-shim-bytes": {"tree", true, "shim: true"},
 }
 
@@ -181,6 +194,32 @@ func TestSeededBugsOfCoreStatelessFairQueueingAreCaughtByTheirRule(t *testing.T)
 				}
 			})
 		}
+	}
+}
+
+// Flows that the workload gives weights get so much of the link, and a switch that ignores them is found.
+func TestWeightsOfTheWorkloadReachFairQueueing(t *testing.T) {
+	t.Parallel()
+	const text = `
+topology: {kind: single-switch, hosts: 4, link: {gbps: 10, delay-ns: 1000}}
+switch-under-test: {model: csfq, k-alpha-us: 50, flows: [{hosts: [1], weight: 2}]%s}
+hosts: {transport: raw}
+duration-us: 10000
+workload:
+  - cbr: {src: 0, dst: 3, rate-gbps: 8, jitter: 0.05}
+  - cbr: {src: 1, dst: 3, rate-gbps: 8, jitter: 0.05}
+  - cbr: {src: 2, dst: 3, rate-gbps: 8, jitter: 0.05, weight: 3}
+expect:
+  flows: [{flows: 1, goodput-gbps: {min: 1.4, max: 1.8}}, {flows: 2, goodput-gbps: {min: 2.8, max: 3.6}},
+    {flows: 3, goodput-gbps: {min: 4.2, max: 5.4}}]
+`
+	o := judge(t, parse(t, fmt.Sprintf(text, ""))[0])
+	if o.Verdict.Exit != orchestrator.ExitPass {
+		t.Errorf("%v", o.Verdict.Reasons)
+	}
+	o = judge(t, parse(t, fmt.Sprintf(text, ", bugs: [ignores-weights]"))[0])
+	if o.Verdict.Exit != orchestrator.ExitFail {
+		t.Errorf("ignored weights: %v", o.Verdict.Reasons)
 	}
 }
 
@@ -324,8 +363,9 @@ func (d networkDraw) fairNetwork() string {
 			text += fmt.Sprintf("  - cbr: {src: %d, dst: 0, count: %d, rate-gbps: %.3f, packet-size: %s, jitter: %s%s}\n", src,
 				d.between(1, 5), rate*(0.02+0.1*d.Float64()), d.of("1500", "200", "64"), jitter, start)
 		default:
-			text += fmt.Sprintf("  - cbr: {src: %d, dst: 0, count: %d, rate-gbps: %.3f, jitter: %s%s}\n", src, d.between(1, 3),
-				rate*(0.1+d.Float64()), jitter, start)
+			weight := d.of("", "", ", weight: 2", ", weight: 0.5")
+			text += fmt.Sprintf("  - cbr: {src: %d, dst: 0, count: %d, rate-gbps: %.3f, jitter: %s%s%s}\n", src,
+				d.between(1, 3), rate*(0.1+d.Float64()), jitter, start, weight)
 		}
 	}
 	if d.one(2) {
@@ -336,6 +376,10 @@ func (d networkDraw) fairNetwork() string {
 	case d.one(6):
 		text += fmt.Sprintf("changes: [{at-us: %d, state: stopped}, {at-us: %d, state: running}]\n", at,
 			min(duration-1, at+int(d.magnitude(1, 1000))))
+	case d.one(6):
+		text += fmt.Sprintf("changes: [{at-us: %d, set: {%s}}]\n", at, d.of("phi: 0.7",
+			"k-c-us: 300", "k-alpha-us: 80, k-f-us: 5",
+			"bypass-bytes: 200", "parent-alpha: before, min-factor: 0.5", "tail-drops: ignored, phi: 0.9"))
 	case trunk != "" && d.one(3):
 		text += fmt.Sprintf("changes: [{at-us: %d, trunk: {from: left, to: right, %s}}]\n", at,
 			d.of("gbps: 5", "delay-ns: 9", "failed: true"))

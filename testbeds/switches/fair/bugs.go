@@ -14,7 +14,7 @@ type faults struct {
 	reorders, duplicates, evenWeights, oneLeaf, noParent, evenNodes, idles, fills, strict, half, square, everyLevel,
 	linkAlpha, noTest, oneBit, dropsEqual, keepsLabel, linkLabel, measuresAgain, keepsShim, hasty, oneStart,
 	countsDropped, noDecay, noFloor, byArrivals, halves, noCeiling, lastChild, slowLabels, noFraming, coreState, noShimBytes,
-	dropsShim, staleShim, shimUnits bool
+	dropsShim, staleShim, shimUnits, ignoresChange bool
 }
 
 // fault is a seeded bug.
@@ -93,6 +93,8 @@ func flatBugs() []fault {
 		bug("no-framing", "fair.estimator", "Rates leave out what frames take on the link beyond their size.",
 			func(f *faults) { f.noFraming = true }),
 		bug("slow-labels", "fair.excess", "Flows are measured over 32 K.", func(f *faults) { f.slowLabels = true }),
+		bug("ignores-change", "fair.alpha", "Parameters that change while traffic runs have no effect.",
+			func(f *faults) { f.ignoresChange = true }),
 		bug("core-state", "fair.state", "Switches that do not label keep something of each flow.",
 			func(f *faults) { f.coreState = true }),
 	}

@@ -90,7 +90,7 @@ func within(spans [][2]int64, n uint32) bool {
 }
 
 // label measures the flow of a packet at the edge.
-func (m *Mechanism) label(now clock.Time, p *fabric.Packet, at *egress, bits float64) uint64 {
+func (m *Mechanism) label(now clock.Time, p *fabric.Packet, at *egress, bits float64, weight int64) uint64 {
 	key := keyOf(p)
 	f := m.flows[key]
 	if f == nil {
@@ -99,7 +99,10 @@ func (m *Mechanism) label(now clock.Time, p *fabric.Packet, at *egress, bits flo
 		f.parent, f.weight = parent, float64(weight)
 		m.flows[key] = f
 	}
-	rate := f.rate.add(now, bits, &at.labels) / f.weight
+	if m.faults.evenWeights {
+		weight = fabric.WeightUnit
+	}
+	rate := f.rate.add(now, bits, &at.labels) / (f.weight * float64(weight) / fabric.WeightUnit)
 	return fair.Label(f.parent, uint64(max(0, min(math.Round(rate), fair.MaxLabel))))
 }
 
@@ -128,7 +131,7 @@ func (m *Mechanism) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet,
 		return v
 	}
 	if edge || m.faults.measuresAgain {
-		p.SetRank(m.label(now, p, at, float64(8*(int(p.Size-came)+at.framing))))
+		p.SetRank(m.label(now, p, at, float64(8*(int(p.Size-came)+at.framing)), sw.Weight(p)))
 	} else if m.faults.coreState {
 		m.remember(p)
 	}

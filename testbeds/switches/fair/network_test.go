@@ -257,7 +257,7 @@ func BenchmarkPacket(b *testing.B) {
 		for b.Loop() {
 			now = now.Add(100 * clock.Nanosecond)
 			p.Flow = (p.Flow + 1) % 1024
-			parent, label := fair.OfLabel(m.label(now, p, at, 12000))
+			parent, label := fair.OfLabel(m.label(now, p, at, 12000, fabric.WeightUnit))
 			at.arrive(now, parent, label, 12000, at.rand.Uint64(), true)
 		}
 	})

@@ -50,14 +50,15 @@ func parameters() parameter.Table {
 				"from the link to the flow's parent, which links and queues carry. By default labels are metadata and take " +
 				"no room."},
 		{Name: "flows", Kind: parameter.List,
-			Doc: "Weights and parents of flows; the first entry that applies counts. All others have weight 1.",
+			Doc: "Weights and parents of flows; the first entry that applies counts. All others have " +
+				"weight 1. The weight of the workload multiplies either.",
 			Items: parameter.Table{
 				{Name: "hosts", Kind: parameter.Ranges, Max: 1 << 16, Doc: "Senders; by default all."},
 				{Name: "numbers", Kind: parameter.Ranges, Max: 1 << 31, Doc: "Numbers of flows; by default all."},
 				{Name: "node", Kind: parameter.Integer, Optional: true, Max: 1 << 10,
 					Doc: "Their parent in the tree, 0 being the link; by default the node with their host."},
 				{Name: "weight", Kind: parameter.Integer, Default: "1", Min: 1, Max: 1 << 16,
-					Doc: "What each gets beside its siblings."},
+					Doc: "What each gets beside its siblings, times the weight that the workload gives it."},
 			}},
 		period("window-us", "W: window in which bytes are counted, in mode dataplane; by default 100 us or the time of 40 "+
 			"packets of 1500 bytes, whichever is longer."),

@@ -58,15 +58,9 @@ type verdict struct {
 
 // newPort returns the state of a port at the start of its switch.
 func newPort(now clock.Time, set *fair.Settings, link clock.BitRate, f *faults) *port {
-	times := set.At(link)
-	if f.slowLabels {
-		times.K *= 32
-	}
-	p := &port{set: set, period: times.KC, capacity: float64(link), faults: f, nodes: make([]node, len(set.Nodes)),
+	p := &port{set: set, capacity: float64(link), faults: f, nodes: make([]node, len(set.Nodes)),
 		paths: make([][]int32, len(set.Nodes)), cutSince: now}
-	common := averaging{window: times.Window, divides: set.WindowDivides, weight: math.Ldexp(1, -set.AverageShift),
-		windowed: set.Mode == fair.Dataplane, faults: &f.meters}
-	p.rates, p.labels = common.over(times.KAlpha), common.over(times.K)
+	p.tune()
 	deepest := 0
 	for i, n := range set.Nodes {
 		p.nodes[i] = node{alpha: p.capacity, capacity: p.capacity, weight: float64(n.Weight), parent: int32(n.Parent),
@@ -81,6 +75,18 @@ func newPort(now clock.Time, set *fair.Settings, link clock.BitRate, f *faults) 
 	p.updates, p.alphas = make([]update, 0, deepest), make([]float64, deepest)
 	p.cutFrom = p.capacity
 	return p
+}
+
+// tune computes what follows from the settings.
+func (p *port) tune() {
+	times := p.set.At(clock.BitRate(p.capacity))
+	if p.faults.slowLabels {
+		times.K *= 32
+	}
+	p.period = times.KC
+	common := averaging{window: times.Window, divides: p.set.WindowDivides, weight: math.Ldexp(1, -p.set.AverageShift),
+		windowed: p.set.Mode == fair.Dataplane, faults: &p.faults.meters}
+	p.rates, p.labels = common.over(times.KAlpha), common.over(times.K)
 }
 
 // arrive takes a packet of a flow below parent, with its label and a number at random; room says that the FIFO can hold

@@ -637,7 +637,11 @@ func (d *device) judgeCandidates(v *verdict, none bool) {
 		d.judgePair(v, list)
 	case n <= want:
 		for _, port := range v.eligible {
-			list, results = append(list, port), append(results, d.tests(a, port, nil))
+			t := v.test // the destination port is not tested again
+			if port != v.egress {
+				t = d.tests(a, port, nil)
+			}
+			list, results = append(list, port), append(results, t)
 		}
 	default:
 		if d.set.Relative == deflect.Quantile {

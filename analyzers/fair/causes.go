@@ -259,6 +259,21 @@ func leakage(p place, tails, lost int) cause.Cause {
 		cause.Count(tails), cause.Count(lost), p.at())
 }
 
+func overfull(p place, packets int, bytes int64) cause.Cause {
+	return cause.Of(ruleTail, "overfull", "%v let packet %v wait at %v behind %v packets (%v): the FIFO was full.", p.who,
+		p.packet(), p.at(), cause.Count(packets), cause.Bytes(bytes))
+}
+
+func measuredFlows(who cause.Switch, got, want int) cause.Cause {
+	return cause.Of(ruleState, "flows", "%v counted %v flows that its edge measures; the taps saw %v.", who,
+		cause.Count(got), cause.Count(want))
+}
+
+func noOverflow(p place, node int) cause.Cause {
+	return cause.Of(ruleAlpha, "overflow", "%v did not lower alpha of node %v at packet %v at %v, for which the FIFO had no "+
+		"room.", p.who, cause.Count(node), p.packet(), p.at())
+}
+
 func notJudged(who cause.Switch, what, why string) cause.Cause {
 	return cause.Of(ruleNotJudged, "unseen", "%v: %v is not judged, because %v.", who, cause.Name(what), cause.Name(why))
 }
@@ -282,6 +297,7 @@ func Causes() []cause.Cause {
 		claimedEstimate(p, "A", 1, 1e9, 2e9), claimedAlpha(p, 1_000_000_000, 2e9),
 		claimedState(p, "alpha after the update", 1, 1e9, 2e9), aboveBound(p, 90_000, 46_100, 1.25e9), registers("s", 1,
 			40, 9),
-		counted("s", 1, "drops by the drop test", 3, 5), leakage(p, 300, 2000), notJudged("s", "port 1", "its link changed"),
+		counted("s", 1, "drops by the drop test", 3, 5), leakage(p, 300, 2000),
+		overfull(p, 1280, 1_920_000), measuredFlows("s", 4, 3), noOverflow(p, 0), notJudged("s", "port 1", "its link changed"),
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/bits"
 
+	"candela.dev/candela/analyzers"
 	"candela.dev/candela/analyzers/chance"
 	"candela.dev/candela/clock"
 	"candela.dev/candela/fair"
@@ -273,9 +274,13 @@ func (p *port) judgeOverflow(a *arrival, path []int) {
 		n.overflows = append(recent, overflow{a.at, before})
 		few := 0.99*before > 0.7501*highest
 		if s == nil {
-			if a.claim == nil && few {
+			switch {
+			case a.claim != nil && few:
+				p.d.tell(a, noOverflow(p.place(a), i))
+			case a.claim != nil:
+			case few:
 				p.set(a.at, n, max(fair.LeastAlpha, 0.99*n.alpha), !n.doubtAlpha)
-			} else if a.claim == nil {
+			default:
 				n.doubtAlpha = true
 			}
 			continue
@@ -290,6 +295,18 @@ func (p *port) judgeOverflow(a *arrival, path []int) {
 		}
 		n.updated = a.at
 		p.set(a.at, n, float64(s.Values[fair.ValueAfter]), true)
+	}
+}
+
+// judgeRoom judges that the FIFO has room for a packet that joins it. Frames on the wire wait no longer; when real ones
+// go there is not exact.
+func (p *port) judgeRoom(a *arrival) {
+	set := p.d.set
+	if p.retired || p.d.altered || analyzers.OnRealFrames(p.d.judge.view) {
+		return
+	}
+	if p.waiting > set.Packets || set.Bytes > 0 && p.held >= int64(set.Bytes) {
+		p.d.tell(a, overfull(p.place(a), p.waiting, p.held))
 	}
 }
 
@@ -417,17 +434,32 @@ func (s *stream) equal(o *stream) bool {
 	return true
 }
 
-// count counts what the counters of a switch should count.
-func (d *device) count(t *trace.SwitchTap) {
-	for len(d.counted) <= t.Port {
+// counter returns what the counters of a port should be.
+func (d *device) counter(port int) *fair.PortCounters {
+	for len(d.counted) <= port {
 		d.counted = append(d.counted, fair.PortCounters{})
 	}
+	return &d.counted[port]
+}
+
+// count counts what the counters of a switch should count, when the fate of a packet shows.
+func (d *device) count(t *trace.SwitchTap, a *arrival) {
+	c := d.counter(t.Port)
 	switch d.fateOf(t) {
 	case excess:
-		d.counted[t.Port].Excess++
+		c.Excess++
 	case tail:
-		d.counted[t.Port].Tail++
-	case unknown, inside, left, withdrawn, elsewhere:
+		c.Tail++
+	case left:
+	case unknown, inside, withdrawn, elsewhere:
+		d.astray = true
+		return
+	}
+	c.Packets++
+	_, edge := d.judge.view.HostAt(d.number, a.in)
+	labelled := a.flags&trace.Ranked != 0 && (!d.set.Shim || a.flags&trace.Shimmed != 0)
+	if a.size < int64(d.set.Bypass) || !edge && !labelled {
+		c.Bypassed++
 	}
 }
 
@@ -464,5 +496,25 @@ func (d *device) compareCounters(now clock.Time) {
 		}
 		differs("drops by the drop test", c.Excess, own.Excess)
 		differs("drops of the full FIFO", c.Tail, own.Tail)
+		if d.states > 0 {
+			differs("updates of alpha", c.Updates, own.Updates)
+		}
+		within := func(name string, got, least uint64) { // packets that are still inside are not counted yet
+			if !d.astray && !d.altered && (got < least || got > least+uint64(len(d.inside))) {
+				d.tellAt(now, counted(d.who, i, name, got, least))
+			}
+		}
+		within("packets", c.Packets, own.Packets)
+		within("packets without label", c.Bypassed, own.Bypassed)
+	}
+}
+
+// compareFlows compares how many flows the edge of a switch measures with those that have sent, at the end of the run.
+func (d *device) compareFlows(now clock.Time) {
+	snapshot, err := d.judge.view.Counters(d.number)
+	if counters, ok := snapshot.(fair.Counters); err == nil && ok && !d.out && !d.astray && !d.altered {
+		if got, least := counters.Flows, len(d.flows); got < least || got > least+len(d.inside) {
+			d.tellAt(now, measuredFlows(d.who, got, least))
+		}
 	}
 }

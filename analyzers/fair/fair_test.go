@@ -128,6 +128,9 @@ func TestFaultsAreFoundByTheirRule(t *testing.T) {
 		{"sign", ruleEstimator, func(s *setup) { s.records = true }},
 		{"lies-of-F", ruleEstimator, func(s *setup) { s.records = true }},
 		{"hasty", rulePacing, func(s *setup) { s.records = true }},
+		{"miscounts", ruleState, nil},
+		{"counts-no-flow", ruleState, nil},
+		{"counts-no-update", ruleState, func(s *setup) { s.records = true }},
 		{"inflates-alpha", ruleAlpha, func(s *setup) { s.records = true }},
 		{"slow-label", ruleExcess, func(s *setup) {
 			s.set.Nodes[3].Parent = 2

@@ -141,6 +141,9 @@ type device struct {
 	twins    *chance.Twins // of ports
 	lives    int
 	counted  []fair.PortCounters // since the start; what the taps show at once
+	states   int                 // records of nodes since the start
+	altered  bool                // what it is set to has changed: rooms and what bypasses are those of no one setting
+	astray   bool                // a packet was lost elsewhere than at a queue, or from it
 }
 
 // Observe implements analyzers.SwitchJudge.
@@ -175,7 +178,7 @@ func (d *device) observe(t *trace.SwitchTap) {
 	if a.fate == unknown {
 		a.port = t.Port
 	}
-	d.count(t)
+	d.count(t, a)
 	presumed := a.fate == inside
 	was := a.port
 	switch a.fate = d.fateOf(t); a.fate {
@@ -293,6 +296,9 @@ func (j *Judge) Decide(r *trace.Decision) {
 	j.coverage["records"]++
 	if r.Kind == fair.State {
 		a.states = append(a.states, *r)
+		d := j.switches[r.Switch]
+		d.counter(r.Port).Updates++
+		d.states++
 		return
 	}
 	own := *r
@@ -315,6 +321,7 @@ func (j *Judge) Changed(now clock.Time, sw int) {
 	if d.overrun || err != nil || !ok {
 		return
 	}
+	d.altered = true
 	d.log.Add(event{at: now, set: &set})
 	d.judgeLog()
 }
@@ -350,7 +357,7 @@ func (j *Judge) Stopping(now clock.Time, sw int) {
 func (j *Judge) Started(now clock.Time, sw int) {
 	d := j.switches[sw]
 	d.out = false
-	d.counted = nil
+	d.counted, d.states, d.astray = nil, 0, false
 	d.log.Add(event{at: now})
 	d.judgeLog()
 }
@@ -401,6 +408,7 @@ func (j *Judge) Finish() (analyzers.Result, error) {
 		}
 		if !d.overrun {
 			d.compareCounters(d.began)
+			d.compareFlows(d.began)
 		}
 		for _, p := range d.ports {
 			p.shares.finish()

@@ -28,6 +28,7 @@ type port struct {
 	arrived  uint64
 	youngest *arrival // of those that have left
 	held     int64    // bytes that wait
+	waiting  int      // packets
 	shares   *shares
 }
 
@@ -176,8 +177,10 @@ func (p *port) arrives(a *arrival) {
 	a.bypassed = a.size < int64(p.d.set.Bypass)
 	a.taken = a.size + p.shimFor(a)
 	if a.fate == left || a.fate == withdrawn || a.fate == inside {
+		p.judgeRoom(a)
 		a.waits = a.taken
 		p.held += a.waits
+		p.waiting++
 	}
 	if a.bypassed {
 		p.shares.bypasses(p.bits(a))
@@ -426,6 +429,7 @@ func (p *port) countDrops(label, alpha float64) float64 {
 // leaves judges a packet that leaves the queue, or is lost as the switch stops.
 func (p *port) leaves(a *arrival) {
 	p.held -= a.waits
+	p.waiting--
 	if a.fate == withdrawn {
 		return
 	}

@@ -75,7 +75,7 @@ func Rules() []analyzers.Rule {
 		{ruleState, source + "3.4 (H13)", "A port keeps three values for each interior node, whatever the number of " +
 			"flows; its " +
 			"counters are what the taps saw.", v},
-		{ruleTail, source + "3.5 (H14)", "The full FIFO drops less than 1 % of what is dropped, if the target is at most " +
+		{ruleTail, source + "3.5 (H14)", "The FIFO holds no more than it has room for. Full, it drops less than 1 % of what is dropped, if the target is at most " +
 			"98.5 % of " +
 			"the link and the FIFO holds what comes in K_alpha." + steady, v},
 		{ruleNotJudged, "docs/internals/architecture.md, The observer sits at the switch",

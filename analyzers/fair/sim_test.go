@@ -277,6 +277,9 @@ func (m *sim) arrive(now clock.Time, i int) {
 	if flow == nil {
 		flow = &simRate{}
 		m.flows[o.flow] = flow
+		if !m.upstream {
+			m.counters.Flows++
+		}
 	}
 	k := m.k.K
 	if m.fault["slow-label"] {
@@ -289,6 +292,12 @@ func (m *sim) arrive(now clock.Time, i int) {
 		label = rounded
 	}
 	m.judge.Observe(&tap)
+	if m.counters.Ports[0].Packets++; m.fault["miscounts"] && m.next%100 == 0 {
+		m.counters.Ports[0].Packets--
+	}
+	if m.fault["counts-no-flow"] {
+		m.counters.Flows = 0
+	}
 	if m.fault["no-weights"] && !m.upstream {
 		label *= weight
 	}
@@ -440,6 +449,9 @@ func (m *sim) algorithm(now clock.Time, path []int, label, bits float64, drop bo
 			}
 			d.Values[fair.ValueSinceUpdateNS] = now.Sub(n.updated).Nanoseconds()
 			m.judge.Decide(&d)
+		}
+		if !m.fault["counts-no-update"] {
+			m.counters.Ports[0].Updates++
 		}
 		n.updated = now
 		if m.set.Mode == fair.Dataplane && m.set.Recirculation > 0 {

@@ -117,6 +117,7 @@ var fairBugs = map[string]fairBug{
 	"no-floor": {"flat", true, ""}, "by-arrivals": {"flat", true, ""}, "no-ceiling": {"leaves", true, ""},
 	"halves": {"flat", true, "mode: dataplane"}, "last-child": {"fits", true, ""}, "idles": {"tenants", false, ""},
 	"no-framing": {"flat", true, ""},
+	"overflow-ignored": {"flat", true, "overflow-heuristic: true, phi: 1, queue-packets: 40"},
 	"core-state": {"tree", false, ""}, "one-leaf": {"tenants", false, ""}, "even-nodes": {"tenants", false, ""},
 	"no-parent": {"tenants", false, ""}, "link-alpha": {"tenants", false, ""}, "every-level": {"tenants", false, ""},
 	"link-label": {"tree", false, ""}, "one-start-time": {"tenants", true, ""},

@@ -14,7 +14,7 @@ type faults struct {
 	reorders, duplicates, evenWeights, oneLeaf, noParent, evenNodes, idles, fills, strict, half, square, everyLevel,
 	linkAlpha, noTest, oneBit, dropsEqual, keepsLabel, linkLabel, measuresAgain, keepsShim, hasty, oneStart,
 	countsDropped, noDecay, noFloor, byArrivals, halves, noCeiling, lastChild, slowLabels, noFraming, coreState, noShimBytes,
-	dropsShim, staleShim, shimUnits, ignoresChange bool
+	dropsShim, staleShim, shimUnits, ignoresChange, miscounts, keepsAlpha bool
 }
 
 // fault is a seeded bug.
@@ -36,6 +36,8 @@ func flatBugs() []fault {
 		s.Queues = append(s.Queues, s.Queues[0])
 		s.Scheduler.Kind = fabric.Strict
 	}
+	deep := bug("deep-fifo", "fair.tail", "The FIFO holds four times the packets that it should.", func(*faults) {})
+	deep.distort = func(s *fabric.SwitchSpec) { s.Queues[0].MaxPackets *= 4 }
 	return []fault{
 		reorders,
 		bug("duplicates", "switch.unmatched-packet", "Every 500th packet leaves twice.",
@@ -97,7 +99,15 @@ func flatBugs() []fault {
 			func(f *faults) { f.ignoresChange = true }),
 		bug("core-state", "fair.state", "Switches that do not label keep something of each flow.",
 			func(f *faults) { f.coreState = true }),
+		bug("miscounts", "fair.state", "Every hundredth packet is not counted.", func(f *faults) { f.miscounts = true }),
+		deep,
 	}
+}
+
+// overflowBugs are those of CSFQ.
+func overflowBugs() []fault {
+	return []fault{bug("overflow-ignored", "fair.alpha", "A full FIFO does not lower alpha, although it should.",
+		func(f *faults) { f.keepsAlpha = true })}
 }
 
 // treeBugs are those of HCSFQ.

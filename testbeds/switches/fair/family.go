@@ -24,7 +24,7 @@ func Family() switches.Family {
 		Models: []switches.Model{
 			model("csfq", "Core-stateless fair queueing (CSFQ): the edge labels packets with the rates of their flows, and "+
 				"switches drop at random what exceeds the fair rate of the link, before one FIFO.",
-				slices.Concat(parameters(), overflows()), flatBugs()),
+				slices.Concat(parameters(), overflows()), slices.Concat(flatBugs(), overflowBugs())),
 			model("hcsfq", "Hierarchical CSFQ (HCSFQ): so for a tree, every node of which has a fair rate that it offers its "+
 				"children; what a flow leaves goes to its siblings first.",
 				slices.Concat(parameters(), trees()), slices.Concat(flatBugs(), treeBugs())),

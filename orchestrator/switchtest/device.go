@@ -206,7 +206,7 @@ func (d *decisions) close() error {
 
 // unjudged says which rules need decision records that the run does not have.
 func (r *run) unjudged() []string {
-	if r.plan.Test.Taps.Decisions() != "" {
+	if r.plan.judgesDecisions() {
 		return nil
 	}
 	var names []string
@@ -214,8 +214,11 @@ func (r *run) unjudged() []string {
 		names = append(names, rule.ID)
 	}
 	why := "the test does not ask for them (`taps: {decisions: csv}`)"
-	if len(r.plan.family.Decisions) == 0 {
+	switch {
+	case len(r.plan.family.Decisions) == 0:
 		why = "the switch keeps none"
+	case r.plan.Test.Taps.Decisions() != "":
+		why = "they leave out the SRC packets of bolt-src"
 	}
 	return []string{fmt.Sprintf("judged from the taps alone, without decision records: %s; not judged: %s", why,
 		strings.Join(names, ", "))}

@@ -91,11 +91,14 @@ func judgeTable() []analyzer {
 	}
 	slices.SortFunc(of, func(a, b analyzer) int { return strings.Compare(a.name, b.name) })
 	first := ofSwitch(forwarding.Name, forwarding.Rules(), func(*run) bool { return true }, forwarding.New)
-	last := ofSwitch(decision.Name, decision.Rules(), func(r *run) bool { return r.plan.Test.Taps.Decisions() != "" },
-		decision.New)
+	last := ofSwitch(decision.Name, decision.Rules(), func(r *run) bool { return r.plan.judgesDecisions() }, decision.New)
 	last.decides = true
 	return slices.Concat([]analyzer{first, ofQueues(), ofBolt()}, of, []analyzer{last})
 }
+
+// judgesDecisions reports whether decision records are compared with the taps. Switches that send SRC packets of Bolt
+// queue these without one, which leaves open what waits.
+func (p *Plan) judgesDecisions() bool { return p.Test.Taps.Decisions() != "" && !p.declared.Bolt.SRC }
 
 // familyOf returns a model of the families, its parameters completed by those that every switch has.
 func familyOf(all []family, name string) (*family, switches.Model, error) {

@@ -19,7 +19,7 @@ import (
 // Family declares the family.
 func Family() switches.Family {
 	return switches.Family{
-		Name: "deflect", Decisions: decisions(), Counters: count, HostCounters: countHost, Deflects: true,
+		Name: "deflect", Decisions: decisions(), Counters: count, HostCounters: countHost, Deflects: true, Closed: true,
 		Reasons: []analyzers.DropReason{
 			{Name: deflect.ReasonNoPort, Doc: "There is no port to deflect the packet to.", Decided: true},
 			{Name: deflect.ReasonEvicted, Doc: "A queue to which Vertigo deflects holds too much, and the packet is its least " +

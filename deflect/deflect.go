@@ -2,7 +2,8 @@
 // sets and what a switch or a host reports. Models implement it, the analyzer compares, and neither imports the other.
 // Sections (§) are those of the reference model (deflection.md).
 //
-// Terms. A neighbour port leads to another switch. NB(sw) lists the neighbour ports of a switch by number (§2). Q is the
+// Terms. A neighbour port leads to another switch. NB(sw) lists the neighbour ports of a switch by number (§2). Q is
+// the
 // room of a queue in bytes; a queue of occ bytes is full for a packet of len bytes if occ + len ≥ Q. occ is what waits:
 // neither the frame on the wire nor the arriving packet count.
 package deflect
@@ -165,8 +166,8 @@ const (
 	MaxValue   = 1<<32 - 1
 )
 
-// A packed mark, from the highest bit: the priority value Value >> Ret, 32 bits; Control and First, a bit each; Flowlet,
-// 13 bits; Ret, 5 bits; the Ret lowest bits of Value, in 12 bits.
+// A packed mark, from the highest bit: the priority value Value >> Ret, 32 bits; Control and First, a bit each;
+// Flowlet, 13 bits; Ret, 5 bits; the Ret lowest bits of Value, in 12 bits.
 const (
 	priorityShift = 32
 	controlBit    = 1 << 31

@@ -58,7 +58,8 @@ func TestPortsAreDividedInBlocks(t *testing.T) {
 }
 
 func TestAWindowsHashDependsOnOrder(t *testing.T) {
-	if a, b := deflect.WindowHash(slices.Values([]uint64{1, 2})), deflect.WindowHash(slices.Values([]uint64{2, 1})); a == b {
+	if a, b := deflect.WindowHash(slices.Values([]uint64{1, 2})), deflect.WindowHash(slices.Values([]uint64{2,
+		1})); a == b {
 		t.Errorf("both %d", a)
 	}
 	if got, empty := deflect.WindowHash(slices.Values([]uint64(nil))), uint64(14695981039346656037); uint64(got) != empty {

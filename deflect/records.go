@@ -9,8 +9,8 @@ package deflect
 //	one of Queued, Deflected, NoPort and Tail
 //
 // With Vertigo, if the destination port is full: Extracted of each victim, Queued of the packet, then Pick of each
-// victim, Displaced of what it displaces, and Deflected (or Displaced, if it is itself dropped). The packet is the victim
-// itself if not enough packets are less important; it is not extracted then.
+// victim, Displaced of what it displaces, and Deflected (or Displaced, if it is itself dropped). The packet is the
+// victim itself if not enough packets are less important; it is not extracted then.
 //
 // Occupancy of a record is what waits in the queue of the record in truth, without the packet of the record.
 const (
@@ -96,8 +96,8 @@ const (
 // CauseNone is the cause of records that have none.
 const CauseNone = 0
 
-// WindowHash returns what Tested says of a window: FNV-1a, 64 bits, over the priority values from the oldest on, each as
-// eight bytes, the lowest first; as a signed number.
+// WindowHash returns what Tested says of a window: FNV-1a, 64 bits, over the priority values from the oldest on, each
+// as eight bytes, the lowest first; as a signed number.
 func WindowHash(oldestFirst func(yield func(uint64) bool)) int64 {
 	h := uint64(14695981039346656037)
 	for v := range oldestFirst {
@@ -120,8 +120,8 @@ func WindowHash(oldestFirst func(yield func(uint64) bool)) int64 {
 //   - DistEWMA takes the mid-point of a bin for x and M: 0 for at most 2; 3, 6, 12, 24, 48 for up to 4, 8, 16, 32, 64;
 //     48 above. A packet that is queued at a port carries M' = floor(((Divisor − 1) M + x) / Divisor), of M as it was
 //     seen at that port, to the egress register, which it writes as it leaves. Exact reads the register as it is.
-//   - A full port is TestFull: R is not evaluated, and the window does not advance. Every other test of a port evaluates
-//     R and advances, candidates included: one test of each per packet. If the destination port is drawn as a
+//   - A full port is TestFull: R is not evaluated, and the window does not advance. Every other test of a port
+// evaluates     R and advances, candidates included: one test of each per packet. If the destination port is drawn as a
 //     candidate, it is not tested again: it has refused the packet.
 //   - SampleQueued: S counts packets that are queued at the port, destination or deflected, and samples the first,
 //     (S+1)th, …; TestSampled then is 0, and FatePriority enters the window.

@@ -42,14 +42,12 @@ func (d *device) claimOf(a *arrival) claim {
 
 // verdict is what a packet's destination port, and its candidates, came to.
 type verdict struct {
-	a          *arrival
-	c          claim
-	test       test // of the destination port
-	egress     int  // -1: unknown
-	eligible   []int
-	candidates []int  // that PD has tested, in the order in which it drew them; nil: unknown
-	tests      []test // of them
-	unsure     bool   // which ports are there is in doubt
+	a        *arrival
+	c        claim
+	test     test // of the destination port
+	egress   int  // -1: unknown
+	eligible []int
+	unsure   bool // which ports are there is in doubt
 }
 
 // joins reports whether the packet came into a queue.
@@ -686,8 +684,8 @@ func (d *device) judgeCandidates(v *verdict, none bool) {
 	}
 }
 
-// again adds the destination port to the candidates, if it was drawn: it is not tested again. Where among those after the
-// second it was drawn no record says.
+// again adds the destination port to the candidates, if it was drawn: it is not tested again. Where among those after
+// the second it was drawn no record says.
 func (v *verdict) again(list []int, results []test, want int) ([]int, []test) {
 	if v.c.pick == nil || slices.Contains(list, v.egress) || !slices.Contains(v.eligible, v.egress) {
 		return list, results

@@ -94,8 +94,7 @@ type arrival struct {
 	carries  uint64 // the mean that it writes as it leaves
 	egress   int    // its destination port; -1: unknown
 	joined   bool
-	line     int    // of Vertigo: the port where it waits; -1: none
-	order    uint64 // of Vertigo: when it has joined
+	line     int // of Vertigo: the port where it waits; -1: none
 	// of counters
 	counted, over, avoidable, tested bool
 }

@@ -38,15 +38,17 @@ func Rules() []analyzers.Rule {
 		{deflect.RuleChoice, source + "3, appendix E (DEF-7)", "Ports are drawn and chosen with the probabilities of the " +
 			"scheme, and the shortest of PD's and Vertigo's candidates is taken. A correct switch is blamed for a " +
 			"probability in one run of a million at most.", v},
-		{deflect.RulePath, source + "3 (DEF-8)", "A packet goes over links that exist, its TTL falls by one at each switch, " +
-			"and only deflections make its path longer than the shortest.", v},
-		{deflect.RuleConservation, source + "2 (DEF-9)", "Each packet that enters a switch leaves it or is dropped, once.", v},
+		{deflect.RulePath, source + "3 (DEF-8)", "A packet goes over links that exist, its TTL falls by one at each " +
+			"switch, and only deflections make its path longer than the shortest.", v},
+		{deflect.RuleConservation, source + "2 (DEF-9)", "Each packet that enters a switch leaves it or is dropped, " +
+			"once.", v},
 		{deflect.RuleOrder, source + "2 (DEF-10)", "A queue is a FIFO; with Vertigo packets leave by priority value, " +
 			"those of one value in the order in which they joined, and what is too much is dropped from the end.", v},
 		{deflect.RuleVictim, source + "2 (DEF-11)", "Vertigo pulls out of a full queue the least important packets, all of " +
 			"them less important than the one that arrives, and no more than it needs.", v},
 		{deflect.RuleShim, source + "5 (DEF-12)", "The ordering layer of a host holds a packet as long as one before it is " +
-			"missing, for at most omega; it passes each on once, unless it holds a copy, and no more of them late than came so.", v},
+			"missing, for at most omega; it passes each on once, unless it holds a copy, and no more of them late than came " +
+			"so.", v},
 		{deflect.RuleMark, source + "5 (DEF-13)", "The remaining bytes of a message fall from packet to packet, and a " +
 			"retransmission has those that it had, and one more in Ret.", v},
 		{deflect.RuleWindow, source + "4 (DEF-14)", "A window holds the newest W of the first, (S+1)th, (2S+1)th, ... " +

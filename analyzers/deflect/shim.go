@@ -162,8 +162,8 @@ func (l *layers) observe(t *athost.Tap) {
 	}
 }
 
-// settle judges, as the instant has passed, a packet that was passed on as it came: a timer of that instant may have let
-// it go with others.
+// settle judges, as the instant has passed, a packet that was passed on as it came: a timer of that instant may have
+// let it go with others.
 func (l *layers) settle(f *stream, now clock.Time) {
 	if f.hasty.Stage == 0 || f.hasty.Time == now {
 		return

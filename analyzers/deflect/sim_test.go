@@ -74,26 +74,22 @@ type frame struct {
 // sim is a switch in some lines, which follows the reference model, or has a fault.
 type sim struct {
 	*view
-	fault    string
-	records  bool
-	random   *rand.Rand
-	judge    analyzers.SwitchJudge
-	now      clock.Time
-	queues   [][]*frame
-	busy     []clock.Time
-	windows  [][]uint64
-	turns    []int
-	written  []seen
-	visible  []seen
-	updated  int64
-	joined   int
-	counts   []deflect.PortCounters
-	decided  int
-	draws    int
-	packets  int
-	load     float64 // of one host's port
-	largest  uint32
-	mostSize int
+	fault   string
+	records bool
+	random  *rand.Rand
+	judge   analyzers.SwitchJudge
+	now     clock.Time
+	queues  [][]*frame
+	busy    []clock.Time
+	windows [][]uint64
+	turns   []int
+	written []seen
+	visible []seen
+	updated int64
+	joined  int
+	counts  []deflect.PortCounters
+	packets int
+	largest uint32
 }
 
 func (s *sim) tap(f *frame, stage trace.SwitchStage, port int, reason uint8) {
@@ -413,7 +409,8 @@ func (s *sim) deflect(f *frame, cause uint8) {
 		}
 	}
 	if d < 0 {
-		s.decide(f, deflect.Pick, deflect.PickNone, f.egress, int64(f.egress), int64(len(list)), draw, first, second, bits, -1,
+		s.decide(f, deflect.Pick, deflect.PickNone, f.egress, int64(f.egress), int64(len(list)), draw, first, second,
+			bits, -1,
 			free)
 		s.fate(f, deflect.NoPort, f.egress, 0, 0)
 		s.counts[f.egress].NoPort++

@@ -353,7 +353,8 @@ func (d *device) relative(a *arrival, i int, w *window, t *test, r *trace.Decisi
 	claimed := r.Values[deflect.TestNumerator]
 	exponentials := d.set.Relative == deflect.DistExact || d.set.Relative == deflect.DistEWMA
 	switch {
-	case exponentials && r.Values[deflect.TestDenominator] == billion && claimed-t.numerator >= -1 && claimed-t.numerator <= 1:
+	case exponentials && r.Values[deflect.TestDenominator] == billion && claimed-t.numerator >= -1 &&
+		claimed-t.numerator <= 1:
 		t.numerator = claimed // what exp gives may be rounded in either direction
 	case !t.known && r.Values[deflect.TestDenominator] == t.denominator:
 		t.numerator, t.known = claimed, true

@@ -9,7 +9,6 @@ import (
 
 // vertigo repeats what a switch does that moves what waits, record by record.
 type vertigo struct {
-	joined uint64
 	a      *arrival   // the latest that has come
 	egress int        // its destination port; -1: not known yet
 	pulled []*arrival // for it

@@ -55,7 +55,8 @@ func otherShare(p place, child string, got, want rate, over span64) cause.Cause 
 }
 
 func variedShare(p place, child string, got, want rate, over span64) cause.Cause {
-	return cause.Of(ruleShares, "varied", "%v let %v of %v through at %v for %v; their max-min share, with labels as they "+
+	return cause.Of(ruleShares, "varied", "%v let %v of %v through at %v for %v; their max-min share, with labels as "+
+		"they "+
 		"were, was %v.", p.who, got, cause.Name(child), p.at(), over, want)
 }
 
@@ -270,7 +271,8 @@ func measuredFlows(who cause.Switch, got, want int) cause.Cause {
 }
 
 func noOverflow(p place, node int) cause.Cause {
-	return cause.Of(ruleAlpha, "overflow", "%v did not lower alpha of node %v at packet %v at %v, for which the FIFO had no "+
+	return cause.Of(ruleAlpha, "overflow", "%v did not lower alpha of node %v at packet %v at %v, for which the FIFO "+
+		"had no "+
 		"room.", p.who, cause.Count(node), p.packet(), p.at())
 }
 
@@ -284,7 +286,8 @@ func Causes() []cause.Cause {
 	us := func(n int64) span64 { return span64(clock.Duration(n) * clock.Microsecond) }
 	return []cause.Cause{
 		overtaken(p, 9), otherShare(p, "node 1", 21e9, 19.7e9, us(4000)),
-		variedShare(p, "flow 3 from host 1 to host 2", 2.9e9, 2.4e9, us(4000)), disturbed(p, "flow 3 from host 1 to host 2", 2.5e9,
+		variedShare(p, "flow 3 from host 1 to host 2", 2.9e9, 2.4e9, us(4000)), disturbed(p, "flow 3 from host 1 to host "+
+			"2", 2.5e9,
 			2.1e9, 1), idle(p, 24e9, 60e9, 38.6e9), belowShare(p, 1e9, 1.25e9),
 		lostBelow(p, "flow 3 from host 1 to host 2", 0.04, 1e9, 1.25e9), wrongShare(p, "of all flows", 10, 1000, 340),
 		surelyDropped(p), droppedBypassed(p), claimedProbability(p, 0.2, 0.4), drewOther(p, true, 0.4),
@@ -298,6 +301,7 @@ func Causes() []cause.Cause {
 		claimedState(p, "alpha after the update", 1, 1e9, 2e9), aboveBound(p, 90_000, 46_100, 1.25e9), registers("s", 1,
 			40, 9),
 		counted("s", 1, "drops by the drop test", 3, 5), leakage(p, 300, 2000),
-		overfull(p, 1280, 1_920_000), measuredFlows("s", 4, 3), noOverflow(p, 0), notJudged("s", "port 1", "its link changed"),
+		overfull(p, 1280, 1_920_000), measuredFlows("s", 4, 3), noOverflow(p, 0), notJudged("s", "port 1", "its link "+
+			"changed"),
 	}
 }

@@ -84,7 +84,8 @@ func TestCompliantSwitchesAreNotBlamed(t *testing.T) {
 // weights 1 and 3, of which each has two parts with a flow or two.
 func deep() *setup {
 	set := ideal()
-	set.Nodes = []fair.Node{{Parent: -1, Weight: 1}, {Parent: 0, Weight: 1}, {Parent: 0, Weight: 3}, {Parent: 1, Weight: 1},
+	set.Nodes = []fair.Node{{Parent: -1, Weight: 1}, {Parent: 0, Weight: 1}, {Parent: 0, Weight: 3}, {Parent: 1,
+		Weight: 1},
 		{Parent: 1, Weight: 2}, {Parent: 2, Weight: 1}, {Parent: 2, Weight: 1}}
 	set.Members = nil
 	s := base(set, 20*ms)
@@ -92,7 +93,8 @@ func deep() *setup {
 	for i, node := range []int{3, 4, 4, 5, 5, 6, 6} {
 		s.sources = append(s.sources, source{host: uint32(i + 1), flow: uint32(i), size: 1500, stop: s.lasts, jitter: 0.05,
 			bps: []float64{4, 3, 5, 0.8, 1.2, 4, 6}[i] * gbps})
-		s.set.Members = append(s.set.Members, fair.Member{Hosts: [][2]int64{{int64(i + 1), int64(i + 1)}}, Node: node, Weight: 1})
+		s.set.Members = append(s.set.Members, fair.Member{Hosts: [][2]int64{{int64(i + 1), int64(i + 1)}}, Node: node,
+			Weight: 1})
 	}
 	s.set.Members = append(s.set.Members, fair.Member{Node: 6, Weight: 1})
 	return s
@@ -241,7 +243,8 @@ func TestCompliantSwitchesAreNotBlamedForResponsiveTraffic(t *testing.T) {
 	}
 }
 
-// A slot with flows of 4 and 8 Gb/s and one that sends at 1 and at 12, half of the time each: of 9.85 Gb/s the fair rate
+// A slot with flows of 4 and 8 Gb/s and one that sends at 1 and at 12, half of the time each: of 9.85 Gb/s the fair
+// rate
 // 3.74 gives 3.74, 3.74 and 2.37. A switch that gives the first much more is blamed if the algorithm would have given
 // what the fluid does.
 func TestSharesOfVaryingDemandAreThoseOfItsLabels(t *testing.T) {

@@ -32,8 +32,8 @@ const (
 // and of decisions judge.
 func Rules() []analyzers.Rule {
 	const source = "Yu, Wu and Jin, HCSFQ (NSDI 2021), "
-	const steady = " That is judged while demand has been stationary for 20 K_c, with K_c of at least twice K_alpha, and in " +
-		"mode ideal of at most two layers."
+	const steady = " That is judged while demand has been stationary for 20 K_c, with K_c of at least twice K_alpha, " +
+		"and in mode ideal of at most two layers."
 	v := analyzers.Violation
 	table := []struct {
 		id, clause, statement string
@@ -75,8 +75,8 @@ func Rules() []analyzers.Rule {
 		{ruleState, source + "3.4 (H13)", "A port keeps three values for each interior node, whatever the number of " +
 			"flows; its " +
 			"counters are what the taps saw.", v},
-		{ruleTail, source + "3.5 (H14)", "The FIFO holds no more than it has room for. Full, it drops less than 1 % of what is dropped, if the target is at most " +
-			"98.5 % of " +
+		{ruleTail, source + "3.5 (H14)", "The FIFO holds no more than it has room for. Full, it drops less than 1 % of " +
+			"what is dropped, if the target is at most 98.5 % of " +
 			"the link and the FIFO holds what comes in K_alpha." + steady, v},
 		{ruleNotJudged, "docs/internals/architecture.md, The observer sits at the switch",
 			"What the taps do not show, or the reference model promises nothing of, is not judged.", analyzers.Note},

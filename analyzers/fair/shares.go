@@ -174,8 +174,8 @@ func newShares(p *port, now clock.Time) *shares {
 	return s
 }
 
-// mostLayers is how many layers of nodes, the link included, the reference model measured (4.4). With three, the loops of
-// nodes in series chase each other: a node may get twice its share for long, although K_c is twice K_alpha.
+// mostLayers is how many layers of nodes, the link included, the reference model measured (4.4). With three, the
+// loops of nodes in series chase each other: a node may get twice its share for long, although K_c is twice K_alpha.
 const mostLayers = 2
 
 // layers returns how many nodes are above a flow, at most.
@@ -407,8 +407,8 @@ func (s *shares) steady() bool {
 	return s.settled(filled)
 }
 
-// settled reports whether a dataplane, which changes alpha by steps, has had the time for it: alpha goes to and fro, and
-// not one way for most of the slot.
+// settled reports whether a dataplane, which changes alpha by steps, has had the time for it: alpha goes to and fro,
+// and not one way for most of the slot.
 func (s *shares) settled(filled []waterfill.Share) bool {
 	if s.p.d.set.Mode != fair.Dataplane {
 		return true
@@ -600,8 +600,8 @@ func (s *shares) rooms(r *run, filled []waterfill.Share, all []child) {
 	}
 }
 
-// drains returns how long a FIFO needs to become empty that has filled before the drop test knew alpha, in seconds. Until
-// then the steps of a dataplane's alpha make it overflow now and then.
+// drains returns how long a FIFO needs to become empty that has filled before the drop test knew alpha, in seconds.
+// Until then the steps of a dataplane's alpha make it overflow now and then.
 func (s *shares) drains() float64 {
 	set := s.p.d.set
 	bits := float64(set.Packets) * 12000

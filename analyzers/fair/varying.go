@@ -9,7 +9,8 @@ import (
 // Demand that varies, as that of TCP does, is judged beside a fluid: what the flows are to get in a slot is the max-min
 // share of their labels as they were, with one fair rate for each node. That a switch cannot follow demand at once is
 // allowed for by a shadow, which does what the algorithm says with the same arrivals, and of each packet drops the
-// fraction that is its probability. A slot in which the shadow is not near the shares is not judged, whatever the switch
+// fraction that is its probability. A slot in which the shadow is not near the shares is not judged, whatever the
+// switch
 // does: TCP answers to drops, but neither arrivals nor the shadow depend on which packets the switch dropped otherwise.
 const (
 	varyingTolerance = 0.10 // of shares of TCP (section 7, H3)
@@ -121,7 +122,7 @@ func (v *varying) takes(a *arrival, l *leaf, label, bits float64) {
 		passed = 0
 	}
 	takes := func(c *varyingChild, rate float64) {
-		c.labels.takes(rate, bits)
+		c.takes(rate, bits)
 		c.arrived += bits
 		c.passed += passed
 		c.expected += bits * (1 - q)

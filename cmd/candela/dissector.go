@@ -11,7 +11,7 @@ import (
 func newDissector() *cobra.Command {
 	return &cobra.Command{
 		Use:   "dissector",
-		Short: "Print a Wireshark dissector for NDP packets, labels and mirror copies",
+		Short: "Print a Wireshark dissector for NDP, labels and mirror copies",
 		Long: `Print a Lua script with which Wireshark and tshark decode NDP packets, the
 labels of fair queueing and the metadata in mirror copies of RoCE packets:
 

@@ -118,7 +118,8 @@ func s3(ctx context.Context, l *lab) error {
 		{Name: "fig-3-17-flow", Title: "Figure 3-17b: completion of flows, mean", X: "flows", Y: "completion time, ms"},
 	}
 	shown := comparison.Unjudged("figure 3-17 gives no numbers").Of(comparison.PaperStatement)
-	computed := comparison.FromMechanism("4.5 MB with headers at 1 Gb/s: nothing can be faster").Of(comparison.SpecCalibration)
+	computed := comparison.FromMechanism("4.5 MB with headers at 1 Gb/s: nothing can be " +
+		"faster").Of(comparison.SpecCalibration)
 	for _, s := range list {
 		lines := []comparison.Series{{Name: s.name}, {Name: s.name}}
 		for n := 30; n <= 180; n += 30 {
@@ -148,8 +149,9 @@ func s3(ctx context.Context, l *lab) error {
 			l.Row(stated, comparison.NewBound(id, fmt.Sprintf("%s%d flows, %s beside HCSFQ, order: request", set, n, slower),
 				"times", comparison.AtLeast, 1, 0, mean(slower)/mean("HCSFQ")))
 		}
-		l.Row(comparison.FromChoice("the source says close; 15 % is ours").Of(comparison.PaperStatement), comparison.NewRow(id,
-			fmt.Sprintf("%s%d flows, HCSFQ beside AFQ: request", set, n), "times", 1, 1, 0.15, mean("HCSFQ")/mean("AFQ")))
+		l.Row(comparison.FromChoice("the source says close; 15 % is ours").Of(comparison.PaperStatement),
+			comparison.NewRow(id,
+				fmt.Sprintf("%s%d flows, HCSFQ beside AFQ: request", set, n), "times", 1, 1, 0.15, mean("HCSFQ")/mean("AFQ")))
 	}
 	for _, p := range plots {
 		l.Plot(p)

@@ -167,8 +167,8 @@ func s2(ctx context.Context, l *lab) error {
 		return err
 	}
 	of := measured[0]
-	from := l.ofLoads("every host sends UDP at half of its link to the same host of the next rack: the source says evenly, " +
-		"and about half of the bandwidth")
+	from := l.ofLoads("every host sends UDP at half of its link to the same host of the next rack: the source says " +
+		"evenly, and about half of the bandwidth")
 	for i, load := range experiments.LoadLabels() {
 		if !l.Measures(i) {
 			continue

@@ -24,7 +24,8 @@ func (l *lab) others(ctx context.Context, id, file string, from, to clock.Durati
 		if err != nil {
 			return err
 		}
-		origin := comparison.Unjudged("the source does not have this queue in the experiment; the value is the max-min share").
+		origin := comparison.Unjudged("the source does not have this queue in the experiment; the value is the max-min " +
+			"share").
 			Of(comparison.SpecCalibration)
 		if o.judged {
 			origin = comparison.FromMechanism("").Of(comparison.SpecCalibration)
@@ -67,7 +68,8 @@ func e5(ctx context.Context, l *lab) error {
 		other{afq(), offered(fair, fair), false}, other{spPIFO(), offered(fair, fair), false})
 }
 
-// e6 shows what they give those of Q6. Queues without a tree know the weights of flows: 2 for 8 flows, 1 for 16, 4 for 8.
+// e6 shows what they give those of Q6. Queues without a tree know the weights of flows: 2 for 8 flows, 1 for 16, 4
+// for 8.
 func e6(ctx context.Context, l *lab) error {
 	const from, to = 20 * ms, 100 * ms
 	fair, unit := bottleneck/32., bottleneck/(8*2+16+8*4.)
@@ -75,7 +77,7 @@ func e6(ctx context.Context, l *lab) error {
 		return []share{{flows{1, 8}, a}, {flows{9, 24}, b}, {flows{25, 32}, c}}
 	}
 	return l.others(ctx, "E6", "e6.yml", from, to, 0.03, other{fifo(), three(fair, fair, fair), true},
-		other{csfq(""), three(phi*fair, phi*fair, phi*fair), true},
+		other{csfq(""), three(2*phi*unit, phi*unit, 4*phi*unit), true},
 		other{hpifo(), three(1.25, 0.625, 2.5), true}, other{afq(), three(2*unit, unit, 4*unit), false},
 		other{spPIFO(), three(2*unit, unit, 4*unit), false})
 }

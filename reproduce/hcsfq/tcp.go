@@ -19,8 +19,8 @@ const seedsTCP = 3
 const toleranceTCP = 0.10
 
 // shape is the origin of a row of which the source shows a figure, measured with Linux and hardware.
-var shape = comparison.FromMechanism("the source shows equal, or by weight, in a figure without values; the number is the " +
-	"max-min share of what the switch gives away, the tolerance that of the specification for TCP").
+var shape = comparison.FromMechanism("the source shows equal, or by weight, in a figure without values; the number " +
+	"is the max-min share of what the switch gives away, the tolerance that of the specification for TCP").
 	Of(comparison.PaperStatement)
 
 // measureQueue is measure with another queue in the place of HCSFQ, and of the first point alone.
@@ -33,18 +33,9 @@ func groupsTCP(want, last float64) (share, share) {
 	return share{flows{1, 24}, phi * want}, share{flows{25, 32}, phi * last}
 }
 
-// carried returns what the link carried in all, in Gb/s, for each run.
-func carried(points []*point, from, to clock.Duration) []float64 {
-	return each(points, func(p *point) (sum float64) {
-		for i := range p.course.flows {
-			sum += p.course.rate(i, from, to)
-		}
-		return sum
-	})
-}
-
 // experimentTCP measures a test with HCSFQ and returns its runs.
-func (l *lab) experimentTCP(ctx context.Context, id, what, figure, title, file string, groups ...share) ([]*point, error) {
+func (l *lab) experimentTCP(ctx context.Context, id, what, figure, title, file string, groups ...share) ([]*point,
+	error) {
 	points, err := l.measureFiles(ctx, l.files, file, seedsTCP)
 	if err != nil {
 		return nil, err
@@ -72,7 +63,8 @@ func (l *lab) withoutTCP(ctx context.Context, id, figure, title, file string, gr
 func e7(ctx context.Context, l *lab) error {
 	const id = "E7"
 	a, b := groupsTCP(1.25, 1.25)
-	if _, err := l.experimentTCP(ctx, id, "equal: ", "fig-3-8a", "Figure 3-8a: TCP, equal weights", "e7.yml", a, b); err != nil {
+	if _, err := l.experimentTCP(ctx, id, "equal: ", "fig-3-8a", "Figure 3-8a: TCP, equal weights", "e7.yml", a,
+		b); err != nil {
 		return err
 	}
 	one, two := groupsTCP(1, 2)
@@ -99,13 +91,14 @@ var computedTCP = comparison.FromMechanism("").Of(comparison.SpecCalibration)
 func e8(ctx context.Context, l *lab) error {
 	const id = "E8"
 	a, b := groupsTCP(1.25, 1.25)
-	points, err := l.experimentTCP(ctx, id, "", "fig-3-9a", "Figure 3-9a: CUBIC beside aggressive flows (25 to 32)", "e8.yml",
+	points, err := l.experimentTCP(ctx, id, "", "fig-3-9a", "Figure 3-9a: CUBIC beside aggressive flows (25 to 32)",
+		"e8.yml",
 		a, b)
 	if err != nil {
 		return err
 	}
-	chosen := comparison.FromChoice("flows of 5 Gb/s without congestion control stand for BBR, which the simulated hosts " +
-		"do not have").Of(comparison.PaperStatement)
+	chosen := comparison.FromChoice("flows of 5 Gb/s without congestion control stand for BBR, which the simulated " +
+		"hosts do not have").Of(comparison.PaperStatement)
 	l.spread(chosen, id, "aggressive flow beside one of CUBIC", "seeds", "times", 1, toleranceTCP,
 		ratios(points, fromTCP, toTCP, b, a))
 	without, err := l.withoutTCP(ctx, id, "fig-3-9a-fifo", "Figure 3-9a: without HCSFQ", "e8.yml", a, b)
@@ -227,7 +220,8 @@ func e10(ctx context.Context, l *lab) error {
 func e12(ctx context.Context, l *lab) error {
 	const id = "E12"
 	a, b := groupsTCP(40./2/24, 40./2/8)
-	points, err := l.experimentTCP(ctx, id, "two tenants: ", "fig-3-14a", "Figure 3-14a: two tenants with TCP", "e12.yml", a, b)
+	points, err := l.experimentTCP(ctx, id, "two tenants: ", "fig-3-14a", "Figure 3-14a: two tenants with TCP",
+		"e12.yml", a, b)
 	if err != nil {
 		return err
 	}

@@ -96,7 +96,8 @@ func s5(ctx context.Context, l *lab) error {
 			return err
 		}
 		one, two := experiments.Mean(got.Gbps[:tenantsS5/2]), experiments.Mean(got.Gbps[tenantsS5/2:])
-		note := fmt.Sprintf("tenants 1 to 25: %.3g Gb/s and %d timeouts; 26 to 50: %.3g and %d; drops of the test %d, of full "+
+		note := fmt.Sprintf("tenants 1 to 25: %.3g Gb/s and %d timeouts; 26 to 50: %.3g and %d; drops of the test %d, of "+
+			"full "+
 			"FIFOs %d", one, got.Timeouts[0], two, got.Timeouts[1], got.Excess, got.Tail)
 		jain, ratio := waterfill.Jain(got.Gbps), two/one
 		ratioRow := func(want float64) {

@@ -39,7 +39,8 @@ func (l *lab) judged(id, what string, points []*point) {
 	for _, p := range points {
 		sum += p.violations
 	}
-	l.Row(comparison.FromMechanism("the rules of analyzer fair and others, packet by packet").Of(comparison.SpecCalibration),
+	l.Row(comparison.FromMechanism("the rules of analyzer fair and others, packet by "+
+		"packet").Of(comparison.SpecCalibration),
 		comparison.NewRow(id, what+", all seeds", "", 0, 0, 0, sum))
 }
 

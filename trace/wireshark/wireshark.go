@@ -1,5 +1,5 @@
-// Package wireshark has Candela's dissectors for Wireshark and tshark: NDP, labels of fair queueing, and mirror copies of
-// RoCE packets.
+// Package wireshark has Candela's dissectors for Wireshark and tshark: NDP, labels of fair queueing, and mirror
+// copies of RoCE packets.
 package wireshark
 
 import (

@@ -12,7 +12,7 @@ import (
 type faults struct {
 	// of switches
 	reorders, duplicates, keepsTTL, misrecords, longer, toHosts, early, givesUp, blind, firstFree, fiveBits, wholeBitmap,
-	late, sees, lateBits, doubled, strict, countsArriving, countsGreater, countsEqual, switchWindow, samplesLate,
+	late, sees, doubled, strict, countsArriving, countsGreater, countsEqual, switchWindow, samplesLate,
 	shortWindow, otherDenominator, evaluatesFull, important, longest, noBoost, smallestVictim, equalVictims,
 	dropsVictim bool
 	// of hosts

@@ -21,8 +21,8 @@ func queues(forwarding string) parameter.Table {
 		{Name: "queue-bytes", Kind: parameter.Integer, Unit: "bytes", Default: "300000", Min: 256, Max: maxQueue,
 			Doc: "Q: room of a port's queue. A packet that would fill it to the last byte finds it full."},
 		{Name: "forwarding", Kind: parameter.Word, Words: []string{"routes", "power-of-two"}, Default: forwarding,
-			Doc: "How a port is chosen among equal paths: as the network's routes say, or for each packet the shorter queue of " +
-				"two drawn ones."},
+			Doc: "How a port is chosen among equal paths: as the network's routes say, or for each packet the shorter queue " +
+				"of two drawn ones."},
 	}
 }
 
@@ -63,15 +63,15 @@ func bitmap() parameter.Table {
 func sources(words []string) parameter.Table {
 	return parameter.Table{
 		{Name: "priority", Kind: parameter.Word, Words: words, Default: "remaining",
-			Doc: "Priority value of a packet, larger being less important. remaining: bytes of its message that are left; las: " +
-				"bytes of its flowlet before it; class: of table classes."},
+			Doc: "Priority value of a packet, larger being less important. remaining: bytes of its message that are left; " +
+				"las: bytes of its flowlet before it; class: of table classes."},
 		{Name: "ordering", Kind: parameter.Boolean, Default: "true",
 			Doc: "Receivers put packets in order again (shim) before TCP sees them."},
 		{Name: "hold-us", Kind: parameter.Duration, Unit: "us", Default: "360", Min: 1, Max: maxTime,
 			Doc: "Omega: how long a receiver holds a packet that is early."},
 		{Name: "flowlet-gap-us", Kind: parameter.Duration, Unit: "us", Default: "360", Min: 1, Max: maxTime,
-			Doc: "Delta of hosts: a retransmission after a longer silence boosts the whole flow; with las, such a gap begins a " +
-				"flowlet."},
+			Doc: "Delta of hosts: a retransmission after a longer silence boosts the whole flow; with las, such a gap begins " +
+				"a flowlet."},
 	}
 }
 

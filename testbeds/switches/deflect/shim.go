@@ -70,8 +70,9 @@ func payload(p *fabric.Packet) int {
 		return max(0, int(p.Size)-tcpCodec.HeaderSize(p.IPv6))
 	case fabric.Raw:
 		return max(1, int(p.Size)-rawCodec.HeaderSize(p.IPv6))
+	default:
+		return 0
 	}
-	return 0
 }
 
 // sequence returns the number of a packet's first byte in its flow, on a scale of its own.

@@ -123,7 +123,8 @@ func TestTheThresholdOfEquation1(t *testing.T) {
 		num, den uint64
 		equal    bool
 		want     bool
-	}{{270_000, 1, 1, false, false}, {270_001, 1, 1, false, true}, {270_000, 1, 1, true, true}, {285_000, 10, 20, false, false},
+	}{{270_000, 1, 1, false, false}, {270_001, 1, 1, false, true}, {270_000, 1, 1, true, true}, {285_000, 10, 20,
+		false, false},
 		{285_001, 10, 20, false, true}, {299_999, 0, 20, true, false}} {
 		if got := beyond(c.occ, room, tenth, c.num, c.den, c.equal); got != c.want {
 			t.Errorf("%+v: %v", c, got)

@@ -13,7 +13,8 @@ type faults struct {
 
 	reorders, duplicates, evenWeights, oneLeaf, noParent, evenNodes, idles, fills, strict, half, square, everyLevel,
 	linkAlpha, noTest, oneBit, dropsEqual, keepsLabel, linkLabel, measuresAgain, keepsShim, hasty, oneStart,
-	countsDropped, noDecay, noFloor, byArrivals, halves, noCeiling, lastChild, slowLabels, noFraming, coreState, noShimBytes,
+	countsDropped, noDecay, noFloor, byArrivals, halves, noCeiling, lastChild, slowLabels, noFraming, coreState,
+	noShimBytes,
 	dropsShim, staleShim, shimUnits, ignoresChange, miscounts, keepsAlpha bool
 }
 

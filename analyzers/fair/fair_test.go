@@ -244,9 +244,8 @@ func TestCompliantSwitchesAreNotBlamedForResponsiveTraffic(t *testing.T) {
 }
 
 // A slot with flows of 4 and 8 Gb/s and one that sends at 1 and at 12, half of the time each: of 9.85 Gb/s the fair
-// rate
-// 3.74 gives 3.74, 3.74 and 2.37. A switch that gives the first much more is blamed if the algorithm would have given
-// what the fluid does.
+// rate 3.74 gives 3.74, 3.74 and 2.37. A switch that gives the first much more is blamed if the algorithm would have
+// given what the fluid does.
 func TestSharesOfVaryingDemandAreThoseOfItsLabels(t *testing.T) {
 	for _, c := range []struct {
 		got, shadow float64 // of the first flow's share

@@ -418,7 +418,7 @@ func (s *shares) settled(filled []waterfill.Share) bool {
 			continue
 		}
 		if filled[i].Granted < filled[i].Arrival {
-			if s.gross[i] == 0 || 2*math.Abs(s.net[i]) > s.gross[i] {
+			if s.toOneSide(i) {
 				return false
 			}
 		} else if !s.known[i] || s.alpha[i] < filled[i].Fair*(1+steadiness) && s.p.d.set.Additive ||
@@ -427,6 +427,11 @@ func (s *shares) settled(filled []waterfill.Share) bool {
 		}
 	}
 	return true
+}
+
+// toOneSide reports whether alpha of a node, a dataplane's, goes one way for most of the slot.
+func (s *shares) toOneSide(node int) bool {
+	return s.gross[node] == 0 || 2*math.Abs(s.net[node]) > s.gross[node]
 }
 
 // adapted takes a change of a dataplane's alpha.

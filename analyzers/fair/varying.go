@@ -4,14 +4,15 @@ import (
 	"math"
 
 	"candela.dev/candela/clock"
+	"candela.dev/candela/fair"
 )
 
 // Demand that varies, as that of TCP does, is judged beside a fluid: what the flows are to get in a slot is the max-min
 // share of their labels as they were, with one fair rate for each node. That a switch cannot follow demand at once is
 // allowed for by a shadow, which does what the algorithm says with the same arrivals, and of each packet drops the
 // fraction that is its probability. A slot in which the shadow is not near the shares is not judged, whatever the
-// switch
-// does: TCP answers to drops, but neither arrivals nor the shadow depend on which packets the switch dropped otherwise.
+// switch does: TCP answers to drops, but neither arrivals nor the shadow depend on which packets the switch dropped
+// otherwise.
 const (
 	varyingTolerance = 0.10 // of shares of TCP (section 7, H3)
 	nearFluid        = 0.04 // of its share that the shadow may differ
@@ -216,11 +217,49 @@ func (v *varying) near() bool {
 	root := v.nodes[0]
 	root.share = min(root.arrived, gets)
 	v.fill(0, gets)
-	near := true
+	near := v.settled()
 	v.each(func(_ int, c *varyingChild) {
 		near = near && math.Abs(c.expected-c.share) <= nearFluid*c.share+nearPackets*s.bits.largest
 	})
 	return near
+}
+
+// settled reports whether a dataplane has had the time for its steps, after fill: as shares.settled, but an alpha that
+// nothing presses on must let the labels of its children through as they were.
+func (v *varying) settled() bool {
+	s := v.s
+	if s.p.d.set.Mode != fair.Dataplane {
+		return true
+	}
+	for i, n := range v.nodes {
+		switch {
+		case n.arrived == 0:
+		case n.share < n.arrived:
+			if s.toOneSide(i) {
+				return false
+			}
+		case !s.known[i] || v.clipped(i):
+			return false
+		}
+	}
+	return true
+}
+
+// clipped reports whether alpha at the beginning of the slot takes something from the children of a node.
+func (v *varying) clipped(i int) bool {
+	s := v.s
+	takes := func(c *varyingChild) bool { return c.below(s.alpha[i]) < (1-steadiness)*c.arrived }
+	for k := range s.p.nodes {
+		if k > 0 && s.p.nodes[k].parent == i && takes(v.nodes[k]) {
+			return true
+		}
+	}
+	for _, l := range s.list {
+		if l.node == i && l.index < len(v.leaves) && takes(v.leaves[l.index]) {
+			return true
+		}
+	}
+	return false
 }
 
 // closeSlot judges a slot; steady ones are judged more sharply elsewhere.

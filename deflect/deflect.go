@@ -3,9 +3,8 @@
 // Sections (§) are those of the reference model (deflection.md).
 //
 // Terms. A neighbour port leads to another switch. NB(sw) lists the neighbour ports of a switch by number (§2). Q is
-// the
-// room of a queue in bytes; a queue of occ bytes is full for a packet of len bytes if occ + len ≥ Q. occ is what waits:
-// neither the frame on the wire nor the arriving packet count.
+// the room of a queue in bytes; a queue of occ bytes is full for a packet of len bytes if occ + len ≥ Q. occ is what
+// waits: neither the frame on the wire nor the arriving packet count.
 package deflect
 
 import "candela.dev/candela/clock"

@@ -161,31 +161,18 @@ const defaultContext = 10
 
 // Show prints one line per record to w. It returns an error if Around names no record of the trace.
 func Show(ctx context.Context, c *Checked, w io.Writer, o ShowOptions) error {
-	s := &shower{o: o, w: w, p: NewPrinter(c.Meta()), found: o.Around == 0}
-	if s.o.Context == 0 {
-		s.o.Context = defaultContext
-	}
+	s := &shower{o: o, w: w, p: NewPrinter(c.Meta())}
+	s.pick = newPicker(o, s.print)
 	err := c.ForEach(ctx, s.record)
-	if errors.Is(err, errStop) {
-		err = nil
-	}
-	if err == nil && !s.found {
-		err = fmt.Errorf("%s: no packet has the id %d (first and last ids are printed by `candela trace stats`)",
-			c.Meta().Name, o.Around)
-	}
-	return err
+	return s.pick.ended(err, c.Meta().Name)
 }
 
 type shower struct {
-	o     ShowOptions
-	w     io.Writer
-	p     *Printer
-	line  []byte
-	lines int64
-
-	found  bool
-	after  int        // lines still to print after the one selected
-	before []shownRec // the last ones, oldest first
+	o    ShowOptions
+	w    io.Writer
+	p    *Printer
+	pick *picker[shownRec]
+	line []byte
 }
 
 type shownRec struct {
@@ -198,38 +185,76 @@ func (s *shower) record(r *Record) error {
 	if s.o.Connection != 0 && r.Flow.Connection() != s.o.Connection {
 		return nil
 	}
-	rec := shownRec{*r, iter, rel}
-	switch {
-	case s.o.Around == 0:
-		return s.print(&rec, "")
-	case !s.found && r.ID == s.o.Around:
-		s.found, s.after = true, s.o.Context
-		for i := range s.before {
-			if err := s.print(&s.before[i], "  "); err != nil {
-				return err
-			}
-		}
-		return s.print(&rec, "> ")
-	case s.found:
-		if s.after == 0 {
-			return errStop
-		}
-		s.after--
-		return s.print(&rec, "  ")
-	}
-	if len(s.before) == s.o.Context {
-		s.before = append(s.before[:0], s.before[1:]...)
-	}
-	s.before = append(s.before, rec)
-	return nil
+	return s.pick.take(r.ID, shownRec{*r, iter, rel})
 }
 
 func (s *shower) print(r *shownRec, prefix string) error {
-	if s.o.Limit > 0 && s.lines == s.o.Limit {
-		return errStop
-	}
-	s.lines++
 	s.line = s.p.append(append(s.line[:0], prefix...), &r.r, r.iter, r.rel)
 	_, err := s.w.Write(append(s.line, '\n'))
+	return err
+}
+
+// picker prints the items that ShowOptions select.
+type picker[T any] struct {
+	o     ShowOptions
+	print func(item *T, prefix string) error
+	lines int64
+
+	found  bool
+	after  int // lines still to print after the one selected
+	before []T // the last ones, oldest first
+}
+
+func newPicker[T any](o ShowOptions, print func(item *T, prefix string) error) *picker[T] {
+	if o.Context == 0 {
+		o.Context = defaultContext
+	}
+	return &picker[T]{o: o, print: print, found: o.Around == 0}
+}
+
+// take prints an item or not. errStop: nothing that comes later will be printed.
+func (p *picker[T]) take(id uint64, item T) error {
+	switch {
+	case p.o.Around == 0:
+		return p.show(&item, "")
+	case !p.found && id == p.o.Around:
+		p.found, p.after = true, p.o.Context
+		for i := range p.before {
+			if err := p.show(&p.before[i], "  "); err != nil {
+				return err
+			}
+		}
+		return p.show(&item, "> ")
+	case p.found:
+		if p.after == 0 {
+			return errStop
+		}
+		p.after--
+		return p.show(&item, "  ")
+	}
+	if len(p.before) == p.o.Context {
+		p.before = append(p.before[:0], p.before[1:]...)
+	}
+	p.before = append(p.before, item)
+	return nil
+}
+
+func (p *picker[T]) show(item *T, prefix string) error {
+	if p.o.Limit > 0 && p.lines == p.o.Limit {
+		return errStop
+	}
+	p.lines++
+	return p.print(item, prefix)
+}
+
+// ended returns the error of a trace whose reading ended with err.
+func (p *picker[T]) ended(err error, name string) error {
+	if errors.Is(err, errStop) {
+		err = nil
+	}
+	if err == nil && !p.found {
+		err = fmt.Errorf("%s: no packet has the id %d (first and last ids are printed by `candela trace stats`)", name,
+			p.o.Around)
+	}
 	return err
 }

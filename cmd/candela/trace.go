@@ -81,14 +81,19 @@ func (in *traceInput) readable(cmd *cobra.Command, args []string) (checked *trac
 	if err != nil {
 		return nil, release, err
 	}
+	checked, err = readable(cmd, src, o)
+	return checked, release, err
+}
+
+func readable(cmd *cobra.Command, src trace.Source, o trace.Options) (*trace.Checked, error) {
 	o.KeepTruncated = true
-	checked, _, err = trace.Check(cmd.Context(), src, o)
+	checked, _, err := trace.Check(cmd.Context(), src, o)
 	var incomplete *trace.IntegrityError
 	if errors.As(err, &incomplete) {
 		fmt.Fprintf(cmd.ErrOrStderr(), "warning: the trace is incomplete and proves nothing: %v\n", err)
 		checked, err = trace.Incomplete(cmd.Context(), src, o)
 	}
-	return checked, release, err
+	return checked, err
 }
 
 func newTraceShow() *cobra.Command {
@@ -104,16 +109,23 @@ func newTraceShow() *cobra.Command {
 			if o.Limit < 0 || o.Context < 0 || o.Connection < 0 {
 				return fmt.Errorf("--limit %d, --context %d, --connection %d: want at least 0", o.Limit, o.Context, o.Connection)
 			}
-			checked, release, err := in.readable(cmd, args)
+			src, opts, release, err := in.source(cmd, args)
 			defer release()
+			if err != nil {
+				return err
+			}
+			w := bufio.NewWriter(cmd.OutOrStdout())
+			lines := report.NewWrapper(w, textOptions(cmd.OutOrStdout(), false))
+			checked, err := readable(cmd, src, opts)
+			if errors.Is(err, trace.ErrNothingToAnalyse) && o.Connection == 0 {
+				return errors.Join(trace.ShowFrames(cmd.Context(), src, lines, o), lines.Flush(), w.Flush())
+			}
 			if err != nil {
 				return err
 			}
 			if n := checked.Meta().Connections.Len(); o.Connection > n {
 				return fmt.Errorf("--connection %d: %s has connections 1 to %d", o.Connection, checked.Meta().Name, n)
 			}
-			w := bufio.NewWriter(cmd.OutOrStdout())
-			lines := report.NewWrapper(w, textOptions(cmd.OutOrStdout(), false))
 			return errors.Join(trace.Show(cmd.Context(), checked, lines, o), lines.Flush(), w.Flush())
 		},
 	}

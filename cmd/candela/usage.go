@@ -106,6 +106,8 @@ func wanted(kind string) string {
 		return "a whole number"
 	case "ints", "intSlice":
 		return "whole numbers, such as 3,7"
+	case "float64s", "float64Slice":
+		return "numbers, such as 0.2,0.8"
 	case "float64":
 		return "a number"
 	case "duration":

@@ -81,8 +81,7 @@ func wrongVerdict(p place, deflected bool, held, k, of int64) cause.Cause {
 
 func keptVerdict(p place, held int64, r string) cause.Cause {
 	return cause.Of(deflect.RuleVerdict, "kept", "%v kept packet %v at %v, its destination port, instead of "+
-		"deflecting it: "+
-		"the ingress saw %v, and %v.", p.who, p.packet(), p.portText(), cause.Bytes(held), cause.Name(r))
+		"deflecting it: the ingress saw %v, and %v.", p.who, p.packet(), p.portText(), cause.Bytes(held), cause.Name(r))
 }
 
 func otherCause(p place, got, want uint8) cause.Cause {
@@ -122,8 +121,7 @@ func important(p place, held int64) cause.Cause {
 
 func unfair(p place, refused, admitted uint64) cause.Cause {
 	return cause.Of(deflect.RuleMonotone, "reversed", "%v refused a packet of priority value %v and admitted one of "+
-		"%v that "+
-		"found the same at %v; the latter of both is packet %v.", p.who, cause.Count(refused), cause.Count(admitted),
+		"%v that found the same at %v; the latter of both is packet %v.", p.who, cause.Count(refused), cause.Count(admitted),
 		p.portText(), p.packet())
 }
 
@@ -136,8 +134,7 @@ func wrongShare(p place, of choice, selected, seen int, expected float64) cause.
 
 func otherScan(p place, r, want int) cause.Cause {
 	return cause.Of(deflect.RuleChoice, "scan", "%v deflected packet %v to %v; from position %v the first port that "+
-		"is not "+
-		"congested is %v.", p.who, p.packet(), p.portText(), cause.Count(r), portNumber(want))
+		"is not congested is %v.", p.who, p.packet(), p.portText(), cause.Count(r), portNumber(want))
 }
 
 func badDraw(p place, r, n int) cause.Cause {
@@ -212,8 +209,7 @@ func twice(p place) cause.Cause {
 
 func vanished(p place) cause.Cause {
 	return cause.Of(deflect.RuleConservation, "vanished", "Packet %v was last seen at %v of %v; it has neither "+
-		"arrived nor "+
-		"been dropped.", p.packet(), p.portText(), place2(p))
+		"arrived nor been dropped.", p.packet(), p.portText(), place2(p))
 }
 
 func ttlEnded(p place, visits int) cause.Cause {
@@ -242,14 +238,12 @@ func wrongDisplaced(p place, priority, largest uint64) cause.Cause {
 
 func notReceived(host uint32, id uint64) cause.Cause {
 	return cause.Of(deflect.RuleShim, "unreceived", "The ordering layer of host %v passed on or discarded packet %v, "+
-		"which "+
-		"it did not have.", cause.Count(host), packet(id))
+		"which it did not have.", cause.Count(host), packet(id))
 }
 
 func notDuplicate(host uint32, id uint64) cause.Cause {
 	return cause.Of(deflect.RuleShim, "discarded", "The ordering layer of host %v discarded packet %v, of which it "+
-		"kept no "+
-		"copy.", cause.Count(host), packet(id))
+		"kept no copy.", cause.Count(host), packet(id))
 }
 
 func heldLong(host uint32, id uint64, held, most cause.Duration) cause.Cause {
@@ -264,22 +258,20 @@ func notHeld(host uint32, id uint64, value uint32) cause.Cause {
 
 func lessOrdered(host uint32, after, before int) cause.Cause {
 	return cause.Of(deflect.RuleShim, "late", "The ordering layer of host %v passed %v of a flow on after a later "+
-		"one; %v "+
-		"had come so.", cause.Count(host), cause.Counted{N: int64(after), Noun: "packet"}, cause.Count(before))
+		"one; %v had come so.", cause.Count(host), cause.Counted{N: int64(after), Noun: "packet"}, cause.Count(before))
 }
 
 // DEF-13.
 
 func markedControl(p place) cause.Cause {
 	return cause.Of(deflect.RuleMark, "control", "The sender of packet %v, which came into %v by %v, marked it as "+
-		"control "+
-		"and set other fields.", p.packet(), place2(p), p.portText())
+		"control and set other fields.", p.packet(), place2(p), p.portText())
 }
 
 func otherMark(p place, got, want deflect.Mark) cause.Cause {
 	return cause.Of(deflect.RuleMark, "retransmission", "The sender of packet %v, which came into %v by %v, marked it "+
-		"anew "+
-		"with value %v and Ret %v; it was to have %v and %v, and all else as before.", p.packet(), place2(p), p.portText(),
+		"anew with value %v and Ret %v; it was to have %v and %v, and all else as "+
+		"before.", p.packet(), place2(p), p.portText(),
 		cause.Count(got.Value), cause.Count(got.Ret), cause.Count(want.Value), cause.Count(want.Ret))
 }
 
@@ -300,20 +292,17 @@ func badFlowlet(p place, got, want uint16) cause.Cause {
 
 func badRet(p place, got uint8, want cause.Between) cause.Cause {
 	return cause.Of(deflect.RuleMark, "ret", "Packet %v, which came into %v by %v, has Ret %v and is new; that of its "+
-		"flow "+
-		"is %v.", p.packet(), place2(p), p.portText(), cause.Count(got), want)
+		"flow is %v.", p.packet(), place2(p), p.portText(), cause.Count(got), want)
 }
 
 func badValue(p place, got uint32) cause.Cause {
 	return cause.Of(deflect.RuleMark, "value", "Packet %v, which came into %v by %v, has the value %v, which no "+
-		"packet has "+
-		"there.", p.packet(), place2(p), p.portText(), cause.Count(got))
+		"packet has there.", p.packet(), place2(p), p.portText(), cause.Count(got))
 }
 
 func notFalling(p place, got, before uint32) cause.Cause {
 	return cause.Of(deflect.RuleMark, "order", "Packet %v, which came into %v by %v, has the value %v, and the packet "+
-		"of its "+
-		"message before it %v.", p.packet(), place2(p), p.portText(), cause.Count(got), cause.Count(before))
+		"of its message before it %v.", p.packet(), place2(p), p.portText(), cause.Count(got), cause.Count(before))
 }
 
 // DEF-14 to DEF-17.
@@ -411,20 +400,17 @@ func counted(p place, name string, got, want uint64) cause.Cause {
 
 func offRoute(p place, egress int) cause.Cause {
 	return cause.Of(deflect.RuleForwarding, "off-route", "%v chose %v as the destination port of packet %v, which is "+
-		"on no "+
-		"shortest path.", p.who, portNumber(egress), p.packet())
+		"on no shortest path.", p.who, portNumber(egress), p.packet())
 }
 
 func otherPath(p place, had int) cause.Cause {
 	return cause.Of(deflect.RuleForwarding, "changed", "%v chose %v as the destination port of packet %v; the hash of "+
-		"its "+
-		"flow had given %v.", p.who, p.portText(), p.packet(), portNumber(had))
+		"its flow had given %v.", p.who, p.portText(), p.packet(), portNumber(had))
 }
 
 func noRoute(p place) cause.Cause {
 	return cause.Of(deflect.RuleForwarding, "no-draw", "%v drew no two of several equal paths for packet %v, which "+
-		"goes to "+
-		"%v.", p.who, p.packet(), p.portText())
+		"goes to %v.", p.who, p.packet(), p.portText())
 }
 
 func badPair(p place, first, second int) cause.Cause {

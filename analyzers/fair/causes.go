@@ -56,8 +56,7 @@ func otherShare(p place, child string, got, want rate, over span64) cause.Cause 
 
 func variedShare(p place, child string, got, want rate, over span64) cause.Cause {
 	return cause.Of(ruleShares, "varied", "%v let %v of %v through at %v for %v; their max-min share, with labels as "+
-		"they "+
-		"were, was %v.", p.who, got, cause.Name(child), p.at(), over, want)
+		"they were, was %v.", p.who, got, cause.Name(child), p.at(), over, want)
 }
 
 func disturbed(p place, flow string, before, after rate, node int) cause.Cause {
@@ -118,8 +117,7 @@ func drawOutside(p place, draw int64, bits int) cause.Cause {
 
 func unevenDraws(p place, seen int) cause.Cause {
 	return cause.Of(ruleTest, "uneven", "%v drew random numbers at %v that are not uniform and independent, as %v of "+
-		"them "+
-		"show.", p.who, p.at(), cause.Count(seen))
+		"them show.", p.who, p.at(), cause.Count(seen))
 }
 
 func sameDraws(p place, other cause.Switch, port int) cause.Cause {
@@ -129,8 +127,7 @@ func sameDraws(p place, other cause.Switch, port int) cause.Cause {
 
 func equalDraws(p place, of string, alike int) cause.Cause {
 	return cause.Of(ruleTest, "equal", "%v drew equal random numbers for %v at %v: so the packets of one foretell "+
-		"those of "+
-		"another, %v times.", p.who, cause.Name(of), p.at(), cause.Count(alike))
+		"those of another, %v times.", p.who, cause.Name(of), p.at(), cause.Count(alike))
 }
 
 func claimedLabel(p place, claimed int64, want float64) cause.Cause {
@@ -147,8 +144,7 @@ func claimedNode(p place, claimed int64, want int) cause.Cause {
 func claimedEdge(p place, edge bool) cause.Cause {
 	what := map[bool]string{false: "did not measure", true: "measured"}
 	return cause.Of(ruleLabel, "claimed-edge", "%v claimed at %v that it %v the flow of packet %v; the edge, and no "+
-		"other "+
-		"switch, measures.", p.who, p.at(), cause.Name(what[edge]), p.packet())
+		"other switch, measures.", p.who, p.at(), cause.Name(what[edge]), p.packet())
 }
 
 func wrongLabel(p place, got, low, high rate) cause.Cause {
@@ -193,14 +189,12 @@ func labelledBypassed(p place) cause.Cause {
 
 func tooEarly(p place, node int, since, least span64) cause.Cause {
 	return cause.Of(rulePacing, "early", "%v changed alpha of node %v at %v with packet %v, %v after it had changed "+
-		"before; "+
-		"K_c is %v.", p.who, cause.Count(node), p.at(), p.packet(), since, least)
+		"before; K_c is %v.", p.who, cause.Count(node), p.at(), p.packet(), since, least)
 }
 
 func notDue(p place, node int, since span64) cause.Cause {
 	return cause.Of(rulePacing, "not-due", "%v changed alpha of node %v at %v with packet %v, though its phase had "+
-		"begun %v "+
-		"before.", p.who, cause.Count(node), p.at(), p.packet(), since)
+		"begun %v before.", p.who, cause.Count(node), p.at(), p.packet(), since)
 }
 
 func noUpdate(p place, node int, since span64) cause.Cause {
@@ -211,8 +205,7 @@ func noUpdate(p place, node int, since span64) cause.Cause {
 
 func claimedSince(p place, node int, claimed, want span64) cause.Cause {
 	return cause.Of(rulePacing, "claimed", "%v claimed at packet %v that node %v at %v had changed %v before; its "+
-		"records give "+
-		"%v.", p.who, p.packet(), cause.Count(node), p.at(), claimed, want)
+		"records give %v.", p.who, p.packet(), cause.Count(node), p.at(), claimed, want)
 }
 
 func otherPhase(p place, node int, congested bool) cause.Cause {
@@ -241,8 +234,7 @@ func claimedState(p place, what string, node int, claimed, want float64) cause.C
 
 func aboveBound(p place, above, bound int64, fair rate) cause.Cause {
 	return cause.Of(ruleExcess, "above", "%v gave the flow of packet %v at %v %v above its share, which was at most "+
-		"%v; the "+
-		"bound is %v.", p.who, p.packet(), p.at(), cause.Bytes(above), fair, cause.Bytes(bound))
+		"%v; the bound is %v.", p.who, p.packet(), p.at(), cause.Bytes(above), fair, cause.Bytes(bound))
 }
 
 func registers(who cause.Switch, port, got, want int) cause.Cause {
@@ -272,8 +264,7 @@ func measuredFlows(who cause.Switch, got, want int) cause.Cause {
 
 func noOverflow(p place, node int) cause.Cause {
 	return cause.Of(ruleAlpha, "overflow", "%v did not lower alpha of node %v at packet %v at %v, for which the FIFO "+
-		"had no "+
-		"room.", p.who, cause.Count(node), p.packet(), p.at())
+		"had no room.", p.who, cause.Count(node), p.packet(), p.at())
 }
 
 func notJudged(who cause.Switch, what, why string) cause.Cause {

@@ -42,39 +42,31 @@ func Rules() []analyzers.Rule {
 		{ruleFIFO, source + "3.3 (H1)", "Packets leave a port in the order in which they came, across flows and within " +
 			"them.", v},
 		{ruleShares, source + "3.2 (H3)", "Each child of a node gets its weighted max-min share of what the node gets, " +
-			"within " +
-			"2 % (dataplane: 6 %), chance, and what demands near their shares vary." + steady + " Where demand varies, as " +
+			"within 2 % (dataplane: 6 %), chance, and what demands near their shares " +
+			"vary." + steady + " Where demand varies, as " +
 			"that of TCP does, but the algorithm with the same arrivals is within 4 % of the max-min shares of labels as " +
 			"they were, the tolerance is 10 %.", v},
 		{ruleIsolation, source + "3.2 (H4)", "If demand changes below one node, flows elsewhere get what they got, but " +
-			"for what " +
-			"the shares themselves change." + steady, v},
+			"for what the shares themselves change." + steady, v},
 		{ruleWork, source + "3.2 (H5)", "A link to which more is offered than it carries is used up to its target but " +
-			"for 2 % " +
-			"(dataplane: 6 %)." + steady, v},
+			"for 2 % (dataplane: 6 %)." + steady, v},
 		{ruleUnder, source + "3.3, equation 3.3 (H6)", "No packet is dropped by the drop test if its label is at most " +
-			"alpha of " +
-			"its node; a flow that demands at most 95 % of its share loses less than 1 %.", v},
+			"alpha of its node; a flow that demands at most 95 % of its share loses less than 1 %.", v},
 		{ruleTest, source + "3.3, equations 3.3 and 3.7 (H7)", "Packets are dropped independently with probability 1 - " +
-			"alpha / " +
-			"label, rounded to n bits by a dataplane. A correct switch is blamed in one run of a million at most.", v},
+			"alpha / label, rounded to n bits by a dataplane. A correct switch is blamed in one run of a million at most.", v},
 		{ruleLabel, source + "algorithm 4, line 39 (H8)", "The label is the flow's rate for each unit of weight as the " +
-			"edge " +
-			"measures it; every hop lowers it to its alpha and never raises it; the last hop takes it off, with its shim.", v},
+			"edge measures it; every hop lowers it to its alpha and never raises it; the last hop takes it off, with its " +
+			"shim.", v},
 		{rulePacing, source + "algorithm 4 (H9)", "Alpha of a node changes after more than K_c in one phase, and then it " +
-			"does; " +
-			"at most once in K_c.", v},
+			"does; at most once in K_c.", v},
 		{ruleEstimator, source + "equation 3.4 (H10)", "A and F are those of the packets that came and that were not " +
-			"dropped, to " +
-			"a relative 1e-9.", v},
+			"dropped, to a relative 1e-9.", v},
 		{ruleAlpha, source + "algorithm 4", "Alpha, and the capacity of a node, follow from A, F and alpha of its parent " +
-			"as " +
-			"algorithm 4 has it, within its bounds.", v},
+			"as algorithm 4 has it, within its bounds.", v},
 		{ruleExcess, source + "theorem 2 (H11)", "What a flow gets above its share since its first packet is at most " +
 			"r K (1 + ln(R/r)) and a packet, but for chance.", v},
 		{ruleState, source + "3.4 (H13)", "A port keeps three values for each interior node, whatever the number of " +
-			"flows; its " +
-			"counters are what the taps saw.", v},
+			"flows; its counters are what the taps saw.", v},
 		{ruleTail, source + "3.5 (H14)", "The FIFO holds no more than it has room for. Full, it drops less than 1 % of " +
 			"what is dropped, if the target is at most 98.5 % of " +
 			"the link and the FIFO holds what comes in K_alpha." + steady, v},

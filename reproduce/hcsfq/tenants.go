@@ -97,8 +97,7 @@ func s5(ctx context.Context, l *lab) error {
 		}
 		one, two := experiments.Mean(got.Gbps[:tenantsS5/2]), experiments.Mean(got.Gbps[tenantsS5/2:])
 		note := fmt.Sprintf("tenants 1 to 25: %.3g Gb/s and %d timeouts; 26 to 50: %.3g and %d; drops of the test %d, of "+
-			"full "+
-			"FIFOs %d", one, got.Timeouts[0], two, got.Timeouts[1], got.Excess, got.Tail)
+			"full FIFOs %d", one, got.Timeouts[0], two, got.Timeouts[1], got.Excess, got.Tail)
 		jain, ratio := waterfill.Jain(got.Gbps), two/one
 		ratioRow := func(want float64) {
 			l.Row(origin, comparison.NewRow(id, set+s.name+": tenants with two VMs a host beside those with one", "times", want,

@@ -42,23 +42,20 @@ func models() []switches.Model {
 		model("ecmp", "Baseline: one FIFO for each port; a packet that finds it full is dropped.",
 			queues(routes), queueBugs(true)),
 		model("naive-deflection", "A packet that finds its queue full is deflected to any port that leads to a switch, "+
-			"even a "+
-			"full one.", slices.Concat(queues(routes), deflections()),
+			"even a full one.", slices.Concat(queues(routes), deflections()),
 			slices.Concat(queueBugs(true), deflectionBugs(), fullBugs()[:1])),
 		model("dibs", "DIBS: a packet that finds its queue full is deflected to a port at random, of those that lead to "+
 			"switches and are not full.", slices.Concat(queues(routes), deflections(), information()),
 			slices.Concat(queueBugs(true), deflectionBugs(), fullBugs(), dibsBugs(), informationBugs())),
 		model("sd", "Simple deflection (SD): DIBS with a bitmap of full ports and one random number: the first port with "+
-			"room "+
-			"from a random position on.", slices.Concat(queues(routes), deflections(), information(), bitmap()),
+			"room from a random position on.", slices.Concat(queues(routes), deflections(), information(), bitmap()),
 			slices.Concat(queueBugs(true), deflectionBugs(), fullBugs(), scanBugs(), informationBugs())),
 		model("vertigo", "Vertigo: queues are sorted by priority values; for a packet that finds its queue full, less "+
 			"important ones are pulled out and deflected to the shorter of two queues.",
 			slices.Concat(queues(both), deflections(), sources(marked)),
 			slices.Concat(queueBugs(false), vertigoBugs(), hostBugs())),
 		model("pd", "Preemptive deflection (PD): the less important a packet is, the earlier it is deflected, to the "+
-			"shorter "+
-			"queue of two that admit it, or dropped.",
+			"shorter queue of two that admit it, or dropped.",
 			slices.Concat(queues(both), deflections(), information(), sources(append(marked, "class")), preemptive()),
 			slices.Concat(queueBugs(true), deflectionBugs(), informationBugs(), pdBugs(), hostBugs())),
 	}

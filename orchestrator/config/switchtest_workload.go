@@ -108,7 +108,7 @@ func offerFields(o *Options) []field {
 			kind: optional[int]{integer{min: 1, max: maxTenant}},
 			at:   in(func(l *Offer) any { return &l.Tenant })},
 		{key: "weight", doc: "Share of each flow beside others, by which fairness is measured, and " +
-			"by which switches share that know it (stfq-…, afq, hpifo): of what its sender sends; by default 1.",
+			"by which switches share that know it (stfq-…, afq, hpifo, csfq, hcsfq): of what its sender sends; by default 1.",
 			kind: optional[int64]{quantity{scale: WeightUnit, min: 0, max: maxWeight}},
 			at:   in(func(l *Offer) any { return &l.Weight })},
 		{key: "transport", doc: "Transport of these flows if not that of hosts, with its default parameters.",

@@ -375,7 +375,7 @@ func (d networkDraw) fairNetwork() string {
 			text += fmt.Sprintf("  - cbr: {src: %d, dst: 0, count: %d, rate-gbps: %.3f, packet-size: %s, jitter: %s%s}\n", src,
 				d.between(1, 5), rate*(0.02+0.1*d.Float64()), d.of("1500", "200", "64"), jitter, start)
 		default:
-			weight := d.of("", "", ", weight: 2", ", weight: 0.5")
+			weight := d.of("", "", ", weight: 2", ", weight: 1.5")
 			text += fmt.Sprintf("  - cbr: {src: %d, dst: 0, count: %d, rate-gbps: %.3f, jitter: %s%s%s}\n", src,
 				d.between(1, 3), rate*(0.1+d.Float64()), jitter, start, weight)
 		}

@@ -1,6 +1,7 @@
 package switchtest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -14,11 +15,12 @@ import (
 // checkModel refuses settings with which a model cannot do its task. place is its key in the test.
 func (p *Plan) checkModel(place string, m switches.Model, v parameter.Values, ports int) error {
 	var errs []error
+	least := cmp.Or(m.WeighsFrom, switches.LeastWeight)
 	for i := range p.Test.Workload {
-		if w := p.Test.Workload[i].Offer.Weight; m.Weighs && w != nil && *w < switches.LeastWeight {
-			errs = append(errs, fmt.Errorf("%s: is %g\n  the model %s shares by weights of at least %g",
-				p.Test.Where(fmt.Sprintf("workload[%d].%s.weight", i, p.Test.Workload[i].Kind)), float64(*w)/config.WeightUnit,
-				m.Name, float64(switches.LeastWeight)/config.WeightUnit))
+		if w := p.Test.Workload[i].Offer.Weight; m.Weighs && w != nil && *w < least {
+			errs = append(errs, fmt.Errorf("%s: is %g\n  the model %s shares by weights of at least %g: multiply all by the "+
+				"same number", p.Test.Where(fmt.Sprintf("workload[%d].%s.weight", i, p.Test.Workload[i].Kind)),
+				float64(*w)/config.WeightUnit, m.Name, float64(least)/config.WeightUnit))
 		}
 	}
 	if m.Check == nil {

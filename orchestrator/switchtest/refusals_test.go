@@ -51,6 +51,9 @@ func TestSettingsThatDefeatAModelAreRefused(t *testing.T) {
 		{"a weight that is too small to share by", star + "switch-under-test: {model: stfq-aifo}\nhosts: {transport: raw}\n" +
 			"workload:\n- incast: {senders: 3, packets: 10}\n- flow: {src: 1, dst: 0, packets: 10, weight: 0.009}\n",
 			[]string{at("7", "47", "workload[1].flow.weight: is 0.009"), "weights of at least 0.01"}},
+		{"a flow that could not have an idle link", star + "switch-under-test: {model: csfq}\nhosts: {transport: raw}\n" +
+			"workload:\n- flow: {src: 1, dst: 0, packets: 10, weight: 0.5}\n",
+			[]string{at("6", "47", "workload[0].flow.weight: is 0.5"), "weights of at least 1: multiply all"}},
 		{"the same weight, which only fairness is measured by", star + "switch-under-test: {model: pifo}\n" +
 			"hosts: {transport: pfabric}\nworkload:\n- flow: {src: 1, dst: 0, packets: 10, weight: 0.009}\n", nil},
 		{"PFC headroom within the buffer", star + "switch-under-test: {model: sai, buffer-bytes: 200000, " +

@@ -31,8 +31,10 @@ type Model struct {
 	Ranks bool
 	// NeedsRanks reports that the mechanism reads the rank of every packet. Queues by rank need them in any case.
 	NeedsRanks bool
-	// Weighs reports that the mechanism shares by the weights of flows (fabric.Switch.Weight), of at least LeastWeight.
-	Weighs bool
+	// Weighs reports that the mechanism shares by the weights of flows (fabric.Switch.Weight), of at least WeighsFrom; 0:
+	// LeastWeight.
+	Weighs     bool
+	WeighsFrom int64
 	// OwnQueues reports that parameters of the model describe its queues, buffer and scheduler. Otherwise every model has
 	// queues, buffer-bytes and what belongs to them: its first queue of a port is that of data, of which there may be
 	// several; others keep their own memory.

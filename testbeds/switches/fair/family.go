@@ -59,7 +59,9 @@ func metrics() []switches.Metric {
 func model(name, doc string, own parameter.Table, bugs []fault) switches.Model {
 	m := switches.Model{
 		Model: parameter.Model{Name: name, Doc: doc, Parameters: own},
-		Ranks: true, Weighs: true, OwnQueues: true, NoNIC: "its nodes are those of a link that many hosts share",
+		Ranks: true, OwnQueues: true, NoNIC: "its nodes are those of a link that many hosts share",
+		// A flow of less could not have all of an idle link, as alpha ends at the link's rate (specification, 4.3).
+		Weighs: true, WeighsFrom: fabric.WeightUnit,
 		Check: check,
 		Configure: func(v parameter.Values, s *fabric.SwitchSpec) error {
 			s.Queues = []fabric.QueueSpec{{MaxPackets: v.Int("queue-packets"), MaxBytes: v.Int("queue-bytes")}}

@@ -70,8 +70,8 @@ func (s *script) at(stage trace.SwitchStage, sw, port int, id uint64) {
 }
 
 func (s *script) tap(stage trace.SwitchStage, sw, port int, id uint64) *trace.SwitchTap {
-	t := &trace.SwitchTap{Time: s.now, Stage: stage, Switch: sw, Port: port, ID: id, Number: id, Dst: 2, Flow: 5, TTL: s.ttl,
-		Size: 1000, Protocol: trace.ProtocolRaw, Rank: s.rank}
+	t := &trace.SwitchTap{Time: s.now, Stage: stage, Switch: sw, Port: port, ID: id, Number: id, Dst: 2, Flow: 5,
+		TTL: s.ttl, Size: 1000, Protocol: trace.ProtocolRaw, Rank: s.rank}
 	if s.rank != 0 {
 		t.Flags |= trace.Ranked
 	}
@@ -363,10 +363,12 @@ func TestOrderingLayers(t *testing.T) {
 		{"put in order", []step{{1, arrived, 2, 2, false}, {5, arrived, 1, 1, false}, {5, delivered, 1, 1, false},
 			{5, delivered, 2, 2, false}}, false},
 		{"held too long", []step{{1, arrived, 2, 2, false}, {200, delivered, 2, 2, false}}, true},
-		{"held for ever", []step{{1, arrived, 2, 2, false}, {200, arrived, 3, 3, false}, {200, delivered, 3, 3, false}}, true},
+		{"held for ever", []step{{1, arrived, 2, 2, false}, {200, arrived, 3, 3, false}, {200, delivered, 3, 3, false}},
+			true},
 		{"an ACK that is held", []step{{1, arrived, 2, 2, true}, {2, delivered, 2, 2, true}}, true},
 		{"made up", []step{{1, delivered, 2, 2, false}}, true},
-		{"passed on twice", []step{{1, arrived, 1, 1, false}, {1, delivered, 1, 1, false}, {1, delivered, 1, 1, false}}, true},
+		{"passed on twice", []step{{1, arrived, 1, 1, false}, {1, delivered, 1, 1, false}, {1, delivered, 1, 1, false}},
+			true},
 		{"discarded", []step{{1, arrived, 1, 1, false}, {1, discarded, 1, 1, false}}, true},
 		{"a duplicate", []step{{1, arrived, 1, 1, false}, {2, arrived, 9, 1, false}, {2, discarded, 9, 1, false},
 			{3, delivered, 1, 1, false}}, false},

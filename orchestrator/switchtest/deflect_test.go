@@ -128,7 +128,8 @@ func TestCompliantDeflectionIsNotBlamed(t *testing.T) {
 			})
 		}
 	})
-	t.Logf("%d networks, %d refused, %d decisions, %d deflected", count, refused.Load(), decisions.Load(), deflected.Load())
+	t.Logf("%d networks, %d refused, %d decisions, %d deflected", count, refused.Load(), decisions.Load(),
+		deflected.Load())
 	if 10*refused.Load() > int64(count) || decisions.Load() < int64(100*count) || deflected.Load() < int64(count) {
 		t.Errorf("%d of %d networks were refused; %d decisions judged, %d deflected", refused.Load(), count,
 			decisions.Load(), deflected.Load())
@@ -164,10 +165,11 @@ func (d networkDraw) deflectNetwork() string {
 	if ranked {
 		rank = ", rank: remaining"
 	}
-	text := fmt.Sprintf("topology: {%s, link: {gbps: %s, delay-ns: %d, framing-bytes: %s}%s}\n", shape, d.of("1", "1", "10"),
-		int(d.magnitude(100, 2e4)), d.of("0", "24"), trunk)
+	text := fmt.Sprintf("topology: {%s, link: {gbps: %s, delay-ns: %d, framing-bytes: %s}%s}\n", shape,
+		d.of("1", "1", "10"), int(d.magnitude(100, 2e4)), d.of("0", "24"), trunk)
 	text += "switch-under-test: {" + model + "}\n"
-	text += fmt.Sprintf("hosts: {transport: tcp, congestion-control: %s, min-rto-us: %s, initial-window: %s%s}\nworkload:\n",
+	text += fmt.Sprintf("hosts: {transport: tcp, congestion-control: %s, min-rto-us: %s, initial-window: %s%s}\n"+
+		"workload:\n",
 		d.of("dctcp", "dctcp", "reno", "cubic"), d.of("500", "2000", "10000"), d.of("1", "4", "10", "40"),
 		d.of("", ", handshake: true", ", packet-size: 9000", ", packet-size: 600", ", packet-size: 9000, handshake: true"))
 	for i := range d.between(1, 4) {

@@ -182,9 +182,11 @@ workload: [flow: {src: 0, dst: 1, packets: 20}]
 		strings.Replace(fine, "droptail", "droptail, pfc-classes: [0], pfc-xoff-bytes: 20000", 1): "no flow control",
 		fine + outage: "",
 		kernels:       "",
-		strings.Replace(kernels, "rank: 4", "rank: deadline, deadline-us: 5000", 1):                               "",
-		strings.Replace(kernels, "rank: 4", "rank: remaining", 1):                                                 "does not know how much of a flow remains",
-		strings.Replace(kernels, "kernel-tcp", "tcp", 1):                                                          "frames without payload, which tcp sends, carry no rank",
+		strings.Replace(kernels, "rank: 4", "rank: deadline, deadline-us: 5000", 1): "",
+		strings.Replace(kernels, "rank: 4", "rank: remaining", 1): "does not know how much of " +
+			"a flow remains",
+		strings.Replace(kernels, "kernel-tcp", "tcp", 1): "frames without payload, which tcp " +
+			"sends, carry no rank",
 		strings.Replace(kernels, "packets: 20, ", "stop-us: 900, ", 1) + "duration-us: 1000\n":                    "",
 		strings.Replace(kernels, "kernel-tcp", "kernel-tcp, flows: [{numbers: [1], congestion-control: bbr}]", 1): "",
 		strings.Replace(kernels, "kernel-tcp", "kernel-tcp, flows: [{numbers: 1..2, congestion-control: bbr}]",

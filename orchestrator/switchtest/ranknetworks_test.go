@@ -46,8 +46,8 @@ func (d networkDraw) rankNetwork() (text string, recorded bool) {
 			settings += fmt.Sprintf(", window: %d", window)
 		}
 		number("sample", 30)
-		settings += ", headroom: " + d.of("0", "0.1", "0.333333", "0.9") + ", update: " + d.of("before", "after") + ", compare: " +
-			d.of("at-most", "below")
+		settings += ", headroom: " + d.of("0", "0.1", "0.333333", "0.9") + ", update: " + d.of("before", "after") +
+			", compare: " + d.of("at-most", "below")
 	case "sp-pifo":
 		settings += fmt.Sprintf(", priorities: %d, push-down: %s, push-up: %s", d.between(1, 64),
 			d.of("true", "false"), d.of("true", "true", "false"))

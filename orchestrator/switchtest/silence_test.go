@@ -137,8 +137,9 @@ var needsRemaining = regexp.MustCompile(`model: (?:pd|vertigo)\b`)
 
 // refusesPFC matches those whose models refuse lossless classes, which lossless matches.
 var (
-	refusesPFC = regexp.MustCompile(`model: (?:(?:stfq-)?(?:aifo|sp-pifo|afq)|hpifo|pd|vertigo|sd|dibs|naive-deflection|ecmp)\b`)
-	lossless   = regexp.MustCompile(`, pfc-(?:classes: \[[^]]*\]|[a-z]+-bytes: [0-9]+)`)
+	refusesPFC = regexp.MustCompile(`model: (?:(?:stfq-)?(?:aifo|sp-pifo|afq)|hpifo|` +
+		`pd|vertigo|sd|dibs|naive-deflection|ecmp)\b`)
+	lossless = regexp.MustCompile(`, pfc-(?:classes: \[[^]]*\]|[a-z]+-bytes: [0-9]+)`)
 )
 
 // findings returns the findings of a run and, if recorded, of its captures; ran is false if the test is refused.

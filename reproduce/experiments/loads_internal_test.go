@@ -20,7 +20,8 @@ func TestCompletionTimesAreOfFlowsThatEnded(t *testing.T) {
 		if err != nil || len(c) != 1+w.Groups {
 			t.Fatalf("%d groups: %v, %v", w.Groups, c, err)
 		}
-		if want := (Cell{Mean: 2, P99: 3, Large: 10, Ended: 4, Unfinished: 2, LateLarge: 1}); !reflect.DeepEqual(alike(c[0]), want) {
+		want := Cell{Mean: 2, P99: 3, Large: 10, Ended: 4, Unfinished: 2, LateLarge: 1}
+		if !reflect.DeepEqual(alike(c[0]), want) {
 			t.Errorf("%+v, want %+v", *c[0], want)
 		}
 		if of := c[0].Sizes; len(of) != 4 || of[1] != (OfSize{99_999, 3, 3}) {

@@ -131,7 +131,8 @@ func TestAResultThatIsMeasuredQuicklyHasAllItsRows(t *testing.T) {
 
 func TestResultsThatDoNotExistAreRefused(t *testing.T) {
 	cfg := testConfig()
-	if err := publication().Check(&cfg, []string{"Q99"}); err == nil || !strings.Contains(fmt.Sprint(err), "there are Q1") {
+	err := publication().Check(&cfg, []string{"Q99"})
+	if err == nil || !strings.Contains(fmt.Sprint(err), "there are Q1") {
 		t.Errorf("error is %v", err)
 	}
 }
@@ -144,7 +145,8 @@ func TestQueuesReplaceHCSFQ(t *testing.T) {
 	}
 	defer base.Close()
 	for _, q := range []queue{fifo(), csfq(", bypass-bytes: 125"), hpifo(), afq(), spPIFO(), dctcp()} {
-		for _, file := range []string{"e1.yml", "e5.yml", "e6.yml", "e7.yml", "e8.yml", "e9.yml", "e10.yml", "e11.yml", "e12.yml"} {
+		for _, file := range []string{"e1.yml", "e5.yml", "e6.yml", "e7.yml", "e8.yml", "e9.yml", "e10.yml", "e11.yml",
+			"e12.yml"} {
 			if q.hosts != "" && strings.Contains("e1.yml e5.yml e6.yml", file) { // nothing slows their flows down
 				continue
 			}

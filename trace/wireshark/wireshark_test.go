@@ -145,7 +145,8 @@ func TestTsharkReadsLabels(t *testing.T) {
 	frames = append(frames, bytes.Clone(frames[5]), bytes.Clone(frames[0]))
 	frames[6][54+7] = 8     // node 8 is above node 7
 	frames[7][34] ^= 1 << 4 // another version
-	want = append(want, "4|5797002|8,7,300|17|50000|1|7061796c6f6164|", "||||||011100587488c3500009000f6b447061796c6f6164|1")
+	want = append(want, "4|5797002|8,7,300|17|50000|1|7061796c6f6164|",
+		"||||||011100587488c3500009000f6b447061796c6f6164|1")
 	got := tshark(t, frames, "candela_fair.depth", "candela_fair.rate_kbps", "candela_fair.node", "candela_fair.next",
 		"udp.srcport", "udp.checksum.status", "data.data", "ip.checksum.status")
 	for i := range want {

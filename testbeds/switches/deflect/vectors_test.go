@@ -33,7 +33,8 @@ func TestRelativePrioritiesOfTheWorkedComparison(t *testing.T) {
 		if got := float64(w.smaller(c.value)) / 4; got != c.quantile {
 			t.Errorf("packet %d: the quantile is %.3f, want %.2f", i, got, c.quantile)
 		}
-		if got := float64(exponential(uint64(c.value), sum, uint64(len(queue)))) / billion; math.Abs(got-c.exponential) > .005 {
+		got := float64(exponential(uint64(c.value), sum, uint64(len(queue)))) / billion
+		if math.Abs(got-c.exponential) > .005 {
 			t.Errorf("packet %d: by the exponential distribution R is %.4f, want %.2f", i, got, c.exponential)
 		}
 		w.pass(c.value, 4, 1)

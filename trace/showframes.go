@@ -104,7 +104,7 @@ func protocolText(protocol uint8) string {
 	return fmt.Sprintf("protocol %d", protocol)
 }
 
-// ports returns those of a packet with TCP or UDP, if it is no later fragment and not cut off before them.
+// ports returns those of a packet with TCP or UDP, if it is a first fragment, or whole, and has them.
 func ports(p *packet.Packet, protocol uint8) (src, dst uint16, ok bool) {
 	const offset = 0x1fff
 	switch {

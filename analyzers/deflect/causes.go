@@ -160,7 +160,7 @@ func notFirst(p place, first int) cause.Cause {
 // DEF-8 and DEF-9.
 
 func fromNowhere(p place) cause.Cause {
-	return cause.Of(deflect.RulePath, "from-nowhere", "Packet %v came into %v by %v; nobody at the other end has sent it.",
+	return cause.Of(deflect.RulePath, "from-nowhere", "Packet %v came into %v by %v; the other end of the link did not send it.",
 		p.packet(), place2(p), p.portText())
 }
 

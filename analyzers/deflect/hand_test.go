@@ -195,7 +195,7 @@ func TestPathsAreFollowed(t *testing.T) {
 	}
 }
 
-// What ends with the observation, or a trunk, is nobody's fault.
+// A packet that is under way when the observation or a trunk ends is not a fault.
 func TestWhatIsOnItsWayIsNotLost(t *testing.T) {
 	for _, v := range []*leafSpine{{bounded: true},
 		{outages: []analyzers.Outage{{Trunk: [2]int{0, 2}, From: 0, To: analyzers.Forever}}}} {

@@ -101,7 +101,7 @@ func deep() *setup {
 }
 
 // With three layers the loops of nodes in series act on each other, although K_c is twice K_alpha: shares of the very
-// algorithm are wrong by more than a tenth, for long. That is no fault of the switch.
+// algorithm are wrong by more than a tenth, for long. The switch is not at fault.
 func TestSharesOfThreeLayersAreNotBlamed(t *testing.T) {
 	s := deep()
 	r, m := s.run(t)

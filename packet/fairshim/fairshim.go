@@ -82,7 +82,7 @@ func (h *Header) Parse(b []byte) error {
 	case depth == 0:
 		return fmt.Errorf("%w: byte 0: no node, want 1 to %d", ErrForeign, MaxDepth)
 	case b[1] == Protocol:
-		return fmt.Errorf("%w: byte 1: protocol %d is a label again", ErrForeign, b[1])
+		return fmt.Errorf("%w: byte 1: protocol %d announces a second label", ErrForeign, b[1])
 	case len(b) < Size(depth):
 		return fmt.Errorf("%w: %d bytes, want %d with %d nodes", ErrForeign, len(b), Size(depth), depth)
 	}
@@ -199,7 +199,7 @@ func (h *Header) Remove(frame []byte) (plain []byte, ok bool, err error) {
 	}
 	body := frame[n.end:]
 	if length := int(binary.BigEndian.Uint16(frame[n.length:])) - n.counted; length < len(body) {
-		body = body[:max(0, length)] // padding is no part of the packet
+		body = body[:max(0, length)] // padding is not part of the packet
 	}
 	if err := h.Parse(body); err != nil {
 		return frame, false, fmt.Errorf("after the IP header, at byte %d: %w", n.end, err)

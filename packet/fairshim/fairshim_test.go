@@ -64,7 +64,7 @@ func TestErrorsSayWhere(t *testing.T) {
 		{"1111005874", "5 bytes, want at least 6"},
 		{"211100587488", "byte 0: version 2, want 1"},
 		{"101100587488", "byte 0: no node, want 1 to 15"},
-		{"11fd00587488", "byte 1: protocol 253 is a label again"},
+		{"11fd00587488", "byte 1: protocol 253 announces a second label"},
 		{"12110058748800", "7 bytes, want 8 with 2 nodes"},
 		{"1211005874880000", "byte 6: node 0 is below node 0, want a number above it"},
 		{"131100587488000a000a", "byte 8: node 10 is below node 10, want a number above it"},

@@ -97,7 +97,7 @@ func e8(ctx context.Context, l *lab) error {
 	if err != nil {
 		return err
 	}
-	chosen := comparison.FromChoice("flows of 5 Gb/s without congestion control stand for BBR, which the simulated " +
+	chosen := comparison.FromChoice("flows of 5 Gb/s without congestion control replace BBR, which the simulated " +
 		"hosts do not have").Of(comparison.PaperStatement)
 	l.spread(chosen, id, "aggressive flow beside one of CUBIC", "seeds", "times", 1, toleranceTCP,
 		ratios(points, fromTCP, toTCP, b, a))

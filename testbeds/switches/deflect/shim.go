@@ -31,19 +31,19 @@ type flowKey struct {
 
 // sending is what a sender keeps of a flow.
 type sending struct {
-	greeting uint32 // 1: it began with a SYN, which ranks count as sent
-	next     uint32 // number of the next packet that has not been sent
-	last     clock.Time
-	ret      uint8
-	runs     []run
-	again    map[uint32]uint8 // Ret of packets that were sent again, by number
+	greeting      uint32 // 1: it began with a SYN, which ranks count as sent
+	next          uint32 // number of the next packet that has not been sent
+	last          clock.Time
+	ret           uint8
+	runs          []run
+	retransmitted map[uint32]uint8 // Ret of packets, by number
 }
 
 // run is packets in a row that a flow marks alike.
 type run struct {
 	from    uint32 // number of the first packet
 	start   uint32 // sequence number of its first byte
-	end     uint32 // sequence number behind the message
+	end     uint32 // sequence number after the message
 	flowlet uint16
 	ret     uint8
 	first   bool // the first packet is the first of its message
@@ -146,13 +146,13 @@ func (s *Shim) markAgain(f *sending, number, sequence uint32, gap bool) deflect.
 	for i > 0 && int32(number-f.runs[i].from) < 0 {
 		i--
 	}
-	more := f.again[number]
+	more := f.retransmitted[number]
 	if !s.faults.keepsRet && s.set.Priority != deflect.LAS {
-		if f.again == nil {
-			f.again = make(map[uint32]uint8)
+		if f.retransmitted == nil {
+			f.retransmitted = make(map[uint32]uint8)
 		}
 		more = min(more+1, deflect.MaxRet)
-		f.again[number] = more
+		f.retransmitted[number] = more
 		if gap {
 			f.ret = min(f.ret+1, deflect.MaxRet)
 		}

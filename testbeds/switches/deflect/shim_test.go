@@ -13,7 +13,7 @@ import (
 
 const us = clock.Microsecond
 
-// §6.1: what is left of the message and how often a packet, or after a silence its flow, was sent again.
+// §6.1: what is left of the message and how often a packet, or after a silence its flow, was retransmitted.
 func TestSendersMarkWhatIsLeftAndWhatWasSentAgain(t *testing.T) {
 	type packet struct {
 		at             clock.Duration

@@ -11,8 +11,10 @@ import (
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/analyzers/cause/causetest"
 	"candela.dev/candela/analyzers/deflect"
+	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/switchtest"
+	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
 // deflectBugs is a network in which bugs of switches that deflect, and of their hosts, show: two incasts at once.
@@ -256,4 +258,33 @@ func (d networkDraw) deflectModel() (text string, ranked bool) {
 		maybe(5, "boost: %s", "false")
 	}
 	return "model: " + name + ", " + strings.Join(parts, ", "), name == "pd" || name == "vertigo"
+}
+
+// A run that ends while shims hold packets is whole.
+func TestPacketsThatShimsHoldAreWhereTheyAre(t *testing.T) {
+	held := 0
+	for _, us := range []int{1200, 1900, 2600} {
+		for _, judge := range []string{"off", "full"} {
+			text := fmt.Sprintf(deflectBugs, "model: pd, hold-us: 1200", ", rank: remaining", ", rank: remaining",
+				", rank: remaining")
+			text = strings.Replace(text, "duration-us: 100000", fmt.Sprint("duration-us: ", us), 1)
+			text = strings.Replace(text, "taps: {decisions: csv}", "judge: "+judge+"\nexpect: {completed-flows: {min: 0}}", 1)
+			p, err := switchtest.New(parse(t, text)[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			var net *fabric.Network
+			p.Watch = func(n *fabric.Network) { net = n }
+			o, err := switchtest.Run(t.Context(), p, unwritten())
+			if err != nil || o.Verdict.Exit != orchestrator.ExitPass {
+				t.Errorf("judge %s, %d us: %+v, %v", judge, us, o, err)
+			}
+			for i := range net.Hosts() {
+				held += net.Host(fabric.HostID(i)).Shim().(fabric.Holder).Held()
+			}
+		}
+	}
+	if held == 0 {
+		t.Error("no shim held a packet at the end of any run")
+	}
 }

@@ -57,6 +57,14 @@ func NewShim(set deflect.Settings, f faults) *Shim {
 // Counters returns what the shim counts.
 func (s *Shim) Counters() deflect.HostCounters { return s.counts }
 
+// Held implements fabric.Holder.
+func (s *Shim) Held() (packets int) {
+	for _, f := range s.byNo {
+		packets += len(f.hold)
+	}
+	return packets
+}
+
 // Lengths of headers.
 var (
 	tcpCodec = tcp.Codec()

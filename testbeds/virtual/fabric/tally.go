@@ -1,6 +1,6 @@
 package fabric
 
-// Holder is a Mechanism that keeps packets outside the queues; Held returns how many.
+// Holder is a Mechanism that keeps packets outside the queues, or a Shim that keeps some; Held returns how many.
 type Holder interface {
 	Held() int
 }
@@ -53,7 +53,7 @@ func (pt *Port) inside() (packets int) {
 	return packets
 }
 
-// Placed returns how many packets are in queues, with mechanisms and on links: all that exist, unless shims hold some.
+// Placed returns how many packets are in queues, with mechanisms and shims, and on links: all that exist.
 func (n *Network) Placed() (packets int) {
 	for i := range n.ports {
 		pt := &n.ports[i]
@@ -73,6 +73,9 @@ func (n *Network) Placed() (packets int) {
 		}
 		if m, ok := h.egress.nic.mechanism.(Holder); ok {
 			packets += m.Held()
+		}
+		if s, ok := h.egress.shim.(Holder); ok {
+			packets += s.Held()
 		}
 	}
 	return packets

@@ -10,11 +10,13 @@ import (
 	"candela.dev/candela/clock"
 	"candela.dev/candela/packet"
 	"candela.dev/candela/packet/fairshim"
+	"candela.dev/candela/packet/netlock"
 )
 
 // ShowFrames prints one line per frame of a capture to w: time since the first frame and since the line before,
 // addresses, protocol and the length on the wire. It is for captures without RoCE packets, such as the taps of tests of
-// switches; labels of fair queueing (package fairshim) are decoded. What can't be decoded is said in its line.
+// switches; labels of fair queueing (package fairshim) and packets of
+// lock managers (package netlock) are decoded. What can't be decoded is said in its line.
 // Connection of o is not used. It returns an error if Around names no frame, or the file can't be read to its end.
 func ShowFrames(ctx context.Context, src Source, w io.Writer, o ShowOptions) error {
 	p := &framePrinter{w: w}
@@ -71,6 +73,9 @@ func frameText(f *Frame) string {
 	}
 	src, dst := p.IP.Src.String(), p.IP.Dst.String()
 	if from, to, ok := ports(&p, protocol); ok {
+		if to == netlock.Port || to == netlock.ReplyPort {
+			label += lockText(&p)
+		}
 		src, dst = netip.AddrPortFrom(p.IP.Src, from).String(), netip.AddrPortFrom(p.IP.Dst, to).String()
 	}
 	text := fmt.Sprintf("%s -> %s  %s %d B", src, dst, protocolText(protocol), f.OrigLen)
@@ -81,6 +86,15 @@ func frameText(f *Frame) string {
 		label += "  " + err.Error()
 	}
 	return text + label
+}
+
+// lockText says what a packet of a lock manager is; nothing if it is a packet of another protocol.
+func lockText(p *packet.Packet) string {
+	var h netlock.Header
+	if !p.HasUDP || h.Parse(p.Payload) != nil {
+		return ""
+	}
+	return "  " + h.String()
 }
 
 // Numbers of protocols after an IP header (IANA).

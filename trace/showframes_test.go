@@ -8,6 +8,7 @@ import (
 
 	"candela.dev/candela/packet"
 	"candela.dev/candela/packet/fairshim"
+	"candela.dev/candela/packet/netlock"
 )
 
 // otherFrame is a frame that is not RoCE, with ports 49152 and 9 if its protocol has any.
@@ -53,6 +54,11 @@ func TestFramesWithoutRoCEAreShownWithTheirLabels(t *testing.T) {
 	foreign[packet.EthernetLen+packet.IPv4Len] = 0x71
 	fragment := otherFrame(t, 4, 6, nil)
 	fragment[packet.EthernetLen+7] = 1
+	locked := otherFrame(t, 4, packet.ProtocolUDP, nil)
+	const udp = packet.EthernetLen + packet.IPv4Len
+	copy(locked[udp+2:], []byte{0x22, 0xb8, 0, 40})
+	request := (&netlock.Header{Op: netlock.Release, Mode: netlock.Exclusive, Transaction: 7, Lock: 55_000}).AppendTo(nil)
+	copy(locked[udp+packet.UDPLen:], request)
 	arp := append(bytes.Repeat([]byte{2}, 12), 8, 6, 0, 1)
 	for _, c := range []struct {
 		frame []byte
@@ -65,6 +71,7 @@ func TestFramesWithoutRoCEAreShownWithTheirLabels(t *testing.T) {
 		{labelled(6, 6), "[fd00::1]:49152 -> [fd00::2]:9  TCP 100 B  label 2.463 Gb/s [0]"},
 		{foreign, "10.0.0.1 -> 10.0.0.2  protocol 253 80 B  not a label of this version: byte 0: version 7, want 1"},
 		{fragment, "10.0.0.1 -> 10.0.0.2  TCP 74 B"},
+		{locked, "10.0.0.1:49152 -> 10.0.0.2:8888  UDP 74 B  RELEASE X lock 55000 transaction 7 client 0"},
 		{arp, "02:02:02:02:02:02 -> 02:02:02:02:02:02  EtherType 0x0806 16 B"},
 		{arp[:8], "8 B, Ethernet at byte 0: needs 14 bytes, the frame has 8 left"},
 	} {

@@ -1,5 +1,6 @@
--- Wireshark dissectors of Candela: NDP packets (package packet/ndp), labels of fair queueing (package packet/fairshim), and the
--- metadata that mirror copies of RoCE packets carry in their Ethernet addresses and TTL (docs/reference/formats.md).
+-- Wireshark dissectors of Candela: NDP packets (package packet/ndp), labels of fair queueing (package packet/fairshim),
+-- packets of lock managers (package packet/netlock), and the metadata that mirror copies of RoCE packets carry in their Ethernet
+-- addresses and TTL (docs/reference/formats.md).
 --
 --   tshark -X lua_script:candela.lua -r trace.pcap
 --
@@ -191,6 +192,99 @@ function fair.dissector(tvb, pinfo, root)
 end
 
 ip_protocols:add(FAIR_PROTOCOL, fair)
+
+-- Packets of lock managers ------------------------------------------------------------------------------------------------------
+
+local LOCK_PORTS, LOCK_FIXED = { 8888, 8889 }, 20
+
+local lock = Proto("candela_lock", "NetLock (Candela)")
+
+local lock_ops = { [0] = "ACQUIRE", [1] = "RELEASE", [2] = "PUSH_BACK", [3] = "GRANT_FROM_SERVER", [4] = "REJECT",
+  [5] = "PUSH_REQ", [6] = "PUSH_EMPTY" }
+local lock_modes = { [0] = "S", [1] = "X" }
+local lock_marks = { [1] = "OWNED", [2] = "BUFFER_ONLY", [3] = "FAILOVER" }
+
+local k = {
+  passes = ProtoField.uint8("candela_lock.passes", "Passes through the switch"),
+  op = ProtoField.uint8("candela_lock.op", "Operation", base.DEC, lock_ops),
+  mode = ProtoField.uint8("candela_lock.mode", "Mode", base.DEC, lock_modes),
+  client = ProtoField.uint8("candela_lock.client", "Client thread"),
+  transaction = ProtoField.uint32("candela_lock.transaction", "Transaction"),
+  id = ProtoField.uint32("candela_lock.id", "Lock"),
+  timestamp = ProtoField.uint64("candela_lock.timestamp", "Timestamp of the client"),
+  mark = ProtoField.uint8("candela_lock.mark", "Mark", base.DEC, lock_marks),
+  priority = ProtoField.uint8("candela_lock.priority", "Priority"),
+  tenant = ProtoField.uint16("candela_lock.tenant", "Tenant"),
+  last = ProtoField.none("candela_lock.last", "Last packet of this PUSH_REQ"),
+  avail = ProtoField.uint32("candela_lock.avail", "Free slots of the switch"),
+  sent = ProtoField.uint64("candela_lock.sent", "BUFFER_ONLY packets sent for the lock"),
+  received = ProtoField.uint64("candela_lock.received", "BUFFER_ONLY packets received for the lock"),
+  address4 = ProtoField.ipv4("candela_lock.address", "Address of the client"),
+  address6 = ProtoField.ipv6("candela_lock.address6", "Address of the client"),
+}
+lock.fields = k
+
+local bad_option = ProtoExpert.new("candela_lock.option", "Unknown or damaged option", expert.group.MALFORMED, expert.severity.ERROR)
+lock.experts = { bad_option }
+
+-- Options by type: field, bytes of the value.
+local lock_options = { [16] = { k.priority, 1 }, [17] = { k.tenant, 2 }, [18] = { k.last, 0 }, [19] = { k.avail, 4 },
+  [20] = { k.sent, 8 }, [21] = { k.received, 8 } }
+
+local function is_lock(tvb)
+  return tvb:len() >= LOCK_FIXED and tvb(0, 1):uint() <= 2 and lock_ops[tvb(1, 1):uint()] ~= nil
+    and lock_modes[tvb(2, 1):uint()] ~= nil
+end
+
+-- add_lock_options adds what follows the mark, and reports whether it is right.
+local function add_lock_options(tree, tvb, at)
+  while at < tvb:len() and tvb(at, 1):uint() ~= 0 do
+    local kind = tvb(at, 1):uint()
+    if at + 2 > tvb:len() or at + 2 + tvb(at + 1, 1):uint() > tvb:len() then
+      return false
+    end
+    local size, option = tvb(at + 1, 1):uint(), lock_options[kind]
+    if option ~= nil and size == option[2] then
+      tree:add(option[1], size > 0 and tvb(at + 2, size) or tvb(at, 2))
+    elseif kind == 22 and (size == 4 or size == 16) then
+      tree:add(size == 4 and k.address4 or k.address6, tvb(at + 2, size))
+    else
+      return false
+    end
+    at = at + 2 + size
+  end
+  return true
+end
+
+function lock.dissector(tvb, pinfo, root)
+  if not is_lock(tvb) then
+    return 0
+  end
+  local tree = root:add(lock, tvb())
+  for i, field in ipairs({ k.passes, k.op, k.mode, k.client }) do
+    tree:add(field, tvb(i - 1, 1))
+  end
+  tree:add(k.transaction, tvb(4, 4))
+  tree:add(k.id, tvb(8, 4))
+  tree:add(k.timestamp, tvb(12, 8))
+  local at, mark = LOCK_FIXED, ""
+  if tvb:len() > at and lock_marks[tvb(at, 1):uint()] ~= nil then
+    mark = " " .. lock_marks[tvb(at, 1):uint()]
+    tree:add(k.mark, tvb(at, 1))
+    at = at + 1
+  end
+  if not add_lock_options(tree, tvb, at) then
+    tree:add_proto_expert_info(bad_option)
+  end
+  pinfo.cols.protocol = "NetLock"
+  pinfo.cols.info = string.format("%s%s %s lock %d transaction %d", pinfo.dst_port == LOCK_PORTS[2] and "answer to " or "",
+    lock_ops[tvb(1, 1):uint()], lock_modes[tvb(2, 1):uint()], tvb(8, 4):uint(), tvb(4, 4):uint()) .. mark
+  return tvb:len()
+end
+
+for _, port in ipairs(LOCK_PORTS) do
+  DissectorTable.get("udp.port"):add(port, lock)
+end
 
 -- Mirror metadata ---------------------------------------------------------------------------------------------------------------
 

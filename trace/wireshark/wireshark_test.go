@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"candela.dev/candela/packet"
 	"candela.dev/candela/packet/fairshim"
 	"candela.dev/candela/packet/ndp"
+	"candela.dev/candela/packet/netlock"
 	"candela.dev/candela/trace"
 	"candela.dev/candela/trace/wireshark"
 )
@@ -158,6 +160,46 @@ func TestTsharkReadsLabels(t *testing.T) {
 	for i, message := range got {
 		if strings.Contains(message, "order of a path") != (i == 6) {
 			t.Errorf("frame %d: %q", i, message)
+		}
+	}
+}
+
+func TestTsharkReadsPacketsOfLockManagers(t *testing.T) {
+	headers := []netlock.Header{
+		{Op: netlock.Acquire, Mode: netlock.Exclusive, Client: 3, Transaction: 1 << 31, Lock: 55_000, Timestamp: 1 << 63},
+		{Op: netlock.Release, Transaction: 9, Lock: 1, Mark: netlock.BufferOnly, Priority: 2, Tenant: 515},
+		{Op: netlock.PushRequest, Lock: 1, Avail: 16, Sent: 1 << 40},
+		{Op: netlock.PushBack, Transaction: 9, Lock: 1, Last: true, Received: 5, Address: netip.MustParseAddr("10.0.0.7")},
+		{Op: netlock.PushEmpty, Lock: 1, Address: netip.MustParseAddr("fd00::7")},
+	}
+	var frames [][]byte
+	for i, h := range headers {
+		frames = append(frames, udp(t, i%2 == 1, 50000, []uint16{netlock.Port, netlock.ReplyPort}[i%2], h.AppendTo(nil)))
+	}
+	damaged := append(headers[0].AppendTo(nil), 23, 1, 1)
+	frames = append(frames, udp(t, false, 50000, netlock.Port, damaged))
+	want := []string{
+		"0|1|3|2147483648|55000|9223372036854775808|||||||||",
+		"1|0|0|9|1|0|2|2|515||||||",
+		"5|0|0|0|1|0|||||16|1099511627776|||",
+		"2|0|0|9|1|0||||1|||5|10.0.0.7|",
+		"6|0|0|0|1|0|||||||||fd00::7",
+		"0|1|3|2147483648|55000|9223372036854775808|||||||||",
+	}
+	got := tshark(t, frames, "candela_lock.op", "candela_lock.mode", "candela_lock.client", "candela_lock.transaction",
+		"candela_lock.id", "candela_lock.timestamp", "candela_lock.mark", "candela_lock.priority", "candela_lock.tenant",
+		"candela_lock.last", "candela_lock.avail", "candela_lock.sent", "candela_lock.received",
+		"candela_lock.address", "candela_lock.address6")
+	for i := range want {
+		if i >= len(got) || got[i] != want[i] {
+			t.Errorf("frame %d:\n got %v\nwant %s", i, got[min(i, len(got)-1)], want[i])
+		}
+	}
+	for i, info := range tshark(t, frames, "_ws.col.Info", "_ws.expert.message") {
+		begins := []string{"ACQUIRE X lock 55000 transaction 2147483648", "answer to RELEASE S lock 1 transaction 9 BUFFER_ONLY",
+			"PUSH_REQ", "answer to PUSH_BACK", "PUSH_EMPTY", "ACQUIRE"}[i]
+		if !strings.HasPrefix(info, begins) || strings.Contains(info, "damaged option") != (i == 5) {
+			t.Errorf("frame %d: %s", i, info)
 		}
 	}
 }

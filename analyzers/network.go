@@ -26,6 +26,8 @@ type Network struct {
 	Learned []Learned
 	Outages []Outage
 	Spread  Spread
+	// Routing is Spread as the routes of the network say it, whatever a model of switches does besides.
+	Routing Spread
 	// Deflects says that switches may send packets out of any port to another switch.
 	Deflects bool
 }

@@ -95,9 +95,6 @@ func (d *device) compareCounters(now clock.Time) {
 		}
 		got, want := reflect.ValueOf(c.Ports[port]), reflect.ValueOf(d.since[port])
 		for i := range got.NumField() {
-			if d.period > 0 && got.Type().Field(i).Name == "Preemptive" {
-				continue // whether those count that the other queue refuses is not said
-			}
 			if g, w := got.Field(i).Uint(), want.Field(i).Uint(); g != w {
 				d.tellAt(now, counted(place{d.who, port, 0}, got.Type().Field(i).Name, g, w))
 			}

@@ -38,8 +38,8 @@ func (v *leafSpine) Reason(_ int, code uint8) analyzers.DropReason {
 }
 func (v *leafSpine) Network() *analyzers.Network {
 	return &analyzers.Network{Peers: [][]int{{-1, -1, 2, 3}, {-1, -1, 2, 3}, {0, 1}, {0, 1}},
-		Homes:  []analyzers.Home{{Switch: 0}, {Switch: 0, Port: 1}, {Switch: 1}, {Switch: 1, Port: 1}},
-		Spread: analyzers.SpreadFlows, Outages: v.outages}
+		Homes:   []analyzers.Home{{Switch: 0}, {Switch: 0, Port: 1}, {Switch: 1}, {Switch: 1, Port: 1}},
+		Routing: analyzers.SpreadFlows, Outages: v.outages}
 }
 
 // script is what happens to packets from host 0 to host 2.

@@ -157,8 +157,8 @@ func (d *device) broken(now clock.Time) bool {
 	return d.judge.network != nil && d.judge.network.broken(d.place, now)
 }
 
-// hashes reports whether a flow keeps its path.
-func (n *network) hashes() bool { return n.Spread == analyzers.SpreadFlows }
+// hashes reports whether a flow keeps its path, unless its settings say otherwise.
+func (n *network) hashes() bool { return n.Routing == analyzers.SpreadFlows }
 
 // sees reports whether a switch of the network is judged; what is not a switch is not.
 func (n *network) sees(place int) bool { return place >= 0 && n.by[place] >= 0 }

@@ -33,6 +33,7 @@ taps: {decisions: csv}
 
 // deflectMore is what a bug needs to show.
 var deflectMore = map[string]string{"longer-path": ", forwarding: power-of-two",
+	"sprays":       ", forwarding: routes",
 	"sees-late":    ", information: snapshot, information-ns: 20000",
 	"sees-at-once": ", information: snapshot, information-ns: 20000"}
 

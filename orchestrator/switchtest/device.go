@@ -116,6 +116,7 @@ func (d device) Network() *analyzers.Network {
 		n.Spread = analyzers.SpreadPackets
 	case fabric.SourcePath:
 	}
+	n.Routing = n.Spread
 	if n.Deflects = d.r.plan.family.Deflects; n.Deflects { // they may choose among equal paths themselves
 		n.Spread = analyzers.SpreadUnknown
 	}

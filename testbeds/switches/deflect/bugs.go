@@ -11,7 +11,7 @@ import (
 // faults are the seeded bugs that a switch, or a host's shim, has.
 type faults struct {
 	// of switches
-	reorders, duplicates, keepsTTL, misrecords, longer, toHosts, early, givesUp, blind, firstFree, fiveBits, wholeBitmap,
+	reorders, duplicates, keepsTTL, misrecords, longer, sprays, toHosts, early, givesUp, blind, firstFree, fiveBits, wholeBitmap,
 	late, sees, doubled, strict, countsArriving, countsGreater, countsEqual, switchWindow, samplesLate,
 	shortWindow, otherDenominator, evaluatesFull, important, longest, noBoost, smallestVictim, equalVictims,
 	dropsVictim bool
@@ -37,6 +37,8 @@ func queueBugs(fifo bool) []fault {
 	list := []fault{
 		bug("longer-path", deflect.RuleForwarding, "Power-of-two forwarding takes the longer queue.",
 			func(f *faults) { f.longer = true }),
+		bug("sprays", deflect.RuleForwarding, "With forwarding by routes, each packet of a flow takes a path of its own.",
+			func(f *faults) { f.sprays = true }),
 	}
 	if fifo {
 		reorders := bug("reorders", deflect.RuleOrder, "Packets of flows with odd numbers overtake the others.",

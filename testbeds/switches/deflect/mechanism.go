@@ -185,6 +185,7 @@ type packet struct {
 	egress   int
 	size     int
 	priority uint32
+	over     bool // its destination port is not full, as the ingress sees it, and refuses it
 }
 
 // Ingress implements fabric.Mechanism.
@@ -196,8 +197,13 @@ func (m *Mechanism) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet,
 	v.Queue = 0
 	k := packet{Packet: p, now: now, sw: sw, egress: int(v.Port), size: int(p.Size), priority: m.priority(p),
 		pipe: &m.pipes[deflect.PipeOf(in.Index(), len(m.ports), len(m.pipes))]}
-	if m.set.Forwarding == deflect.PowerOfTwo {
+	switch {
+	case m.set.Forwarding == deflect.PowerOfTwo:
 		k.egress = m.forward(&k)
+		v.Port, p.Egress = uint16(k.egress), uint16(k.egress)
+	case m.faults.sprays:
+		paths := sw.Candidates(p)
+		k.egress = int(paths[p.ID%uint64(len(paths))])
 		v.Port, p.Egress = uint16(k.egress), uint16(k.egress)
 	}
 	m.counts[k.egress].Arrived++
@@ -216,12 +222,11 @@ func (m *Mechanism) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet,
 	if cause == deflect.TestRoom {
 		return m.enqueue(&k, k.egress, v, false)
 	}
-	if cause == deflect.TestOver {
-		m.counts[k.egress].Preemptive++
-	}
+	k.over = cause == deflect.TestOver
 	to := m.pick(&k)
 	if to < 0 {
 		m.counts[k.egress].NoPort++
+		m.countPreemptive(&k)
 		m.fate(&k, p, deflect.NoPort, k.egress, false)
 		return v.Drop(NoPort)
 	}
@@ -302,6 +307,7 @@ func (m *Mechanism) enqueue(k *packet, to int, v fabric.Verdict, deflected bool)
 	}
 	if deflected {
 		m.deflect(k, k.Packet, to)
+		m.countPreemptive(k)
 		m.fate(k, k.Packet, deflect.Deflected, to, false)
 	} else {
 		m.fate(k, k.Packet, deflect.Queued, to, false)
@@ -339,6 +345,14 @@ func (m *Mechanism) deflect(k *packet, p *fabric.Packet, to int) {
 	}
 	if m.faults.keepsTTL {
 		p.TTL++
+	}
+}
+
+// countPreemptive counts a packet that is deflected, or dropped for want of a port, although its destination port is not
+// full as the ingress sees it. One that the other queue refuses, of which the ingress knew too little, is neither.
+func (m *Mechanism) countPreemptive(k *packet) {
+	if k.over {
+		m.counts[k.egress].Preemptive++
 	}
 }
 

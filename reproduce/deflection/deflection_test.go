@@ -1,0 +1,136 @@
+package deflection
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	configs "candela.dev/candela/configs/deflection"
+	"candela.dev/candela/reproduce/comparison"
+	"candela.dev/candela/reproduce/experiments"
+)
+
+func testConfig() experiments.Config {
+	fixed := time.Date(2026, 11, 28, 0, 0, 0, 0, time.UTC)
+	return experiments.Config{Workers: 2, Version: "test", Quick: true, Wall: func() time.Time { return fixed }}
+}
+
+func TestEveryTestFileIsSound(t *testing.T) {
+	_, base, err := publication().Open(testConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer base.Close()
+	files, err := configs.FS.ReadDir(".")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	for _, f := range files {
+		tests, err := base.Tests(f.Name())
+		if err != nil || len(tests) == 0 {
+			t.Errorf("%s: %d tests, %v", f.Name(), len(tests), err)
+			continue
+		}
+		if want := strings.TrimSuffix(f.Name(), ".yml"); tests[0].Name != want {
+			t.Errorf("%s is named %s", f.Name(), tests[0].Name)
+		}
+	}
+}
+
+func TestResultsThatDoNotExistAreRefused(t *testing.T) {
+	cfg := testConfig()
+	err := publication().Check(&cfg, []string{"E99"})
+	if err == nil || !strings.Contains(fmt.Sprint(err), "there are E4") {
+		t.Errorf("error is %v", err)
+	}
+}
+
+// small shortens the topology and the workload of E4.
+func small() []edit {
+	return []edit{{"leaves: 8, spines: 4, hosts-per-leaf: 40", "leaves: 3, spines: 2, hosts-per-leaf: 14"},
+		{"load: 0.5", "load: 0.3"}, {"[250, 757, 1250, 1786, 2273]", "[250]"}}
+}
+
+// A point of a small network: what was counted in different ways agrees.
+func TestAPointCountsDeflectionsPathsAndQueries(t *testing.T) {
+	l, base, err := publication().Open(testConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer base.Close()
+	for _, file := range []string{"e4-sd.yml", "e4-pd.yml", "e4-ecmp.yml"} {
+		s := &series{name: "x", file: file, edits: small(), tag: "small", quick: 20_000_000_000}
+		if err := l.measure(t.Context(), s, s); err != nil {
+			t.Fatal(err)
+		}
+		p := l.of(s, 0)
+		var heated, to, from, arrived, paths int64
+		for _, h := range p.Heat {
+			for _, n := range h.Counts {
+				heated += n
+			}
+		}
+		for _, c := range p.Ports {
+			to, from, arrived = to+c.To, from+c.From, arrived+c.Arrived
+		}
+		for _, n := range p.Paths {
+			paths += n
+		}
+		if p.Deflected != heated || p.Deflected != to || to != from || (to > 0) != (file != "e4-ecmp.yml") {
+			t.Errorf("%s: %d deflections, %d over time, %d to and %d from ports", file, p.Deflected, heated, to, from)
+		}
+		if len(p.Ports) != 3 || arrived == 0 || paths == 0 || p.Paths[0]+p.Paths[2] > 0 || p.Queries == 0 ||
+			p.Completed > p.Queries || p.QCT.Mean < onWireE4 && p.Completed > 0 || p.Whole == 0 {
+			t.Errorf("%s: %+v", file, p)
+		}
+		if base.Results.Runs > 3 {
+			t.Error("a point was measured twice")
+		}
+	}
+}
+
+// The rows and plots of E4, of values that are given instead of measured.
+func TestE4ComparesWithWhatWasPublished(t *testing.T) {
+	cfg := testConfig()
+	cfg.Quick = false
+	l, base, err := publication().Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer base.Close()
+	for _, s := range table4() {
+		for i := range loads() {
+			l.points[s.key(i)] = &point{QCT: spread{s.mean[i], s.p99[i]}, Least: 7, Queries: 10, Completed: 9}
+		}
+	}
+	if err := e4(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	if got := misses(&base.Results); len(got) > 0 || base.Results.Runs != 0 {
+		t.Errorf("%d runs, out of tolerance are %q", base.Results.Runs, got)
+	}
+	// PD that is as slow as SD breaks the ranking and a gate.
+	base.Results.Rows = nil
+	pd := table4()[4]
+	l.points[pd.key(4)].QCT.Mean = 91.4
+	if err := e4(t.Context(), l); err != nil {
+		t.Fatal(err)
+	}
+	got := strings.Join(misses(&base.Results), "\n")
+	for _, want := range []string{"95 %, PD: QCT, mean", "95 %, pairs of schemes", "PD beside ECMP", "PD beside SD"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s is not out of tolerance; these are\n%s", want, got)
+		}
+	}
+}
+
+// misses lists the rows out of tolerance.
+func misses(r *comparison.Results) (list []string) {
+	for i := range r.Rows {
+		if row := &r.Rows[i]; !row.Informative && !row.Pass {
+			list = append(list, row.ID+": "+row.What)
+		}
+	}
+	return list
+}

@@ -1,0 +1,133 @@
+package deflection
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"candela.dev/candela/clock"
+	"candela.dev/candela/reproduce/comparison"
+)
+
+// loads are those of E1 and E4 in percent of the capacity between leaves and spines, of which background flows are 50.
+func loads() []int { return []int{55, 65, 75, 85, 95} }
+
+// quickE4 is the simulated time of points of E4 in a quick reproduction.
+const quickE4 = 200 * clock.Millisecond
+
+// published are means and 99th percentiles of QCT in ms, by load.
+type published struct {
+	series
+	mean, p99 [5]float64
+}
+
+// table4 is §11.3: README of the artifact.
+func table4() []published {
+	of := func(name, file string, mean, p99 [5]float64) published {
+		return published{series{name: name, file: file, quick: quickE4}, mean, p99}
+	}
+	return []published{
+		of("ECMP", "e4-ecmp.yml", [5]float64{30.7, 34.3, 41.6, 50.7, 69.2}, [5]float64{72.0, 75.1, 97.1, 100.6, 182.0}),
+		of("DIBS", "e4-dibs.yml", [5]float64{10.9, 21.7, 34.5, 53.0, 91.8}, [5]float64{21.0, 49.6, 81.3, 113.5, 317.5}),
+		of("SD", "e4-sd.yml", [5]float64{11.5, 21.9, 35.4, 53.2, 91.4}, [5]float64{24.3, 46.6, 86.4, 110.6, 329.9}),
+		of("Vertigo", "e4-vertigo.yml", [5]float64{15.3, 17.5, 18.3, 20.0, 24.8}, [5]float64{21.6, 24.4, 25.8, 38.8, 48.6}),
+		of("PD", "e4-pd.yml", [5]float64{17.0, 23.3, 30.3, 38.5, 52.3}, [5]float64{28.0, 42.1, 56.7, 80.6, 98.1}),
+		of("Dist-PD", "e4-pd-dist.yml", [5]float64{17.5, 23.2, 30.9, 40.5, 55.4}, [5]float64{26.7, 41.2, 53.3, 81.7, 105.2}),
+	}
+}
+
+// Tolerances of §11.
+const (
+	absolute  = 0.35 // of seconds
+	ratioMean = 0.30
+	ratioP99  = 0.40
+)
+
+// onWireE4 is how long the 800 KB of a query take at 1 Gb/s, in ms (DEF-15).
+const onWireE4 = 6.4
+
+func at(load int) string { return fmt.Sprintf("%d %%, ", load) }
+
+// e4 compares with §11.3.
+func e4(ctx context.Context, l *lab) error {
+	const id = "E4"
+	list := table4()
+	// Those without the shim first (§14).
+	for i := range list {
+		if err := l.measure(ctx, &list[i].series); err != nil {
+			return err
+		}
+	}
+	from := l.published(comparison.FromMechanism(""))
+	floor := comparison.FromMechanism("800 KB at 1 Gb/s: nothing can be faster").Of(comparison.SpecCalibration)
+	least := math.Inf(1)
+	for i, load := range loads() {
+		for _, s := range list {
+			p := l.of(&s.series, i)
+			least = min(least, p.Least)
+			l.Row(from, comparison.NewRow(id, at(load)+s.name+": QCT, mean", "ms", s.mean[i], s.mean[i], absolute,
+				p.QCT.Mean).Noted(p.note()))
+			l.Row(from, comparison.NewRow(id, at(load)+s.name+": QCT, 99th percentile", "ms", s.p99[i], s.p99[i], ratioP99,
+				p.QCT.P99))
+		}
+		l.order(id, load, i, list)
+		dibs, sd := l.of(&list[1].series, i), l.of(&list[2].series, i)
+		l.Row(from, comparison.NewRow(id, at(load)+"SD beside DIBS: QCT, mean", "times", 1, 1, 0.10,
+			sd.QCT.Mean/dibs.QCT.Mean))
+	}
+	l.Row(floor, comparison.NewBound(id, "least QCT of all", "ms", comparison.AtLeast, onWireE4, 0, least))
+	l.gatesE4(id, list)
+	l.plotLoads("e4", "E4", list)
+	return nil
+}
+
+// gatesE4 adds the checks of §11.3.
+func (l *lab) gatesE4(id string, list []published) {
+	from := l.published(comparison.FromMechanism(""))
+	mean := func(scheme, load int) float64 { return l.of(&list[scheme].series, load).QCT.Mean }
+	const ecmp, sd, pd = 0, 2, 4
+	l.Row(from, comparison.NewRow(id, at(55)+"ECMP beside SD: QCT, mean", "times", 2.6, 2.6, ratioMean,
+		mean(ecmp, 0)/mean(sd, 0)))
+	l.Row(from, comparison.NewRow(id, at(95)+"PD beside ECMP: QCT, mean", "times", 0.76, 0.76, ratioMean,
+		mean(pd, 4)/mean(ecmp, 4)))
+	l.Row(from, comparison.NewRow(id, at(95)+"PD beside SD: QCT, mean", "times", 0.57, 0.57, ratioMean,
+		mean(pd, 4)/mean(sd, 4)))
+	l.Row(from, comparison.NewBound(id, at(75)+"ECMP beside SD, before they cross: QCT, mean", "times", comparison.AtLeast,
+		1, 0, mean(ecmp, 2)/mean(sd, 2)))
+	l.Row(from, comparison.NewBound(id, at(85)+"SD beside ECMP, after they cross: QCT, mean", "times", comparison.AtLeast,
+		1, 0, mean(sd, 3)/mean(ecmp, 3)))
+}
+
+// tie is how close two published means are that count as equal.
+const tie = 0.10
+
+// order adds a row for the ranking at a load: pairs of schemes that are in the published order.
+func (l *lab) order(id string, load, i int, list []published) {
+	pairs, kept, swapped := 0, 0, ""
+	for a := range list {
+		for b := range list {
+			x, y := &list[a], &list[b]
+			if y.mean[i] <= x.mean[i]*(1+tie) {
+				continue
+			}
+			pairs++
+			if l.of(&x.series, i).QCT.Mean < l.of(&y.series, i).QCT.Mean {
+				kept++
+			} else {
+				swapped += ", " + x.name + " above " + y.name
+			}
+		}
+	}
+	row := comparison.NewRow(id, at(load)+"pairs of schemes in the published order: QCT, mean", "%", 100, 100, 0,
+		100*float64(kept)/float64(pairs))
+	if swapped != "" {
+		row = row.Noted(swapped[2:])
+	}
+	l.Row(l.published(comparison.FromMechanism("pairs whose published means are more than 10 % apart")), row)
+}
+
+// note says in words what else a point measured.
+func (p *point) note() string {
+	return fmt.Sprintf("%.1f %% of %d queries completed; %d drops, %d deflections, %d timeouts", share(p.Completed, p.Queries),
+		p.Queries, p.Dropped, p.Deflected, p.Timeouts)
+}

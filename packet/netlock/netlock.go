@@ -16,7 +16,9 @@
 //	19    4      avail: free slots of the switch (PUSH_REQ)
 //	20    8      sent: BUFFER_ONLY packets that the switch has sent for the lock (PUSH_REQ)
 //	21    8      received: those that the server has received (PUSH_BACK, PUSH_EMPTY)
-//	22    4, 16  address of the client, where the IP header has another one (PUSH_BACK)
+//	22    8      index: number of the packet among those ever pushed back for the lock (PUSH_BACK), or the last one that
+//	             the switch has taken (PUSH_REQ)
+//	23    4, 16  address of the client, where the IP header has another one (PUSH_BACK)
 //
 // Each option occurs at most once. Options of other types are refused: they may change what a packet means.
 package netlock
@@ -41,7 +43,7 @@ const (
 const Size = 20
 
 // MaxSize is the size of the largest header.
-const MaxSize = Size + 1 + (2 + 1) + (2 + 2) + 2 + (2 + 4) + 2*(2+8) + (2 + 16)
+const MaxSize = Size + 1 + (2 + 1) + (2 + 2) + 2 + (2 + 4) + 3*(2+8) + (2 + 16)
 
 // Op is what a packet asks or answers.
 type Op uint8
@@ -115,6 +117,7 @@ const (
 	optionAvail
 	optionSent
 	optionReceived
+	optionIndex
 	optionClient
 	optionEnd
 )
@@ -137,6 +140,7 @@ type Header struct {
 	Avail    uint32
 	Sent     uint64
 	Received uint64
+	Index    uint64
 	Address  netip.Addr // of the client
 }
 
@@ -193,7 +197,8 @@ func (h *Header) options(b []byte, at int) error {
 }
 
 // sizes are the bytes of the values of options, but of addresses.
-var sizes = [...]int{optionPriority: 1, optionTenant: 2, optionLast: 0, optionAvail: 4, optionSent: 8, optionReceived: 8}
+var sizes = [...]int{optionPriority: 1, optionTenant: 2, optionLast: 0, optionAvail: 4, optionSent: 8, optionReceived: 8,
+	optionIndex: 8}
 
 func (h *Header) option(kind byte, value []byte) error {
 	if kind == optionClient {
@@ -226,6 +231,8 @@ func (h *Header) option(kind byte, value []byte) error {
 		h.Sent = n
 	case optionReceived:
 		h.Received = n
+	case optionIndex:
+		h.Index = n
 	}
 	return nil
 }
@@ -247,6 +254,7 @@ func (h *Header) AppendTo(b []byte) []byte {
 	b = appendOption(b, optionAvail, uint64(h.Avail))
 	b = appendOption(b, optionSent, h.Sent)
 	b = appendOption(b, optionReceived, h.Received)
+	b = appendOption(b, optionIndex, h.Index)
 	switch {
 	case h.Address.Is4():
 		address := h.Address.As4()
@@ -283,7 +291,7 @@ func (h *Header) String() string {
 		value uint64
 	}{
 		{"priority", uint64(h.Priority)}, {"tenant", uint64(h.Tenant)}, {"avail", uint64(h.Avail)}, {"sent", h.Sent},
-		{"received", h.Received},
+		{"received", h.Received}, {"index", h.Index},
 	} {
 		if o.value != 0 {
 			fmt.Fprintf(&text, " %s %d", o.name, o.value)

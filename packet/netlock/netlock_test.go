@@ -19,7 +19,7 @@ func samples() []netlock.Header {
 		{Op: netlock.Acquire, Mode: netlock.Exclusive, Client: 3, Transaction: 0x01020304, Lock: 55_000, Timestamp: 7},
 		{Op: netlock.Release, Client: 255, Transaction: 9, Lock: 1, Mark: netlock.BufferOnly, Priority: 2, Tenant: 515},
 		{Op: netlock.PushRequest, Lock: 1, Mark: netlock.BufferOnly, Avail: 16, Sent: 1 << 40},
-		{Op: netlock.PushBack, Mode: netlock.Exclusive, Transaction: 9, Lock: 1, Last: true, Received: 5,
+		{Op: netlock.PushBack, Mode: netlock.Exclusive, Transaction: 9, Lock: 1, Last: true, Received: 5, Index: 4,
 			Address: netip.MustParseAddr("10.0.0.7")},
 		{Op: netlock.PushEmpty, Lock: 1, Received: 5, Address: netip.MustParseAddr("fd00::7")},
 	}
@@ -33,10 +33,11 @@ func TestTheLayoutIsTheDocumentedOne(t *testing.T) {
 			"RELEASE S lock 1 transaction 9 client 255 BUFFER_ONLY priority 2 tenant 515"},
 		{"00050000" + "00000000" + "00000001" + "0000000000000000" + "02" + "130400000010" + "14080000010000000000",
 			"PUSH_REQ S lock 1 transaction 0 client 0 BUFFER_ONLY avail 16 sent 1099511627776"},
-		{"00020100" + "00000009" + "00000001" + "0000000000000000" + "1200" + "15080000000000000005" + "16040a000007",
-			"PUSH_BACK X lock 1 transaction 9 client 0 received 5 last of 10.0.0.7"},
+		{"00020100" + "00000009" + "00000001" + "0000000000000000" + "1200" + "15080000000000000005" +
+			"16080000000000000004" + "17040a000007",
+			"PUSH_BACK X lock 1 transaction 9 client 0 received 5 index 4 last of 10.0.0.7"},
 		{"00060000" + "00000000" + "00000001" + "0000000000000000" + "15080000000000000005" +
-			"1610fd000000000000000000000000000007", "PUSH_EMPTY S lock 1 transaction 0 client 0 received 5 of fd00::7"},
+			"1710fd000000000000000000000000000007", "PUSH_EMPTY S lock 1 transaction 0 client 0 received 5 of fd00::7"},
 	} {
 		h := samples()[i]
 		if got := hex.EncodeToString(h.AppendTo(nil)); got != c.want {
@@ -55,7 +56,7 @@ func TestARequestHasTheSizeOfTheModel(t *testing.T) {
 		t.Errorf("%d bytes", got)
 	}
 	largest := netlock.Header{Mark: netlock.Owned, Priority: 1, Tenant: 1, Last: true, Avail: 1, Sent: 1, Received: 1,
-		Address: netip.IPv6Loopback()}
+		Index: 1, Address: netip.IPv6Loopback()}
 	if got := len(largest.AppendTo(nil)); got != netlock.MaxSize {
 		t.Errorf("the largest has %d bytes, want %d", got, netlock.MaxSize)
 	}
@@ -70,7 +71,7 @@ func TestEveryHeaderComesBackFromItsBytes(t *testing.T) {
 			Mark:     netlock.Mark(rapid.Uint8Range(0, 3).Draw(t, "mark")),
 			Priority: rapid.Uint8().Draw(t, "priority"), Tenant: rapid.Uint16().Draw(t, "tenant"),
 			Last: rapid.Bool().Draw(t, "last"), Avail: rapid.Uint32().Draw(t, "avail"), Sent: rapid.Uint64().Draw(t, "sent"),
-			Received: rapid.Uint64().Draw(t, "received")}
+			Received: rapid.Uint64().Draw(t, "received"), Index: rapid.Uint64().Draw(t, "index")}
 		if n := rapid.SampledFrom([]int{0, 4, 16}).Draw(t, "address"); n > 0 {
 			want.Address, _ = netip.AddrFromSlice(rapid.SliceOfN(rapid.Byte(), n, n).Draw(t, "bytes"))
 		}
@@ -91,16 +92,16 @@ func TestErrorsSayWhere(t *testing.T) {
 		{"03" + request[2:], "byte 0: 3 passes, want 0 to 2"},
 		{"0007" + request[4:], "byte 1: operation 7, want 0 to 6"},
 		{"000002" + request[6:], "byte 2: mode 2, want 0 (shared) or 1 (exclusive)"},
-		{request + "04", "byte 20: option 4, want 16 to 22"},
-		{request + "0203", "byte 21: option 3, want 16 to 22"},
-		{request + "17", "byte 20: option 23, want 16 to 22"},
+		{request + "04", "byte 20: option 4, want 16 to 23"},
+		{request + "0203", "byte 21: option 3, want 16 to 23"},
+		{request + "18", "byte 20: option 24, want 16 to 23"},
 		{request + "10", "byte 20: option 16 is longer than the packet of 21 bytes"},
 		{request + "13040000", "byte 20: option 19 is longer than the packet of 24 bytes"},
 		{request + "100101100101", "byte 23: option 16 after option 16, want each once and in order"},
 		{request + "11020001100101", "byte 24: option 16 after option 17, want each once and in order"},
 		{request + "10020001", "byte 20: option 16: a value of 2 bytes, want 1"},
 		{request + "100100", "byte 20: option 16: a value of 0, which is sent without the option"},
-		{request + "16050102030405", "byte 20: option 22: an address of 5 bytes, want 4 or 16"},
+		{request + "17050102030405", "byte 20: option 23: an address of 5 bytes, want 4 or 16"},
 	} {
 		in, err := hex.DecodeString(c.bytes)
 		if err != nil {

@@ -219,6 +219,7 @@ local k = {
   avail = ProtoField.uint32("candela_lock.avail", "Free slots of the switch"),
   sent = ProtoField.uint64("candela_lock.sent", "BUFFER_ONLY packets sent for the lock"),
   received = ProtoField.uint64("candela_lock.received", "BUFFER_ONLY packets received for the lock"),
+  index = ProtoField.uint64("candela_lock.index", "Number among the packets pushed back"),
   address4 = ProtoField.ipv4("candela_lock.address", "Address of the client"),
   address6 = ProtoField.ipv6("candela_lock.address6", "Address of the client"),
 }
@@ -229,7 +230,7 @@ lock.experts = { bad_option }
 
 -- Options by type: field, bytes of the value.
 local lock_options = { [16] = { k.priority, 1 }, [17] = { k.tenant, 2 }, [18] = { k.last, 0 }, [19] = { k.avail, 4 },
-  [20] = { k.sent, 8 }, [21] = { k.received, 8 } }
+  [20] = { k.sent, 8 }, [21] = { k.received, 8 }, [22] = { k.index, 8 } }
 
 local function is_lock(tvb)
   return tvb:len() >= LOCK_FIXED and tvb(0, 1):uint() <= 2 and lock_ops[tvb(1, 1):uint()] ~= nil
@@ -246,7 +247,7 @@ local function add_lock_options(tree, tvb, at)
     local size, option = tvb(at + 1, 1):uint(), lock_options[kind]
     if option ~= nil and size == option[2] then
       tree:add(option[1], size > 0 and tvb(at + 2, size) or tvb(at, 2))
-    elseif kind == 22 and (size == 4 or size == 16) then
+    elseif kind == 23 and (size == 4 or size == 16) then
       tree:add(size == 4 and k.address4 or k.address6, tvb(at + 2, size))
     else
       return false

@@ -176,7 +176,7 @@ func TestTsharkReadsPacketsOfLockManagers(t *testing.T) {
 	for i, h := range headers {
 		frames = append(frames, udp(t, i%2 == 1, 50000, []uint16{netlock.Port, netlock.ReplyPort}[i%2], h.AppendTo(nil)))
 	}
-	damaged := append(headers[0].AppendTo(nil), 23, 1, 1)
+	damaged := append(headers[0].AppendTo(nil), 24, 1, 1)
 	frames = append(frames, udp(t, false, 50000, netlock.Port, damaged))
 	want := []string{
 		"0|1|3|2147483648|55000|9223372036854775808|||||||||",

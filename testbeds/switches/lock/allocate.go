@@ -1,0 +1,60 @@
+package lock
+
+import (
+	"cmp"
+	"math"
+	"math/rand/v2"
+	"slices"
+)
+
+// Allocation is the slots of locks in the switch, by lock; a lock without slots is not installed.
+type Allocation map[uint32]int
+
+// Greedy divides slots among locks such that the switch serves the most requests (algorithm 3, theorem 1): by requests
+// per slot of contention, greatest first; among equal ones by lock.
+func Greedy(demands []Demand, slots int) Allocation {
+	order := slices.DeleteFunc(slices.Clone(demands), func(d Demand) bool { return d.Contention <= 0 })
+	slices.SortFunc(order, func(a, b Demand) int {
+		return cmp.Or(cmp.Compare(b.Requests*float64(a.Contention), a.Requests*float64(b.Contention)),
+			cmp.Compare(a.Lock, b.Lock))
+	})
+	return fill(order, slots)
+}
+
+// Random divides slots among locks in random order, as the baseline does.
+func Random(demands []Demand, slots int, random *rand.Rand) Allocation {
+	order := slices.Clone(demands)
+	random.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+	return fill(order, slots)
+}
+
+// fill gives each lock in turn as many slots as it can use.
+func fill(order []Demand, slots int) Allocation {
+	a := make(Allocation)
+	for _, d := range order {
+		if n := min(slots, d.Contention); n > 0 {
+			a[d.Lock] = n
+			slots -= n
+		}
+	}
+	return a
+}
+
+// Served returns the requests that the switch is guaranteed to serve (equation 2.1), in the unit of the demands.
+func (a Allocation) Served(demands []Demand) (served float64) {
+	for _, d := range demands {
+		if d.Contention > 0 {
+			served += d.Requests * float64(min(a[d.Lock], d.Contention)) / float64(d.Contention)
+		}
+	}
+	return served
+}
+
+// Servers returns how many lock servers of a rate the rest of the demand needs (section 6.1).
+func (a Allocation) Servers(demands []Demand, rate float64) int {
+	var all float64
+	for _, d := range demands {
+		all += d.Requests
+	}
+	return int(math.Ceil((all - a.Served(demands)) / rate))
+}

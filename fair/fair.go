@@ -48,7 +48,11 @@ type Settings struct {
 	KF            clock.Duration // after which F decays while packets are dropped; 0: never
 	Phi           float64        // share of the link rate that is the capacity of node 0
 	MinFactor     float64        // no update of a congested node multiplies alpha by less
-	InitialShare  int            // alpha of the nodes below the link is C divided by this at the start, that of the link C
+	// AlphaFloor is a share of what a node may get, which for the link is Phi times its rate, for others their weight
+	// times alpha of their parent. An update of a node that is not congested makes alpha at least that. 0: the
+	// specification.
+	AlphaFloor   float64
+	InitialShare int // alpha of the nodes below the link is C divided by this at the start, that of the link C
 	// ParentBefore says that a node reads the alpha that its parent had before the packet, not that which it has now.
 	ParentBefore bool
 	// TailIgnored says that a packet for which the FIFO has no room does not count in F.

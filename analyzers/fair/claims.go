@@ -187,18 +187,24 @@ func (p *port) judgeAfter(a *arrival, s *trace.Decision, node int) {
 	congested := s.Cause == fair.CauseCongested
 	before, accepted := claimed(fair.ValueBefore), claimed(fair.ValueAccepted)
 	capacity, got := claimed(fair.ValueCapacity), claimed(fair.ValueAfter)
-	after := func(accepted, capacity, before float64) float64 {
-		return p.law(congested, accepted, capacity, before, claimed(fair.ValueLargest))
+	n := &p.nodes[node]
+	least, most := n.offered-closeTo*n.offered-2*n.weight, n.offered+closeTo*n.offered+2*n.weight
+	if n.unoffered {
+		least, most = 0, n.weight*p.link
 	}
-	low, high := after(accepted+1, capacity-1, before-1), after(max(accepted-1, 0), capacity+1, before+1) // rounded
+	after := func(accepted, capacity, before, offered float64) float64 {
+		return p.law(congested, accepted, capacity, before, claimed(fair.ValueLargest), offered)
+	}
+	exact := after(accepted, capacity, before, n.offered)
+	low, high := after(accepted+1, capacity-1, before-1, least), after(max(accepted-1, 0), capacity+1, before+1, most)
 	if p.d.set.Mode == fair.Dataplane && congested {
-		low, high = min(low, high, after(accepted, capacity, before)), max(low, high, after(accepted, capacity, before))
+		low, high = min(low, high, exact), max(low, high, exact)
 		if math.Abs(accepted-capacity) > 2 {
-			low, high = after(accepted, capacity, before), after(accepted, capacity, before)
+			low, high = exact, exact
 		}
 	}
 	if got < low-3-4e-9*low || got > high+3+4e-9*high {
-		p.d.tell(a, claimedState(p.place(a), "alpha after the update", node, got, after(accepted, capacity, before)))
+		p.d.tell(a, claimedState(p.place(a), "alpha after the update", node, got, exact))
 	}
 }
 

@@ -134,6 +134,13 @@ func TestFaultsAreFoundByTheirRule(t *testing.T) {
 		{"counts-no-flow", ruleState, nil},
 		{"counts-no-update", ruleState, func(s *setup) { s.records = true }},
 		{"inflates-alpha", ruleAlpha, func(s *setup) { s.records = true }},
+		{"ignores-floor", ruleAlpha, func(s *setup) {
+			s.records, s.set.AlphaFloor, s.sources = true, 0.5, s.sources[:3] // 3.75 of 10 Gb/s
+		}},
+		{"ignores-floor", ruleUnder, func(s *setup) {
+			s.set.AlphaFloor = 0.5
+			s.sources = []source{{host: 1, bps: gbps / 2, size: 1500, stop: s.lasts, jitter: 0.9}}
+		}},
 		{"slow-label", ruleExcess, func(s *setup) {
 			s.set.Nodes[3].Parent = 2
 			s.sources = append(s.sources, source{host: 1, flow: 77, bps: 8 * gbps, size: 1500, start: 20 * ms, stop: 60 * ms})
@@ -205,6 +212,9 @@ func random(seed uint64) *setup {
 			o.stop = o.start + clock.Duration(d.Int64N(int64(s.lasts)))
 		}
 		s.sources = append(s.sources, o)
+	}
+	if d.IntN(3) == 0 {
+		s.set.AlphaFloor = []float64{0.02, 0.1, 0.1, 0.5, 1}[d.IntN(5)]
 	}
 	return s
 }

@@ -58,6 +58,8 @@ type node struct {
 	pending   bool
 	nextDoubt bool // next is not known
 	capacity  float64
+	offered   float64 // the most that it may get
+	unoffered bool    // offered is not known
 	largest   float64 // tmpAlpha
 	congested bool
 	start     clock.Time
@@ -333,6 +335,7 @@ func (p *port) adapt(now clock.Time, i int, child float64) (update, bool) {
 		}
 		bound, sure = n.weight*alpha, !parent.doubtAlpha
 	}
+	n.offered, n.unoffered = bound, !sure
 	rate := n.arrivals.value
 	n.capacity = min(bound, rate)
 	if i == 0 {
@@ -366,7 +369,7 @@ func (p *port) adapt(now clock.Time, i int, child float64) (update, bool) {
 	u := update{node: i, congested: congested, arrival: rate, accepted: n.accepted.value, capacity: n.capacity,
 		before: n.alpha, largest: n.largest, since: now.Sub(n.updated), unsure: n.doubtAlpha}
 	known := !n.doubtAlpha || !congested && (p.d.set.Mode == fair.Ideal || !p.d.set.Additive) && n.largest > 0
-	u.after = p.law(u.congested, u.accepted, u.capacity, u.before, u.largest)
+	u.after = p.law(u.congested, u.accepted, u.capacity, u.before, u.largest, bound)
 	n.start, n.largest = now, 0
 	if p.d.set.Mode == fair.Dataplane && u.after != u.before && p.shares != nil {
 		p.shares.adapted(i, u.after-u.before)
@@ -384,8 +387,8 @@ func (p *port) set(now clock.Time, n *node, alpha float64, known bool) {
 	n.alpha, n.doubtAlpha = alpha, !known
 }
 
-// law is the alpha that follows an update.
-func (p *port) law(congested bool, accepted, capacity, before, largest float64) float64 {
+// law is the alpha that follows an update of a node that may get offered at most.
+func (p *port) law(congested bool, accepted, capacity, before, largest, offered float64) float64 {
 	s := p.d.set
 	after := before
 	switch {
@@ -397,6 +400,9 @@ func (p *port) law(congested bool, accepted, capacity, before, largest float64) 
 		after = before + p.link/float64(max(1, s.Increase))
 	case largest > 0:
 		after = largest
+	}
+	if !congested && after < s.AlphaFloor*offered {
+		after = s.AlphaFloor * offered
 	}
 	return min(max(after, fair.LeastAlpha), p.link)
 }

@@ -430,6 +430,9 @@ func (m *sim) algorithm(now clock.Time, path []int, label, bits float64, drop bo
 			} else if n.tmp > 0 {
 				after = n.tmp
 			}
+			if floor := m.set.AlphaFloor * m.offered(path, i); after < floor && !m.fault["ignores-floor"] {
+				after = floor
+			}
 			n.start, n.tmp = now, 0
 		}
 		if cause == 0 {
@@ -460,6 +463,14 @@ func (m *sim) algorithm(now clock.Time, path []int, label, bits float64, drop bo
 			n.alpha = after
 		}
 	}
+}
+
+// offered is what the i-th node of a path may get.
+func (m *sim) offered(path []int, i int) float64 {
+	if i == 0 {
+		return m.set.Phi * m.c
+	}
+	return float64(m.set.Nodes[path[i]].Weight) * m.nodes[path[i-1]].alpha
 }
 
 func (m *sim) send(now clock.Time) {

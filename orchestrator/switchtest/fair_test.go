@@ -115,7 +115,8 @@ var fairBugs = map[string]fairBug{
 	"literal-sign": {"flat", true, ""}, "starts-from-zero": {"flat", true, ""}, "skips-instant": {"instants", true, ""},
 	"last-gap": {"flat", true, ""}, "counts-dropped": {"flat", true, ""}, "no-decay": {"tree", true, ""},
 	"no-floor": {"flat", true, ""}, "by-arrivals": {"flat", true, ""}, "no-ceiling": {"leaves", true, ""},
-	"halves": {"flat", true, "mode: dataplane"}, "last-child": {"fits", true, ""}, "idles": {"tenants", false, ""},
+	"halves": {"flat", true, "mode: dataplane"}, "last-child": {"fits", true, ""},
+	"ignores-floor": {"fits", true, "alpha-floor: 0.5"}, "idles": {"tenants", false, ""},
 	"no-framing":       {"flat", true, ""},
 	"overflow-ignored": {"flat", true, "overflow-heuristic: true, phi: 1, queue-packets: 40"},
 	"core-state":       {"tree", false, ""}, "one-leaf": {"tenants", false, ""}, "even-nodes": {"tenants", false, ""},
@@ -391,7 +392,7 @@ func (d networkDraw) fairNetwork() string {
 	case d.one(6):
 		text += fmt.Sprintf("changes: [{at-us: %d, set: {%s}}]\n", at, d.of("phi: 0.7",
 			"k-c-us: 300", "k-alpha-us: 80, k-f-us: 5",
-			"bypass-bytes: 200", "parent-alpha: before, min-factor: 0.5", "tail-drops: ignored, phi: 0.9"))
+			"bypass-bytes: 200", "parent-alpha: before, min-factor: 0.5", "alpha-floor: 0.3", "tail-drops: ignored, phi: 0.9"))
 	case trunk != "" && d.one(3):
 		text += fmt.Sprintf("changes: [{at-us: %d, trunk: {from: left, to: right, %s}}]\n", at,
 			d.of("gbps: 5", "delay-ns: 9", "failed: true"))
@@ -448,6 +449,7 @@ func (d networkDraw) fairModel(hosts int) string {
 	add(4, "phi: %s", d.of("1", "0.9"))
 	add(6, "min-factor: %s", d.of("0.1", "0.9"))
 	add(6, "initial-share: 32")
+	add(4, "alpha-floor: %s", d.of("0.1", "0.1", "0.02", "0.5", "1"))
 	add(4, "parent-alpha: before")
 	add(4, "tail-drops: ignored")
 	add(3, "queue-packets: %d", d.between(5, 400))

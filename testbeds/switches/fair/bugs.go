@@ -13,8 +13,8 @@ type faults struct {
 
 	reorders, duplicates, evenWeights, oneLeaf, noParent, evenNodes, idles, fills, strict, half, square, everyLevel,
 	linkAlpha, noTest, oneBit, dropsEqual, keepsLabel, linkLabel, measuresAgain, keepsShim, hasty, oneStart,
-	countsDropped, noDecay, noFloor, byArrivals, halves, noCeiling, lastChild, slowLabels, noFraming, coreState,
-	noShimBytes,
+	countsDropped, noDecay, noFloor, ignoresFloor, byArrivals, halves, noCeiling, lastChild, slowLabels, noFraming,
+	coreState, noShimBytes,
 	dropsShim, staleShim, shimUnits, ignoresChange, miscounts, keepsAlpha bool
 }
 
@@ -86,6 +86,7 @@ func flatBugs() []fault {
 		bug("no-decay", "fair.estimator", "F does not decay while all packets are dropped.",
 			func(f *faults) { f.noDecay = true }),
 		bug("no-floor", "fair.alpha", "An update may lower alpha by any factor.", func(f *faults) { f.noFloor = true }),
+		bug("ignores-floor", "fair.alpha", "alpha-floor has no effect.", func(f *faults) { f.ignoresFloor = true }),
 		bug("by-arrivals", "fair.alpha", "Alpha is multiplied by c/A instead of c/F.",
 			func(f *faults) { f.byArrivals = true }),
 		bug("no-ceiling", "fair.alpha", "Alpha may exceed the rate of the link.", func(f *faults) { f.noCeiling = true }),

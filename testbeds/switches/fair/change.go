@@ -10,9 +10,9 @@ import (
 
 // changeable are the parameters that can change while traffic runs. The others say how the state of ports and flows is
 // laid out, or how they start.
-var changeable = []string{"k-us", "k-alpha-us", "k-c-us", "k-f-us", "phi", "min-factor", "parent-alpha", "tail-drops",
-	"bypass-bytes", "window-us", "window-sample", "average-shift", "drop-bits", "decrease-divisor", "increase-divisor",
-	"uncongested", "recirculation-ns", "overflow-heuristic"}
+var changeable = []string{"k-us", "k-alpha-us", "k-c-us", "k-f-us", "phi", "min-factor", "alpha-floor", "parent-alpha",
+	"tail-drops", "bypass-bytes", "window-us", "window-sample", "average-shift", "drop-bits", "decrease-divisor",
+	"increase-divisor", "uncongested", "recirculation-ns", "overflow-heuristic"}
 
 // Change implements switches.Changer: estimates, fair rates and phases of nodes go on from what they are.
 func (m *Mechanism) Change(set, all parameter.Values) error {

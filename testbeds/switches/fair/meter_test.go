@@ -176,6 +176,44 @@ func TestFairRateOfANodeWithoutCongestion(t *testing.T) {
 	}
 }
 
+// With a floor of 0.1 the link at 40 Gb/s, which may give 39.4, has an alpha of at least 3.94, and a node of weight 2
+// below it one of at least 0.1 of 2·3.94. Its labels are 1 Gb/s and then 0.5. A parent's alpha before the packet is 40 Gb/s.
+func TestFloorOfTheFairRate(t *testing.T) {
+	for _, test := range []struct {
+		floor               float64
+		before              bool
+		link, first, second float64
+	}{
+		{0.1, false, 3.94e9, 1e9, 0.788e9},
+		{0.1, true, 3.94e9, 8e9, 0.788e9},
+		{1, false, 39.4e9, 78.8e9, 78.8e9}, // of which the link lets 40 through
+	} {
+		set := ideal(fair.Node{Weight: 2})
+		set.AlphaFloor, set.ParentBefore = test.floor, test.before
+		p := newPort(0, set, 40*clock.Gbps, new(faults))
+		p.arrive(0, 1, 1e9, 12000, 0, true)
+		p.arrive(clock.Time(201*us), 1, 1e9, 12000, 0, true)
+		near(t, "the link's", p.nodes[0].alpha, test.link)
+		near(t, "the node's", p.nodes[1].alpha, min(test.first, 40e9))
+		p.arrive(clock.Time(300*us), 1, 0.5e9, 12000, 0, true)
+		p.arrive(clock.Time(402*us), 1, 0.5e9, 12000, 0, true)
+		near(t, "the node's, after a slower label", p.nodes[1].alpha, min(test.second, 40e9))
+	}
+}
+
+// A congested node has no floor: its alpha follows c/F.
+func TestFloorEndsWithCongestion(t *testing.T) {
+	set := ideal()
+	set.AlphaFloor = 1
+	p := still(set, 10e9)
+	n := &p.nodes[0]
+	n.arrival, n.accepted = meter{rate: 60e9, seen: true}, meter{rate: 50e9, seen: true}
+	n.capacity = 0.985 * 40e9
+	p.congested(0, n, 0)
+	p.congested(clock.Time(200*us+1), n, 0)
+	near(t, "alpha", n.alpha, 7.88e9)
+}
+
 // A flow whose first window is open has label 0: it is not dropped, and does not lower alpha.
 func TestFlowsWithoutARateDoNotLowerAlpha(t *testing.T) {
 	p := still(dataplane(), 5e9)

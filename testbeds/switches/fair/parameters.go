@@ -33,6 +33,10 @@ func parameters() parameter.Table {
 			Doc: "Share of the link that is given to flows; 1: the source, with which the queue does not drain."},
 		{Name: "min-factor", Kind: parameter.Number, Default: "0.75", Max: 1,
 			Doc: "No update in mode ideal multiplies a fair rate by less."},
+		{Name: "alpha-floor", Kind: parameter.Number, Default: "0", Max: 1,
+			Doc: "An update gives a node that is not congested at least this share of what it may get: of phi times the " +
+				"link rate, below the link of its weight times its parent's fair rate; 0: the specification; the published " +
+				"simulator: 0.1."},
 		{Name: "initial-share", Kind: parameter.Integer, Default: "1", Min: 1, Max: 1 << 20,
 			Doc: "The fair rates of nodes below the link start from the link rate divided by this; the artefact: 32."},
 		{Name: "parent-alpha", Kind: parameter.Word, Words: []string{"current", "before"}, Default: "current",
@@ -91,6 +95,7 @@ func trees() parameter.Table { return parameter.Table{switches.TreeParameter()} 
 func settings(v parameter.Values) fair.Settings {
 	s := fair.Settings{
 		KF: v.Duration("k-f-us"), Phi: v.Number("phi"), MinFactor: v.Number("min-factor"),
+		AlphaFloor:   v.Number("alpha-floor"),
 		InitialShare: v.Int("initial-share"), ParentBefore: v.Word("parent-alpha") == "before",
 		TailIgnored: v.Word("tail-drops") == "ignored", Packets: v.Int("queue-packets"), Bytes: v.Int("queue-bytes"),
 		Bypass: v.Int("bypass-bytes"), WindowDivides: v.Word("window-sample") == "window",

@@ -113,12 +113,12 @@ func (p *port) arrive(now clock.Time, parent int, label uint64, bits float64, dr
 	for depth, i := range path {
 		n := &p.nodes[i]
 		p.accept(now, n, bits, v.dropped, room)
-		p.limit(n, depth, path)
+		most := p.limit(n, depth, path)
 		if n.arrival.rate > n.capacity {
 			p.congested(now, n, i)
 			continue
 		}
-		p.uncongested(now, n, i, p.child(path, depth, label))
+		p.uncongested(now, n, i, p.child(path, depth, label), most)
 	}
 	v.relabel = p.relabel(label, leaf)
 	return v
@@ -185,8 +185,8 @@ func (p *port) accept(now clock.Time, n *node, bits float64, dropped, room bool)
 	}
 }
 
-// limit updates c.
-func (p *port) limit(n *node, depth int, path []int32) {
+// limit updates c, and returns what the node may get, whatever arrives.
+func (p *port) limit(n *node, depth int, path []int32) (most float64) {
 	if depth == 0 {
 		n.capacity = p.set.Phi * p.capacity
 		if p.faults.fills {
@@ -194,7 +194,7 @@ func (p *port) limit(n *node, depth int, path []int32) {
 		} else if p.faults.idles {
 			n.capacity *= 0.9
 		}
-		return
+		return n.capacity
 	}
 	parent := p.nodes[path[depth-1]].alpha
 	if p.set.ParentBefore {
@@ -207,7 +207,9 @@ func (p *port) limit(n *node, depth int, path []int32) {
 	if p.faults.evenNodes {
 		weight = 1
 	}
-	n.capacity = min(weight*parent, n.arrival.rate)
+	most = weight * parent
+	n.capacity = min(most, n.arrival.rate)
+	return most
 }
 
 // due reports whether more than K_c have passed.
@@ -261,7 +263,7 @@ func (p *port) congested(now clock.Time, n *node, i int32) {
 	p.assign(now, n, i, alpha, fair.CauseCongested)
 }
 
-func (p *port) uncongested(now clock.Time, n *node, i int32, child float64) {
+func (p *port) uncongested(now clock.Time, n *node, i int32, child, most float64) {
 	switch {
 	case n.congested:
 		n.congested, n.largest = false, 0
@@ -276,6 +278,9 @@ func (p *port) uncongested(now clock.Time, n *node, i int32, child float64) {
 			alpha += p.capacity / float64(p.set.Increase)
 		} else if n.largest > 0 {
 			alpha = n.largest
+		}
+		if !p.faults.ignoresFloor {
+			alpha = max(alpha, p.set.AlphaFloor*most)
 		}
 		p.assign(now, n, i, alpha, fair.CauseUncongested)
 		n.largest = 0

@@ -80,11 +80,8 @@ const (
 
 // String returns S or X.
 func (m Mode) String() string {
-	switch m {
-	case Shared:
-		return "S"
-	case Exclusive:
-		return "X"
+	if m < modes {
+		return [modes]string{"S", "X"}[m]
 	}
 	return fmt.Sprintf("mode %d", uint8(m))
 }
@@ -183,7 +180,8 @@ func (h *Header) options(b []byte, at int) error {
 		case kind < optionPriority || kind >= optionEnd:
 			return fmt.Errorf("%w: byte %d: option %d, want %d to %d", ErrForeign, at, kind, optionPriority, optionEnd-1)
 		case kind <= before:
-			return fmt.Errorf("%w: byte %d: option %d after option %d, want each once and in order", ErrForeign, at, kind, before)
+			return fmt.Errorf("%w: byte %d: option %d after option %d, want each once and in order", ErrForeign, at, kind,
+				before)
 		case at+2 > len(b) || at+2+int(b[at+1]) > len(b):
 			return fmt.Errorf("%w: byte %d: option %d is longer than the packet of %d bytes", ErrForeign, at, kind, len(b))
 		}
@@ -197,8 +195,8 @@ func (h *Header) options(b []byte, at int) error {
 }
 
 // sizes are the bytes of the values of options, but of addresses.
-var sizes = [...]int{optionPriority: 1, optionTenant: 2, optionLast: 0, optionAvail: 4, optionSent: 8, optionReceived: 8,
-	optionIndex: 8}
+var sizes = [...]int{optionPriority: 1, optionTenant: 2, optionLast: 0, optionAvail: 4, optionSent: 8,
+	optionReceived: 8, optionIndex: 8}
 
 func (h *Header) option(kind byte, value []byte) error {
 	if kind == optionClient {

@@ -19,8 +19,8 @@ var LayerTypeNetLock = gopacket.RegisterLayerType(1795,
 var registerOnce sync.Once
 
 // Register makes gopacket decode the payload of UDP datagrams to or from netlock.Port and netlock.ReplyPort as layer
-// NetLock, in the whole process. gopacket's table has no lock: call Register before the first goroutine decodes. Further
-// calls do nothing.
+// NetLock, in the whole process. gopacket's table has no lock: call Register before the first goroutine decodes.
+// Further calls do nothing.
 func Register() {
 	registerOnce.Do(func() {
 		layers.RegisterUDPPortLayerType(netlock.Port, LayerTypeNetLock)

@@ -21,8 +21,8 @@ func TestMain(m *testing.M) {
 }
 
 func request() netlock.Header {
-	return netlock.Header{Op: netlock.PushBack, Mode: netlock.Exclusive, Client: 3, Transaction: 9, Lock: 55_000, Last: true,
-		Mark: netlock.Owned, Received: 7, Address: netip.MustParseAddr("10.0.0.7")}
+	return netlock.Header{Op: netlock.PushBack, Mode: netlock.Exclusive, Client: 3, Transaction: 9, Lock: 55_000,
+		Last: true, Mark: netlock.Owned, Received: 7, Address: netip.MustParseAddr("10.0.0.7")}
 }
 
 func frame(t testing.TB, h netlock.Header, port layers.UDPPort) []byte {
@@ -36,8 +36,8 @@ func frame(t testing.TB, h netlock.Header, port layers.UDPPort) []byte {
 		t.Fatal(err)
 	}
 	b := gopacket.NewSerializeBuffer()
-	if err := gopacket.SerializeLayers(b, gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}, eth, ip, udp,
-		&netlocklayers.NetLock{Header: h}); err != nil {
+	opts := gopacket.SerializeOptions{FixLengths: true, ComputeChecksums: true}
+	if err := gopacket.SerializeLayers(b, opts, eth, ip, udp, &netlocklayers.NetLock{Header: h}); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()

@@ -1,6 +1,6 @@
-// Package lock is a lock manager in a switch: the data plane that queues requests in slots of registers and grants them,
-// the allocation of its slots, and lock servers, which own the other locks and buffer what has no slot (reference model
-// netlock.md). They are state machines without I/O: packets and instants go in, packets come out.
+// Package lock is a lock manager in a switch: the data plane that queues requests in slots of registers and grants
+// them, the allocation of its slots, and lock servers, which own the other locks and buffer what has no slot (reference
+// model netlock.md). They are state machines without I/O: packets and instants go in, packets come out.
 package lock
 
 import (
@@ -231,8 +231,8 @@ func (d *DataPlane) Release(now clock.Time, r Request) []Output {
 	return d.out
 }
 
-// moveToHead exchanges the entry of a holder with the oldest one, which has the lock in the same mode, and reports whether
-// there is such a holder.
+// moveToHead exchanges the entry of a holder with the oldest one, which has the lock in the same mode, and reports
+// whether there is such a holder.
 func (l *entry) moveToHead(k key) bool {
 	n, ok := l.where[k]
 	if !ok || !l.at(n).granted {
@@ -269,14 +269,14 @@ func (d *DataPlane) pop(now clock.Time, l *entry) {
 		}
 		return
 	}
-	p := Pass{lock: l, at: l.head, end: l.tail}
-	if p.chain = mode == netlock.Exclusive && l.at(l.head).Mode == netlock.Shared; p.chain && d.cfg.Processing == ChainLock {
+	chain := mode == netlock.Exclusive && l.at(l.head).Mode == netlock.Shared
+	if chain && d.cfg.Processing == ChainLock {
 		if l.busy {
 			return // the chain that runs goes on from the head
 		}
 		l.busy = true
 	}
-	d.emit(Output{Kind: Recirculate, Pass: p})
+	d.emit(Output{Kind: Recirculate, Pass: Pass{lock: l, at: l.head, end: l.tail, chain: chain}})
 }
 
 // Resume takes a packet that has recirculated. The outputs are valid until the next call.

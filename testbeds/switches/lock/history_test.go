@@ -12,8 +12,8 @@ import (
 type faults struct{ overlaps, duplicates, ungranted, inversions int }
 
 func (f faults) String() string {
-	return fmt.Sprintf("%d overlaps, %d duplicate grants, %d ungranted, %d inversions", f.overlaps, f.duplicates, f.ungranted,
-		f.inversions)
+	return fmt.Sprintf("%d overlaps, %d duplicate grants, %d ungranted, %d inversions",
+		f.overlaps, f.duplicates, f.ungranted, f.inversions)
 }
 
 type holder struct {

@@ -63,7 +63,8 @@ func TestThePrintedAlgorithmGrantsTwiceAndTheArtefactLosesRequests(t *testing.T)
 	}
 }
 
-// Whatever the delays, slots, losses of packets and deaths of clients, chainlock excludes, grants once, in order and all.
+// Whatever the delays, slots, losses of packets and deaths of clients, chainlock excludes, and grants all, once and in
+// order.
 func TestChainLockIsFreeOfFaults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := &network{least: micro(0.3), most: micro(rapid.Float64Range(0.3, 5).Draw(t, "delay")),

@@ -22,8 +22,8 @@ type queue struct {
 	since    []clock.Time // of the holders
 }
 
-// buffer holds the requests for a lock of the switch, in the order of arrival. Those that were pushed back are kept until
-// the switch says that it has them.
+// buffer holds the requests for a lock of the switch, in the order of arrival. Those that were pushed back are kept
+// until the switch says that it has them.
 type buffer struct {
 	requests []Request
 	taken    uint64 // number of packets that the switch has taken: the first of requests has the next one
@@ -77,8 +77,8 @@ func (s *Server) end(now clock.Time, lock uint32, q *queue, i int) {
 	s.grant(now, q)
 }
 
-// Release takes the end of the use of a lock that the server owns. A release of nobody is dropped. The outputs are valid
-// until the next call.
+// Release takes the end of the use of a lock that the server owns. A release of nobody is dropped. The outputs are
+// valid until the next call.
 func (s *Server) Release(now clock.Time, r Request) []Output {
 	s.out = s.out[:0]
 	if q := s.owned[r.Lock]; q != nil {

@@ -380,6 +380,7 @@ a value is out of tolerance. Without RESULT all are measured, which takes hours.
 		RunE: func(cmd *cobra.Command, args []string) error { return reproduceSwitches(cmd, f, args) },
 	}
 	f.ofSwitches(cmd, "simulate a fraction of the time, and of E1 to E3 fewer hosts")
+	f.ofLoads(cmd)
 	return cmd
 }
 

@@ -114,6 +114,7 @@ const (
 	Line     Style = "line"     // a line without marks, for many points
 	Dots     Style = "dots"     // marks without a line
 	Segments Style = "segments" // points 0 and 1 are the ends of a bar, points 2 and 3 those of the next
+	Cells    Style = "cells"    // a row of a heat map: cells from X on, at equal distances, whose shade is Y
 )
 
 // CDF returns the distribution of values as a line of at most points steps. It sorts values in place.

@@ -81,13 +81,60 @@ func (p *Plot) WriteSVG(w io.Writer) error {
 		"\n", svgWidth, svgHeight)
 	fmt.Fprintf(&b, `<title>%s</title><rect width="100%%" height="100%%" fill="white"/>`+"\n", html.EscapeString(p.Title))
 	fmt.Fprintf(&b, `<text x="%d" y="24" font-size="15">%s</text>`+"\n", svgLeft, html.EscapeString(p.Title))
-	p.drawAxes(&b, x, y)
-	for i, s := range p.Series {
-		s.draw(&b, x, y, i)
+	if len(p.Series) > 0 && p.Series[0].Style == Cells {
+		p.drawCells(&b)
+	} else {
+		p.drawAxes(&b, x, y)
+		for i, s := range p.Series {
+			s.draw(&b, x, y, i)
+		}
 	}
 	b.WriteString("</svg>\n")
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// drawCells draws a heat map, whose rows are the series from top to bottom, and its scale.
+func (p *Plot) drawCells(b *strings.Builder) {
+	var edges []float64
+	most := 0.0
+	for _, s := range p.Series {
+		for i, v := range s.Y {
+			most = math.Max(most, v)
+			edges = append(edges, s.X[i])
+		}
+		if n := len(s.X); n > 1 {
+			edges = append(edges, s.X[n-1]+s.X[1]-s.X[0])
+		}
+	}
+	x := newAxis(edges, svgLeft, svgLeft+plotAreaWidth)
+	height := float64(plotAreaHeight) / float64(len(p.Series))
+	for row, s := range p.Series {
+		top := svgTop + height*float64(row)
+		fmt.Fprintf(b, `<text x="%d" y="%.1f" text-anchor="end">%s</text>`+"\n", svgLeft-6, top+height/2+4,
+			html.EscapeString(s.Name))
+		for i, v := range s.Y {
+			if len(s.X) > 1 && v > 0 {
+				fmt.Fprintf(b, `<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="%s" fill-opacity="%.3f"/>`+"\n",
+					x.at(s.X[i]), top, x.at(s.X[1])-x.at(s.X[0]), height, palette[1], v/most)
+			}
+		}
+	}
+	bottom := float64(svgTop + plotAreaHeight)
+	for _, v := range x.values() {
+		fmt.Fprintf(b, `<path d="M%.1f %.1fv5" stroke="#333"/><text x="%.1f" y="%.1f" text-anchor="middle">%s</text>`+"\n",
+			x.at(v), bottom, x.at(v), bottom+18, tickText(v))
+	}
+	fmt.Fprintf(b, `<path d="M%d %d H%d V%d H%d Z" fill="none" stroke="#333"/>`+"\n", svgLeft, svgTop,
+		svgLeft+plotAreaWidth, svgTop+plotAreaHeight, svgLeft)
+	fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="middle">%s</text>`+"\n", svgLeft+plotAreaWidth/2, svgHeight-12,
+		html.EscapeString(p.X))
+	for i := range 5 {
+		top, left := svgTop+legendGap+legendLine*i, svgWidth-svgRight+legendGap
+		fmt.Fprintf(b, `<rect x="%d" y="%d" width="20" height="12" fill="%s" fill-opacity="%.2f" stroke="#ddd"/>`+
+			`<text x="%d" y="%d">%s</text>`+"\n", left, top-6, palette[1], float64(i)/4, left+legendTextShift, top+4,
+			tickText(math.Round(most*float64(i)/4)))
+	}
 }
 
 func (p *Plot) drawAxes(b *strings.Builder, x, y axis) {
@@ -146,7 +193,7 @@ func (s Style) width() string {
 		return ""
 	case Segments:
 		return "4"
-	case Line:
+	case Line, Cells:
 	}
 	return "1.5"
 }

@@ -1,7 +1,7 @@
 // Package deflection repeats the evaluation of practical packet deflection (CoNEXT 2023): simple deflection (SD) and
-// preemptive deflection (PD) beside ECMP, DIBS, AIFO and Vertigo. Sections (§) are those of its specification. Values to
-// compare with are those of the authors' artifact (E4), statements of the text, and of hardware. Every measured value
-// comes from a run of a test in configs/deflection.
+// preemptive deflection (PD) beside ECMP, DIBS, AIFO and Vertigo. Sections (§) are those of its specification. Values
+// to compare with are those of the authors' artifact (E4), statements of the text, and of hardware. Every measured
+// value comes from a run of a test in configs/deflection.
 package deflection
 
 import (
@@ -25,7 +25,7 @@ func Reproduction() experiments.Reproduction { return publication() }
 func publication() *experiments.Publication[*lab] {
 	return &experiments.Publication[*lab]{
 		Title: "Practical Packet Deflection in Datacenters (CoNEXT 2023)",
-		Files: configs.FS, Lab: newLab,
+		Files: configs.FS, Lab: newLab, Loads: []float64{55, 65, 75, 85, 95},
 		List: []experiments.Experiment[*lab]{
 			{ID: "E4", Do: e4, Slow: true},
 			{ID: "TEXT", Do: text},
@@ -76,8 +76,20 @@ type series struct {
 	file  string
 	edits []edit
 	tag   string // tells edits apart, in names of runs
-	at    []int  // points of the sweep; none: all
+	loads []int  // of those of the file, the loads that are measured; none: all
 	quick clock.Duration
+	small []edit // of a quick reproduction
+}
+
+// loadOf returns the load of a point: files have all of them, or 55 and 95 % with the same values of a parameter each.
+func loadOf(i, points int) int {
+	switch {
+	case points == len(loads()):
+		return loads()[i]
+	case i < points/2:
+		return 55
+	}
+	return 95
 }
 
 // wanted is a point that is to be measured.
@@ -97,12 +109,18 @@ func (l *lab) of(s *series, i int) *point { return l.points[s.key(i)] }
 func (l *lab) measure(ctx context.Context, list ...*series) error {
 	var todo []wanted
 	for _, s := range list {
-		tests, err := l.TestsOf(edited{configs.FS, s.edits}, s.file)
+		edits := s.edits
+		if l.Config.Quick {
+			edits = slices.Concat(edits, s.small)
+		}
+		tests, err := l.TestsOf(edited{configs.FS, edits}, s.file)
 		if err != nil {
 			return err
 		}
 		for i, t := range tests {
-			if len(s.at) > 0 && !slices.Contains(s.at, i) || l.of(s, i) != nil {
+			load := loadOf(i, len(tests))
+			if len(s.loads) > 0 && !slices.Contains(s.loads, load) || l.of(s, i) != nil ||
+				len(l.Config.Loads) > 0 && !slices.Contains(l.Config.Loads, float64(load)) {
 				continue
 			}
 			if s.tag != "" {
@@ -132,20 +150,23 @@ func (l *lab) run(ctx context.Context, w *wanted, p *point) error {
 	return l.Keep(w.s.file, &run, p)
 }
 
-// published is the origin of values of the artifact, or what is left of it in a quick reproduction.
-func (l *lab) published(from comparison.Origin) comparison.Origin {
-	return l.judged(from).Of(comparison.PublishedData)
-}
+// Origins of rows. In a quick reproduction magnitudes are shown alone: it simulates a fraction of the 1.2 s of the
+// source, and of E1 to E3 a smaller network. Orders and named ratios are judged.
 
-// stated is the origin of statements of the text.
-func (l *lab) stated(from comparison.Origin) comparison.Origin {
-	return l.judged(from).Of(comparison.PaperStatement)
-}
-
-func (l *lab) judged(from comparison.Origin) comparison.Origin {
+// magnitude is the origin of a value that a quick reproduction does not judge.
+func (l *lab) magnitude(of comparison.Source) comparison.Origin {
 	if l.Config.Quick {
-		return comparison.Unjudged("a quick reproduction simulates a fraction of the 1.2 s of the source: a start, not a " +
-			"steady state")
+		return comparison.Unjudged(quickly).Of(of)
 	}
-	return from
+	return comparison.FromMechanism("").Of(of)
 }
+
+// shape is the origin of an order, or of a ratio that the specification names.
+func (l *lab) shape(of comparison.Source) comparison.Origin {
+	if l.Config.Quick {
+		return comparison.FromChoice(quickly).Of(of)
+	}
+	return comparison.FromMechanism("").Of(of)
+}
+
+const quickly = "a quick reproduction: a fraction of the 1.2 s of the source, and of E1 to E3 a smaller network"

@@ -13,7 +13,7 @@ import (
 func loads() []int { return []int{55, 65, 75, 85, 95} }
 
 // quickE4 is the simulated time of points of E4 in a quick reproduction.
-const quickE4 = 200 * clock.Millisecond
+const quickE4 = 300 * clock.Millisecond
 
 // published are means and 99th percentiles of QCT in ms, by load.
 type published struct {
@@ -58,44 +58,92 @@ func e4(ctx context.Context, l *lab) error {
 			return err
 		}
 	}
-	from := l.published(comparison.FromMechanism(""))
 	floor := comparison.FromMechanism("800 KB at 1 Gb/s: nothing can be faster").Of(comparison.SpecCalibration)
 	least := math.Inf(1)
 	for i, load := range loads() {
-		for _, s := range list {
+		for k := range list {
+			s := &list[k]
 			p := l.of(&s.series, i)
-			least = min(least, p.Least)
+			if p == nil {
+				continue
+			}
+			if p.Completed > 0 {
+				least = min(least, p.Least)
+			}
+			from := l.magnitude(comparison.PublishedData)
 			l.Row(from, comparison.NewRow(id, at(load)+s.name+": QCT, mean", "ms", s.mean[i], s.mean[i], absolute,
 				p.QCT.Mean).Noted(p.note()))
 			l.Row(from, comparison.NewRow(id, at(load)+s.name+": QCT, 99th percentile", "ms", s.p99[i], s.p99[i], ratioP99,
 				p.QCT.P99))
 		}
 		l.order(id, load, i, list)
-		dibs, sd := l.of(&list[1].series, i), l.of(&list[2].series, i)
-		l.Row(from, comparison.NewRow(id, at(load)+"SD beside DIBS: QCT, mean", "times", 1, 1, 0.10,
-			sd.QCT.Mean/dibs.QCT.Mean))
+		l.times(id, at(load)+"SD beside DIBS", meanQCT, l.of(&list[2].series, i), l.of(&list[1].series, i), 1, 0.10)
 	}
 	l.Row(floor, comparison.NewBound(id, "least QCT of all", "ms", comparison.AtLeast, onWireE4, 0, least))
 	l.gatesE4(id, list)
-	l.plotLoads("e4", "E4", list)
+	l.plotLoads("e4", "E4", named(list))
+	l.plotPorts("e4", "E4", named(list))
 	return nil
+}
+
+// named are the series of a table.
+func named(list []published) (all []*series) {
+	for i := range list {
+		all = append(all, &list[i].series)
+	}
+	return all
+}
+
+// metric is what points are compared by.
+type metric struct {
+	name string
+	of   func(p *point) float64
+}
+
+// Metrics.
+var (
+	meanQCT = metric{"QCT, mean", func(p *point) float64 { return p.QCT.Mean }}
+	p99QCT  = metric{"QCT, 99th percentile", func(p *point) float64 { return p.QCT.P99 }}
+	meanFCT = metric{"FCT, mean", func(p *point) float64 { return p.FCT.Mean }}
+	p99FCT  = metric{"FCT, 99th percentile", func(p *point) float64 { return p.FCT.P99 }}
+)
+
+// ratio divides what two points have, NaN if one has nothing.
+func (m *metric) ratio(a, b *point) float64 {
+	x, y := m.of(a), m.of(b)
+	if x == 0 || y == 0 {
+		return math.NaN()
+	}
+	return x / y
+}
+
+// times adds a row for the ratio of two points, which the specification names, if both were measured.
+func (l *lab) times(id, what string, m metric, a, b *point, want, tolerance float64) {
+	if a != nil && b != nil {
+		l.Row(l.shape(comparison.PublishedData), comparison.NewRow(id, what+": "+m.name, "times", want, want, tolerance,
+			m.ratio(a, b)))
+	}
+}
+
+// above adds a row that is met if a is at least b.
+func (l *lab) above(id, what string, m metric, a, b *point, of comparison.Source) {
+	if a != nil && b != nil {
+		l.Row(l.shape(of), comparison.NewBound(id, what+", order: "+m.name, "times", comparison.AtLeast, 1, 0,
+			m.ratio(a, b)))
+	}
 }
 
 // gatesE4 adds the checks of §11.3.
 func (l *lab) gatesE4(id string, list []published) {
-	from := l.published(comparison.FromMechanism(""))
-	mean := func(scheme, load int) float64 { return l.of(&list[scheme].series, load).QCT.Mean }
+	of := func(scheme, i int) *point { return l.of(&list[scheme].series, i) }
 	const ecmp, sd, pd = 0, 2, 4
-	l.Row(from, comparison.NewRow(id, at(55)+"ECMP beside SD: QCT, mean", "times", 2.6, 2.6, ratioMean,
-		mean(ecmp, 0)/mean(sd, 0)))
-	l.Row(from, comparison.NewRow(id, at(95)+"PD beside ECMP: QCT, mean", "times", 0.76, 0.76, ratioMean,
-		mean(pd, 4)/mean(ecmp, 4)))
-	l.Row(from, comparison.NewRow(id, at(95)+"PD beside SD: QCT, mean", "times", 0.57, 0.57, ratioMean,
-		mean(pd, 4)/mean(sd, 4)))
-	l.Row(from, comparison.NewBound(id, at(75)+"ECMP beside SD, before they cross: QCT, mean", "times", comparison.AtLeast,
-		1, 0, mean(ecmp, 2)/mean(sd, 2)))
-	l.Row(from, comparison.NewBound(id, at(85)+"SD beside ECMP, after they cross: QCT, mean", "times", comparison.AtLeast,
-		1, 0, mean(sd, 3)/mean(ecmp, 3)))
+	l.times(id, at(55)+"ECMP beside SD", meanQCT, of(ecmp, 0), of(sd, 0), 2.6, ratioMean)
+	l.times(id, at(95)+"PD beside ECMP", meanQCT, of(pd, 4), of(ecmp, 4), 0.76, ratioMean)
+	l.times(id, at(95)+"PD beside SD", meanQCT, of(pd, 4), of(sd, 4), 0.57, ratioMean)
+	l.above(id, at(95)+"ECMP beside PD", meanQCT, of(ecmp, 4), of(pd, 4), comparison.PublishedData)
+	l.above(id, at(95)+"SD beside PD", meanQCT, of(sd, 4), of(pd, 4), comparison.PublishedData)
+	l.above(id, at(75)+"before they cross, ECMP beside SD", meanQCT, of(ecmp, 2), of(sd, 2), comparison.PublishedData)
+	l.above(id, at(85)+"after they cross, SD beside ECMP", meanQCT, of(sd, 3), of(ecmp, 3), comparison.PublishedData)
 }
 
 // tie is how close two published means are that count as equal.
@@ -107,27 +155,31 @@ func (l *lab) order(id string, load, i int, list []published) {
 	for a := range list {
 		for b := range list {
 			x, y := &list[a], &list[b]
-			if y.mean[i] <= x.mean[i]*(1+tie) {
+			faster, slower := l.of(&x.series, i), l.of(&y.series, i)
+			if y.mean[i] <= x.mean[i]*(1+tie) || faster == nil || slower == nil {
 				continue
 			}
 			pairs++
-			if l.of(&x.series, i).QCT.Mean < l.of(&y.series, i).QCT.Mean {
+			if faster.QCT.Mean < slower.QCT.Mean {
 				kept++
 			} else {
 				swapped += ", " + x.name + " above " + y.name
 			}
 		}
 	}
+	if pairs == 0 {
+		return
+	}
 	row := comparison.NewRow(id, at(load)+"pairs of schemes in the published order: QCT, mean", "%", 100, 100, 0,
 		100*float64(kept)/float64(pairs))
 	if swapped != "" {
 		row = row.Noted(swapped[2:])
 	}
-	l.Row(l.published(comparison.FromMechanism("pairs whose published means are more than 10 % apart")), row)
+	l.Row(l.shape(comparison.PublishedData), row.Noted("of pairs whose published means are more than 10 % apart"))
 }
 
 // note says in words what else a point measured.
 func (p *point) note() string {
-	return fmt.Sprintf("%.1f %% of %d queries completed; %d drops, %d deflections, %d timeouts", share(p.Completed, p.Queries),
-		p.Queries, p.Dropped, p.Deflected, p.Timeouts)
+	return fmt.Sprintf("%.1f %% of %d queries completed; %d drops, %d deflections, %d timeouts",
+		share(p.Completed, p.Queries), p.Queries, p.Dropped, p.Deflected, p.Timeouts)
 }

@@ -46,6 +46,7 @@ type point struct {
 	Ports []*port `json:"ports"` // by kind
 	Paths []int64 `json:"paths"` // packets that left for a host, by how many switches they had visited
 	Heat  []heat  `json:"heat"`  // deflections at each switch over time
+	BinMS float64 `json:"bin_ms"`
 
 	ends  []func()           // close what watch counts
 	kinds map[string][]*port // of Ports, by switch and port
@@ -80,6 +81,7 @@ type counted interface{ Counters() deflect.Counters }
 // watch counts deflections over the time that a test takes, and lengths of paths.
 func (p *point) watch(took clock.Duration) func(net *fabric.Network) {
 	bin := max(1, took/bins)
+	p.BinMS = float64(bin) / float64(clock.Millisecond)
 	return func(net *fabric.Network) {
 		p.Paths = make([]int64, longest+1)
 		p.Heat = make([]heat, net.Switches())

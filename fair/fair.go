@@ -53,8 +53,11 @@ type Settings struct {
 	// specification.
 	AlphaFloor   float64
 	InitialShare int // alpha of the nodes below the link is C divided by this at the start, that of the link C
-	// ParentBefore says that a node reads the alpha that its parent had before the packet, not that which it has now.
+	// ParentBefore says that a node reads the alpha that its parent had before the packet. Otherwise it reads either that
+	// or the one that it has now (4.3), always the same.
 	ParentBefore bool
+	// Tick is the resolution of the clock by which the switch measures: times are rounded down to it. 0: exact.
+	Tick clock.Duration
 	// TailIgnored says that a packet for which the FIFO has no room does not count in F.
 	TailIgnored bool
 	Overflow    bool // of CSFQ, 4.5: each tail drop multiplies alpha by 0.99, in K_c not by less than 0.75 together
@@ -93,6 +96,14 @@ func (s *Settings) At(rate clock.BitRate) Constants {
 		c.KC = or(s.KC, c.Window)
 	}
 	return c
+}
+
+// Ticked returns a time as the clock of the switch shows it.
+func (s *Settings) Ticked(now clock.Time) clock.Time {
+	if s.Tick > 0 {
+		now -= now % clock.Time(s.Tick)
+	}
+	return now
 }
 
 // Labels. A packet's label is its Rank (flag Ranked): the number of its node, and below it the rate of its flow divided

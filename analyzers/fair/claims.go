@@ -28,7 +28,7 @@ func (p *port) judgeBypassed(a *arrival) {
 		p.d.tell(a, droppedBypassed(p.place(a)))
 	}
 	if a.claim != nil && a.claim.Cause != fair.CauseBypassed {
-		p.d.tell(a, claimedLabel(p.place(a), a.claim.Values[fair.ValueLabel], 0))
+		p.tell(a, claimedLabel(p.place(a), a.claim.Values[fair.ValueLabel], 0))
 	}
 }
 
@@ -38,18 +38,18 @@ func (p *port) judgeClaims(a *arrival, leaf *node, label float64, edge bool) flo
 	c, at := a.claim, p.place(a)
 	claimed := c.Values[fair.ValueLabel]
 	if c.Cause != fair.CauseTested || !nearShare(claimed, label) {
-		p.d.tell(a, claimedLabel(at, claimed, label))
+		p.tell(a, claimedLabel(at, claimed, label))
 		label = float64(claimed)
 	}
 	if claimed := c.Values[fair.ValueNode]; claimed != int64(a.node) {
-		p.d.tell(a, claimedNode(at, claimed, a.node))
+		p.tell(a, claimedNode(at, claimed, a.node))
 	}
 	if claimed := c.Values[fair.ValueEdge] != 0; claimed != edge {
-		p.d.tell(a, claimedEdge(at, claimed))
+		p.tell(a, claimedEdge(at, claimed))
 	}
 	alpha := c.Values[fair.ValueAlpha]
 	if !leaf.doubtAlpha && !nearShare(alpha, leaf.alpha) {
-		p.d.tell(a, claimedAlpha(at, alpha, leaf.alpha))
+		p.find(a, claimedAlpha(at, alpha, leaf.alpha))
 		leaf.doubtAlpha = true
 	}
 	if leaf.doubtAlpha {
@@ -71,10 +71,12 @@ func (p *port) judgeDrawn(a *arrival, label, alpha float64) {
 		want = exact
 	}
 	if math.Abs(claimed-want) > slack {
-		p.d.tell(a, claimedProbability(at, claimed, want))
+		p.find(a, claimedProbability(at, claimed, want))
 	}
 	draw := c.Values[fair.ValueDraw]
-	p.drawn.see(p, a, draw)
+	if p.lane == p.lanes[0] {
+		p.drawn.see(p, a, draw)
+	}
 	if a.fate == tail || a.fate == elsewhere {
 		return
 	}
@@ -87,7 +89,7 @@ func (p *port) judgeDrawn(a *arrival, label, alpha float64) {
 		must, doubtful = u < want, math.Abs(u-want) <= slack
 	}
 	if must != (a.fate == excess) && !doubtful {
-		p.d.tell(a, drewOther(at, must, share(want)))
+		p.find(a, drewOther(at, must, share(want)))
 	}
 }
 
@@ -105,36 +107,41 @@ func (p *port) judgeTest(a *arrival, f *flow, label, alpha float64) {
 	at := p.place(a)
 	switch {
 	case !sure:
-		d.judge.coverage["unsure"]++
+		if p.lane == p.lanes[0] {
+			d.judge.coverage["unsure"]++
+		}
 		return
 	case probability <= 0:
 		if selected && label+3 < alpha*(1-4e-9) {
-			d.tell(a, belowShare(at, rate(label), rate(alpha)))
+			p.find(a, belowShare(at, rate(label), rate(alpha)))
 		}
 		return
 	case probability >= 1:
 		if !selected {
-			d.tell(a, surelyDropped(at))
+			p.find(a, surelyDropped(at))
 		}
 		return
 	case probability < 1e-6 && selected && p.d.set.Mode == fair.Ideal && label+3 < alpha*(1+1e-6):
 		return // rounding
 	}
-	d.judge.coverage["draws"]++
 	if p.all.See(probability, selected) {
-		d.tell(a, wrongShare(at, "of all flows", p.all.Selected, p.all.Seen, p.all.Expected))
+		p.find(a, wrongShare(at, "of all flows", p.all.Selected, p.all.Seen, p.all.Expected))
 	}
+	if p.lane != p.lanes[0] {
+		return
+	}
+	d.judge.coverage["draws"]++
 	if f.wager == nil {
 		f.wager = d.judge.wagers.Next()
 	}
 	if p.twins.See(f.wager.Seen, probability, selected) {
-		d.tell(a, equalDraws(at, "flows", p.twins.Alike))
+		p.find(a, equalDraws(at, "flows", p.twins.Alike))
 	}
 	if d.twins.See(int(a.sequence)-1, probability, selected) {
-		d.tell(a, equalDraws(at, "ports", d.twins.Alike))
+		p.find(a, equalDraws(at, "ports", d.twins.Alike))
 	}
 	if f.wager.See(probability, selected) {
-		d.tell(a, wrongShare(at, fmt.Sprintf("from host %d to host %d (flow %d)", a.key.src, a.key.dst, a.key.flow),
+		p.find(a, wrongShare(at, fmt.Sprintf("from host %d to host %d (flow %d)", a.key.src, a.key.dst, a.key.flow),
 			f.wager.Selected, f.wager.Seen, f.wager.Expected))
 	}
 }
@@ -159,23 +166,23 @@ func (p *port) judgeUpdate(a *arrival, u update) {
 	}
 	s := a.claimOf(u.node, false)
 	if s == nil {
-		p.d.tell(a, noUpdate(at, u.node, duration(u.since)))
+		p.find(a, noUpdate(at, u.node, duration(u.since)))
 		n.doubt, n.doubtAlpha = doubtEither, true
 		return
 	}
 	claimed := func(value int) float64 { return float64(s.Values[value]) }
 	p.judgeState(a, s, n)
 	if (s.Cause == fair.CauseCongested) != u.congested {
-		p.d.tell(a, otherPhase(at, u.node, u.congested))
+		p.find(a, otherPhase(at, u.node, u.congested))
 	}
 	if !near(s.Values[fair.ValueCapacity], u.capacity) && !nearShare(s.Values[fair.ValueCapacity], u.capacity) {
-		p.d.tell(a, claimedState(at, "capacity", u.node, claimed(fair.ValueCapacity), u.capacity))
+		p.find(a, claimedState(at, "capacity", u.node, claimed(fair.ValueCapacity), u.capacity))
 	}
 	if !u.unsure && !nearShare(s.Values[fair.ValueBefore], u.before) {
-		p.d.tell(a, claimedState(at, "alpha before", u.node, claimed(fair.ValueBefore), u.before))
+		p.find(a, claimedState(at, "alpha before", u.node, claimed(fair.ValueBefore), u.before))
 	}
 	if !u.congested && !nearShare(s.Values[fair.ValueLargest], u.largest) {
-		p.d.tell(a, claimedState(at, "largest rate of a child", u.node, claimed(fair.ValueLargest), u.largest))
+		p.find(a, claimedState(at, "largest rate of a child", u.node, claimed(fair.ValueLargest), u.largest))
 	}
 	p.judgeAfter(a, s, u.node)
 	p.adopt(a, s, n, u.after)
@@ -204,7 +211,7 @@ func (p *port) judgeAfter(a *arrival, s *trace.Decision, node int) {
 		}
 	}
 	if got < low-3-4e-9*low || got > high+3+4e-9*high {
-		p.d.tell(a, claimedState(p.place(a), "alpha after the update", node, got, exact))
+		p.find(a, claimedState(p.place(a), "alpha after the update", node, got, exact))
 	}
 }
 
@@ -212,17 +219,17 @@ func (p *port) judgeAfter(a *arrival, s *trace.Decision, node int) {
 func (p *port) judgeState(a *arrival, s *trace.Decision, n *node) {
 	at, i := p.place(a), int(s.Values[fair.ValueStateNode])
 	if got := s.Values[fair.ValueArrival]; !near(got, n.arrivals.value) {
-		p.d.tell(a, claimedEstimate(at, "A", i, rate(got), rate(n.arrivals.value)))
+		p.tell(a, claimedEstimate(at, "A", i, rate(got), rate(n.arrivals.value)))
 	}
 	if got := s.Values[fair.ValueAccepted]; !near(got, n.accepted.value) {
-		p.d.tell(a, claimedEstimate(at, "F", i, rate(got), rate(n.accepted.value)))
+		p.tell(a, claimedEstimate(at, "F", i, rate(got), rate(n.accepted.value)))
 	}
 	since := a.at.Sub(n.updated)
 	if got := s.Values[fair.ValueSinceUpdateNS]; math.Abs(float64(got-since.Nanoseconds())) > 1 {
-		p.d.tell(a, claimedSince(at, i, duration(clock.Duration(got)*clock.Nanosecond), duration(since)))
+		p.find(a, claimedSince(at, i, duration(clock.Duration(got)*clock.Nanosecond), duration(since)))
 	}
-	if since := a.at.Sub(n.looked); s.Cause != fair.CauseOverflow && since <= p.times.KC {
-		p.d.tell(a, tooEarly(at, i, duration(since), duration(p.times.KC)))
+	if since := a.at.Sub(n.looked); s.Cause != fair.CauseOverflow && !p.due(since, s.Cause == fair.CauseCongested) {
+		p.find(a, tooEarly(at, i, duration(since), duration(p.times.KC)))
 	}
 }
 
@@ -244,8 +251,8 @@ func (p *port) judgeNoUpdate(a *arrival, i int) {
 	}
 	n := &p.nodes[i]
 	p.judgeState(a, s, n)
-	if n.doubt == certain && a.at.Sub(n.looked) > p.times.KC {
-		p.d.tell(a, notDue(p.place(a), i, duration(a.at.Sub(n.start))))
+	if n.doubt == certain && p.due(a.at.Sub(n.looked), s.Cause == fair.CauseCongested) {
+		p.find(a, notDue(p.place(a), i, duration(a.at.Sub(n.start))))
 	}
 	p.judgeAfter(a, s, i)
 	p.adopt(a, s, n, math.NaN())
@@ -282,7 +289,7 @@ func (p *port) judgeOverflow(a *arrival, path []int) {
 		if s == nil {
 			switch {
 			case a.claim != nil && few:
-				p.d.tell(a, noOverflow(p.place(a), i))
+				p.find(a, noOverflow(p.place(a), i))
 			case a.claim != nil:
 			case few:
 				p.set(a.at, n, max(fair.LeastAlpha, 0.99*n.alpha), !n.doubtAlpha)
@@ -297,7 +304,7 @@ func (p *port) judgeOverflow(a *arrival, path []int) {
 			most = least
 		}
 		if got := s.Values[fair.ValueAfter]; float64(got) < least-3-4e-9*least || float64(got) > most+3+4e-9*most {
-			p.d.tell(a, claimedState(p.place(a), "alpha after an overflow", i, float64(got), least))
+			p.find(a, claimedState(p.place(a), "alpha after an overflow", i, float64(got), least))
 		}
 		n.updated = a.at
 		p.set(a.at, n, float64(s.Values[fair.ValueAfter]), true)
@@ -368,12 +375,15 @@ func (p *port) judgeLabel(a *arrival) {
 	if node != a.node {
 		p.d.tell(a, otherNode(at, node, a.node))
 	}
-	low, high := a.low-2-closeTo*a.low, a.high+2+closeTo*a.high
-	if p.d.set.Shim {
-		low = min(math.Floor(low/fair.ShimUnit)*fair.ShimUnit, mostInShim)
+	fits := func(b *bound) bool {
+		low, high := b.low-2-closeTo*b.low, b.high+2+closeTo*b.high
+		if p.d.set.Shim {
+			low = min(math.Floor(low/fair.ShimUnit)*fair.ShimUnit, mostInShim)
+		}
+		return float64(got) >= low && float64(got) <= high
 	}
-	if float64(got) < low || float64(got) > high || p.d.set.Shim && got%fair.ShimUnit != 0 {
-		p.d.tell(a, wrongLabel(at, rate(got), rate(a.low), rate(a.high)))
+	if p.d.set.Shim && got%fair.ShimUnit != 0 || !p.keep(func(l *lane) bool { return l.labelled(a, fits) }) {
+		p.d.tell(a, wrongLabel(at, rate(got), rate(a.bound.low), rate(a.bound.high)))
 	}
 }
 

@@ -23,8 +23,8 @@ type excessBound struct {
 // somePackets are those that chance may add at once.
 const somePackets = 20
 
-// takes takes a packet of a flow, with the label and at the node of its test.
-func (e *excessBound) takes(p *port, a *arrival, label float64, n *node) {
+// takes takes a packet of a flow, with the label and alpha of its test.
+func (e *excessBound) takes(p *port, a *arrival, label, alpha float64, doubtful bool) {
 	if e.over || p.d.set.Mode != fair.Ideal {
 		return
 	}
@@ -36,13 +36,13 @@ func (e *excessBound) takes(p *port, a *arrival, label float64, n *node) {
 	} else {
 		e.over = true // no rate bounds what comes at once
 	}
-	if n.doubtAlpha {
+	if doubtful {
 		e.over = true
 	}
 	e.last = a.at
 	e.largest = max(e.largest, bits)
-	e.greatest = max(e.greatest, n.alpha)
-	if q := max(0, 1-n.alpha/max(label, 1)); q > 0 {
+	e.greatest = max(e.greatest, alpha)
+	if q := max(0, 1-alpha/max(label, 1)); q > 0 {
 		e.variance += q * (1 - q) * bits * bits
 	}
 	if a.fate != excess && a.fate != tail {

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"strings"
 	"testing"
 
 	"candela.dev/candela/analyzers"
@@ -75,6 +76,49 @@ func TestCompliantSwitchesAreNotBlamed(t *testing.T) {
 				if v := violations(&r); len(v) > 0 || r.Coverage["draws"] < 1000 || mode == "ideal" && r.Coverage["steady"] < 5 {
 					t.Errorf("%s, %s, records %v: %v, %v", mode, place, records, v, r.Coverage)
 				}
+			}
+		}
+	}
+}
+
+// Whoever follows the specification is not blamed, whichever way he reads what it leaves open; nor is a switch whose
+// clock has ticks, if it says so. Who reads it now so, now otherwise is.
+func TestReadingsOfTheSpecification(t *testing.T) {
+	for _, c := range []struct {
+		reads  string
+		tick   clock.Duration
+		mode   fair.Settings
+		blamed bool
+	}{
+		{reads: readsBefore, mode: ideal()},
+		{reads: changesAtOnce, mode: ideal()},
+		{reads: looksAtOnce, mode: ideal()},
+		{reads: readsBefore + changesAtOnce + looksAtOnce, mode: ideal()},
+		{reads: readsBefore + changesAtOnce + looksAtOnce, mode: dataplane()},
+		{tick: clock.Nanosecond, mode: ideal()},
+		{tick: us, reads: changesAtOnce, mode: ideal()},
+		{tick: us, reads: changesAtOnce, mode: dataplane()},
+		{reads: readsInTurns, mode: ideal(), blamed: true},
+	} {
+		for i := range 6 {
+			s := base(c.mode, 8*ms)
+			if c.blamed {
+				s = base(c.mode, 20*ms)
+			}
+			s.set.Recirculation, s.set.Tick = 0, c.tick
+			s.records, s.onward = i%3 == 1, i%3 == 2
+			if i < 3 { // packets come K_c after others
+				for k := range s.sources {
+					s.sources[k].jitter, s.sources[k].bps = 0, 12160/float64(2+k/2)*1e6
+				}
+			}
+			s.fault = make(map[string]bool)
+			for _, f := range []string{readsBefore, changesAtOnce, looksAtOnce, readsInTurns} {
+				s.fault[f] = strings.Contains(c.reads, f)
+			}
+			if r, _ := s.run(t); c.blamed && i%3 > 0 != (len(violations(&r)) > 0) || !c.blamed && len(violations(&r)) > 0 ||
+				r.Coverage["draws"] < 3000 {
+				t.Errorf("%s, clock of %v, %v, %d: %v, %v", c.reads, c.tick, c.mode.Mode, i, violations(&r), r.Coverage)
 			}
 		}
 	}

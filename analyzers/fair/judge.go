@@ -107,7 +107,8 @@ type arrival struct {
 	bypassed     bool
 	unsure       bool // its label afterwards is not known
 	node         int
-	low, high    float64 // bounds of its label afterwards
+	bound        bound   // of its label afterwards
+	others       []bound // by other readings of the specification
 	taken        int64   // bytes that it takes in the queue and on the link: with the shim that it should have there
 	waits        int64   // those, if it waits
 	neverOrdered bool
@@ -158,7 +159,7 @@ func (d *device) observe(t *trace.SwitchTap) {
 		if d.out {
 			return
 		}
-		a := &arrival{at: t.Time, id: t.ID, key: flowKey{t.Src, t.Dst, t.Flow, t.Protocol, t.IPv6}, in: t.Port,
+		a := &arrival{at: d.set.Ticked(t.Time), id: t.ID, key: flowKey{t.Src, t.Dst, t.Flow, t.Protocol, t.IPv6}, in: t.Port,
 			connection: t.Connection, flags: t.Flags, rank: t.Rank, weight: cmp.Or(t.Weight, million),
 			size: int64(t.Size) - int64(t.Shim),
 			shim: int64(t.Shim), port: -1}

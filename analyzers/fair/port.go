@@ -19,9 +19,9 @@ type port struct {
 	retired bool // what the switch is set to is no longer known
 	times   fair.Constants
 	meters  constants
-	nodes   []node
+	*lane   // at hand
+	lanes   []*lane
 	flows   map[flowKey]*flow
-	all     *chance.Wager
 	twins   *chance.Twins // of flows
 	drawn   *stream
 
@@ -49,17 +49,24 @@ type flow struct {
 type node struct {
 	weight    float64
 	parent    int
-	arrivals  meter // A
-	accepted  meter // F
-	alpha     float64
+	arrivals  meter   // A
+	accepted  meter   // F
 	before    float64 // alpha before the packet at hand
+	doubted   bool    // which is not known
+	capacity  float64
+	offered   float64 // the most that it may get
+	unoffered bool    // which is not known
+	overflows []overflow
+	phase
+}
+
+// phase is how far alpha of a node is.
+type phase struct {
+	alpha     float64
 	next      float64 // alpha that is being written
 	when      clock.Time
 	pending   bool
-	nextDoubt bool // next is not known
-	capacity  float64
-	offered   float64 // the most that it may get
-	unoffered bool    // offered is not known
+	nextDoubt bool    // next is not known
 	largest   float64 // tmpAlpha
 	congested bool
 	start     clock.Time
@@ -68,7 +75,6 @@ type node struct {
 	// doubt says what is unknown: alpha; congested and start, or start alone
 	doubtAlpha bool
 	doubt      doubt
-	overflows  []overflow
 }
 
 // doubt is what is unknown of the phase of a node.
@@ -87,7 +93,8 @@ const closeTo = 1e-6
 func newPort(d *device, index int, now clock.Time) *port {
 	rate, framing := d.judge.view.Link(d.number, index)
 	p := &port{d: d, index: index, link: float64(rate), framing: int64(framing), times: d.set.At(rate),
-		flows: make(map[flowKey]*flow), all: d.judge.wagers.Next(), twins: chance.NewTwins(&d.judge.wagers)}
+		flows: make(map[flowKey]*flow), lane: &lane{all: d.judge.wagers.Next()}, twins: chance.NewTwins(&d.judge.wagers)}
+	p.lanes = []*lane{p.lane}
 	p.meters = constants{d.set, p.times.Window}
 	_, p.last = d.judge.view.HostAt(d.number, index)
 	p.drawn = d.judge.newStream(d, index)
@@ -96,7 +103,8 @@ func newPort(d *device, index int, now clock.Time) *port {
 		nodes = len(d.set.Nodes)
 	}
 	for i := range nodes {
-		n := node{weight: 1, parent: -1, alpha: p.link, capacity: p.link, start: now, updated: now, looked: now}
+		n := node{weight: 1, parent: -1, capacity: p.link,
+			phase: phase{alpha: p.link, start: now, updated: now, looked: now}}
 		if i > 0 {
 			n.parent, n.weight = d.set.Nodes[i].Parent, float64(max(1, d.set.Nodes[i].Weight))
 			if d.set.InitialShare > 0 {
@@ -104,6 +112,11 @@ func newPort(d *device, index int, now clock.Time) *port {
 			}
 		}
 		p.nodes = append(p.nodes, n)
+	}
+	for r := range manyReadings {
+		if r&parentBefore == 0 || nodes > 1 && !d.set.ParentBefore {
+			p.of |= 1 << r
+		}
 	}
 	p.shares = newShares(p, now)
 	if why := p.shares.unfit; why != "" {
@@ -258,30 +271,52 @@ type update struct {
 	unsure                                              bool // not whether it is due, but its values
 }
 
-// tested judges a packet that the drop test sees.
+// tested judges a packet that the drop test sees, by each reading of the specification.
 func (p *port) tested(a *arrival, f *flow, label float64, edge bool) {
 	var room [16]int
 	path := p.path(a.node, room[:])
-	bits := p.bits(a)
+	parted := p.split(a.at, path)
+	greatest, doubtful, own := 0.0, false, label
+	for _, p.lane = range p.lanes {
+		leaf := &p.nodes[path[len(path)-1]]
+		p.arriving(a, path)
+		greatest, doubtful = max(greatest, leaf.alpha), doubtful || leaf.doubtAlpha
+		label = p.replayed(a, f, path, own, edge)
+	}
+	if p.lane = p.lanes[0]; edge { // others do not know over which time labels were averaged
+		f.excess.takes(p, a, label, greatest, doubtful)
+	}
+	p.sift(a)
+	if parted {
+		p.merge()
+	}
+	p.bounds(a, path[len(path)-1], label)
+}
+
+// arriving updates A of the nodes of a packet.
+func (p *port) arriving(a *arrival, path []int) {
 	for _, i := range path {
 		n := &p.nodes[i]
 		n.settle(a.at)
-		n.before = n.alpha
-		n.arrivals.update(a.at, bits, p.times.KAlpha, &p.meters)
+		n.before, n.doubted = n.alpha, n.doubtAlpha
+		n.arrivals.update(a.at, p.bits(a), p.times.KAlpha, &p.meters)
 	}
+}
+
+// replayed judges a packet by the reading at hand and takes it to its nodes. It returns the label to go on with.
+func (p *port) replayed(a *arrival, f *flow, path []int, own float64, edge bool) (label float64) {
 	leaf := &p.nodes[path[len(path)-1]]
-	own := label
-	if a.claim != nil {
+	first := p.lane == p.lanes[0]
+	if label = own; a.claim != nil {
 		label = p.judgeClaims(a, leaf, label, edge)
 	}
-	if leaf.doubtAlpha {
-		p.d.judge.coverage["unsure"]++
-	} else {
+	if !leaf.doubtAlpha {
 		p.judgeTest(a, f, label, leaf.alpha)
+	} else if first {
+		p.d.judge.coverage["unsure"]++
 	}
-	p.shares.arrives(a, own, leaf.alpha)
-	if edge { // others do not know over which time labels were averaged
-		f.excess.takes(p, a, label, leaf)
+	if first {
+		p.shares.arrives(a, own, leaf.alpha)
 	}
 	for at, i := range path {
 		n := &p.nodes[i]
@@ -290,7 +325,7 @@ func (p *port) tested(a *arrival, f *flow, label float64, edge bool) {
 			n.accepted.decay(a.at, p.d.set.KF, p.times.KAlpha, &p.meters)
 		case a.fate == tail && p.d.set.TailIgnored:
 		default:
-			n.accepted.update(a.at, bits, p.times.KAlpha, &p.meters)
+			n.accepted.update(a.at, p.bits(a), p.times.KAlpha, &p.meters)
 		}
 		child := label
 		if at < len(path)-1 {
@@ -304,7 +339,7 @@ func (p *port) tested(a *arrival, f *flow, label float64, edge bool) {
 		}
 	}
 	p.judgeOverflow(a, path)
-	leaf.relabels(a, label)
+	return label
 }
 
 // settle makes an alpha that has been written be read.
@@ -316,11 +351,11 @@ func (n *node) settle(now clock.Time) {
 }
 
 // relabels says with which label a packet leaves.
-func (n *node) relabels(a *arrival, label float64) {
-	a.low, a.high = min(label, n.alpha), min(label, n.alpha)
+func (n *node) relabels(label float64) bound {
 	if n.doubtAlpha {
-		a.low, a.high = 0, label
+		return bound{high: label}
 	}
+	return bound{low: min(label, n.alpha), high: min(label, n.alpha)}
 }
 
 // adapt takes a packet to a node, as algorithm 4 does after the drop test, and returns the update that is due.
@@ -329,11 +364,11 @@ func (p *port) adapt(now clock.Time, i int, child float64) (update, bool) {
 	bound, sure := p.d.set.Phi*p.link, true
 	if n.parent >= 0 {
 		parent := &p.nodes[n.parent]
-		alpha := parent.alpha
-		if p.d.set.ParentBefore {
-			alpha = parent.before
+		alpha, doubtful := parent.alpha, parent.doubtAlpha
+		if p.d.set.ParentBefore || p.reads(parentBefore) {
+			alpha, doubtful = parent.before, parent.doubted
 		}
-		bound, sure = n.weight*alpha, !parent.doubtAlpha
+		bound, sure = n.weight*alpha, !doubtful
 	}
 	n.offered, n.unoffered = bound, !sure
 	rate := n.arrivals.value
@@ -342,7 +377,7 @@ func (p *port) adapt(now clock.Time, i int, child float64) (update, bool) {
 		n.capacity = bound
 	}
 	if !sure || math.Abs(rate-bound) <= closeTo*bound+2*n.weight {
-		if n.doubt = doubtEither; now.Sub(n.start) > p.times.KC {
+		if n.doubt = doubtEither; now.Sub(n.start) >= p.times.KC {
 			n.doubtAlpha = true
 		}
 		return update{}, false
@@ -355,7 +390,7 @@ func (p *port) adapt(now clock.Time, i int, child float64) (update, bool) {
 		n.largest = 0
 		return update{}, false
 	}
-	due := now.Sub(n.start) > p.times.KC
+	due := p.due(now.Sub(n.start), congested)
 	if n.doubt == doubtStart {
 		n.doubtAlpha = n.doubtAlpha || due
 		return update{}, false
@@ -371,11 +406,20 @@ func (p *port) adapt(now clock.Time, i int, child float64) (update, bool) {
 	known := !n.doubtAlpha || !congested && (p.d.set.Mode == fair.Ideal || !p.d.set.Additive) && n.largest > 0
 	u.after = p.law(u.congested, u.accepted, u.capacity, u.before, u.largest, bound)
 	n.start, n.largest = now, 0
-	if p.d.set.Mode == fair.Dataplane && u.after != u.before && p.shares != nil {
+	if p.d.set.Mode == fair.Dataplane && u.after != u.before && p.shares != nil && p.lane == p.lanes[0] {
 		p.shares.adapted(i, u.after-u.before)
 	}
 	p.set(now, n, u.after, known)
 	return u, true
+}
+
+// due reports whether a node may change alpha so long after it did, or its phase began.
+func (p *port) due(since clock.Duration, congested bool) bool {
+	question := dueUncongested
+	if congested {
+		question = dueCongested
+	}
+	return since > p.times.KC || since == p.times.KC && p.reads(question)
 }
 
 // set makes a node have another alpha, if that is known.

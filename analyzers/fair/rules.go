@@ -57,12 +57,13 @@ func Rules() []analyzers.Rule {
 		{ruleLabel, source + "algorithm 4, line 39 (H8)", "The label is the flow's rate for each unit of weight as the " +
 			"edge measures it; every hop lowers it to its alpha and never raises it; the last hop takes it off, with its " +
 			"shim.", v},
-		{rulePacing, source + "algorithm 4 (H9)", "Alpha of a node changes after more than K_c in one phase, and then it " +
-			"does; at most once in K_c.", v},
+		{rulePacing, source + "algorithm 4 (H9)", "Alpha of a node changes after more than K_c in one phase, or always " +
+			"after K_c, and then it does; at most once in K_c.", v},
 		{ruleEstimator, source + "equation 3.4 (H10)", "A and F are those of the packets that came and that were not " +
 			"dropped, to a relative 1e-9.", v},
 		{ruleAlpha, source + "algorithm 4", "Alpha, and the capacity of a node, follow from A, F and alpha of its parent " +
-			"as algorithm 4 has it, within its bounds.", v},
+			"as algorithm 4 has it, within its bounds. Alpha of the parent is always that before the packet, or always that " +
+			"after it.", v},
 		{ruleExcess, source + "theorem 2 (H11)", "What a flow gets above its share since its first packet is at most " +
 			"r K (1 + ln(R/r)) and a packet, but for chance.", v},
 		{ruleState, source + "3.4 (H13)", "A port keeps three values for each interior node, whatever the number of " +

@@ -265,6 +265,15 @@ func (m *sim) est(r *simRate, now clock.Time, bits float64, k clock.Duration) fl
 	return r.rate
 }
 
+// What the specification leaves open, as faults that are none: a node reads alpha of its parent as it was before the
+// packet; alpha changes after K_c, not after more, while congested, and while not.
+const (
+	readsBefore   = "reads-before"
+	changesAtOnce = "changes-at-once"
+	looksAtOnce   = "looks-at-once"
+	readsInTurns  = "reads-in-turns" // one way now, the other then: that is a fault
+)
+
 func (m *sim) arrive(now clock.Time, i int) {
 	o := &m.sources[i]
 	m.next++
@@ -285,7 +294,11 @@ func (m *sim) arrive(now clock.Time, i int) {
 	if m.fault["slow-label"] {
 		k *= 20
 	}
-	label := m.est(flow, now, bits, k) / weight
+	read := now // of its clock
+	if m.set.Tick > 0 {
+		read -= now % clock.Time(m.set.Tick)
+	}
+	label := m.est(flow, read, bits, k) / weight
 	if m.upstream {
 		rounded := math.Floor(label)
 		tap.Flags, tap.Rank = trace.Ranked, fair.Label(node, uint64(rounded))
@@ -307,10 +320,10 @@ func (m *sim) arrive(now clock.Time, i int) {
 	}
 	for _, v := range path {
 		n := &m.nodes[v]
-		if now >= n.readable && n.later != 0 {
+		if read >= n.readable && n.later != 0 {
 			n.alpha, n.later = n.later, 0
 		}
-		m.est(&n.a, now, bits, m.k.KAlpha)
+		m.est(&n.a, read, bits, m.k.KAlpha)
 	}
 	alpha := m.nodes[node].alpha
 	p, drop := m.test(label, alpha)
@@ -330,7 +343,7 @@ func (m *sim) arrive(now clock.Time, i int) {
 	}
 	d.Values = [trace.DecisionValues]int64{int64(node), edge, int64(math.Round(label)), int64(math.Round(alpha)),
 		int64(math.Round(p * 1e9)), int64(m.drawn)}
-	m.algorithm(now, path, label, bits, drop, tap.ID)
+	m.algorithm(read, path, label, bits, drop, tap.ID)
 	relabel := uint64(min(label, m.nodes[node].alpha))
 	d.Values[fair.ValueRelabel] = int64(relabel)
 	if m.records {
@@ -380,6 +393,10 @@ func (m *sim) test(label, alpha float64) (p float64, drop bool) {
 
 // algorithm is algorithm 4 after the drop test.
 func (m *sim) algorithm(now clock.Time, path []int, label, bits float64, drop bool, id uint64) {
+	were := make([]float64, len(path)) // alphas
+	for i, v := range path {
+		were[i] = m.nodes[v].alpha
+	}
 	for i, v := range path {
 		n := &m.nodes[v]
 		switch {
@@ -389,17 +406,23 @@ func (m *sim) algorithm(now clock.Time, path []int, label, bits float64, drop bo
 			m.est(&n.f, now, 0, m.k.KAlpha)
 		}
 		if n.c = m.set.Phi * m.c; i > 0 {
-			n.c = min(float64(m.set.Nodes[v].Weight)*m.nodes[path[i-1]].alpha, n.a.rate)
+			parent := m.nodes[path[i-1]].alpha
+			if m.fault[readsBefore] || m.fault[readsInTurns] && m.next%2 == 0 {
+				parent = were[i-1]
+			}
+			n.c = min(float64(m.set.Nodes[v].Weight)*parent, n.a.rate)
 		}
 		kc := m.k.KC
 		if m.fault["hasty"] {
 			kc = kc / 10
 		}
-		due := now.Sub(n.start) > kc
+		congested := n.a.rate > n.c
+		due := now.Sub(n.start) > kc ||
+			now.Sub(n.start) == kc && (congested && m.fault[changesAtOnce] || !congested && m.fault[looksAtOnce])
 		before, tmp := n.alpha, n.tmp
 		after := before
 		cause := uint8(0)
-		switch congested := n.a.rate > n.c; {
+		switch {
 		case congested && !n.congested:
 			n.congested, n.start = true, now
 		case congested && due:

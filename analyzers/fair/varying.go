@@ -92,7 +92,7 @@ func newVarying(s *shares) *varying {
 	v := &varying{s: s}
 	p := s.p
 	v.shadow = &port{d: p.d, link: p.link, framing: p.framing, times: p.times, meters: p.meters, shares: nil,
-		nodes: append([]node(nil), p.nodes...)}
+		lane: &lane{of: p.of, nodes: append([]node(nil), p.nodes...)}}
 	for range p.nodes {
 		v.nodes = append(v.nodes, new(varyingChild))
 	}

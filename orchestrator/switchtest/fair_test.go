@@ -457,6 +457,7 @@ func (d networkDraw) fairModel(hosts int) string {
 	add(4, "bypass-bytes: %s", d.of("125", "600"))
 	add(3, "shim: true")
 	add(12, "ecn-threshold-bytes: 30000")
+	add(6, "clock-ns: %s", d.of("1", "8", "1000"))
 	if strings.Contains(strings.Join(parts, " "), "dataplane") {
 		add(4, "window-us: %d", int(d.magnitude(10, 500)))
 		add(4, "window-sample: window")

@@ -102,7 +102,7 @@ func (m *Mechanism) label(now clock.Time, p *fabric.Packet, at *egress, bits flo
 	if m.faults.evenWeights {
 		weight = fabric.WeightUnit
 	}
-	rate := f.rate.add(now, bits, &at.labels) / (f.weight * float64(weight) / fabric.WeightUnit)
+	rate := f.rate.add(m.set.Ticked(now), bits, &at.labels) / (f.weight * float64(weight) / fabric.WeightUnit)
 	return fair.Label(f.parent, uint64(max(0, min(math.Round(rate), fair.MaxLabel))))
 }
 
@@ -148,7 +148,7 @@ func (m *Mechanism) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet,
 		bits -= float64(8 * next)
 	}
 	room := sw.Fits(out, int(v.Queue), p)
-	d := at.arrive(now, parent, label, bits, draw, room)
+	d := at.arrive(m.set.Ticked(now), parent, label, bits, draw, room)
 	m.record(now, sw, p, at)
 	if next > 0 {
 		d.relabel = inShim(d.relabel)
@@ -195,7 +195,7 @@ func (m *Mechanism) Overflow(now clock.Time, sw *fabric.Switch, p *fabric.Packet
 	at := &m.ports[v.Port]
 	at.counts.Tail++
 	if m.set.Overflow && !m.faults.keepsAlpha && m.claim.Cause == fair.CauseTested {
-		at.overflow(now)
+		at.overflow(m.set.Ticked(now))
 		m.record(now, sw, p, at)
 	}
 	m.decide(now, sw, p, true, fair.Tail)

@@ -29,6 +29,8 @@ func parameters() parameter.Table {
 		{Name: "k-f-us", Kind: parameter.Duration, Unit: "us", Default: "20", Max: maxTime,
 			Doc: "The accepted rate decays after that time, if packets are dropped and none is accepted; 0: never. Of " +
 				"mode ideal."},
+		{Name: "clock-ns", Kind: parameter.Duration, Unit: "ns", Default: "0", Max: 1_000_000,
+			Doc: "Resolution of the clock by which the switch measures: times are rounded down to it; 0: exact."},
 		{Name: "phi", Kind: parameter.Number, Default: "0.985", Max: 2,
 			Doc: "Share of the link that is given to flows; 1: the source, with which the queue does not drain."},
 		{Name: "min-factor", Kind: parameter.Number, Default: "0.75", Max: 1,
@@ -40,7 +42,8 @@ func parameters() parameter.Table {
 		{Name: "initial-share", Kind: parameter.Integer, Default: "1", Min: 1, Max: 1 << 20,
 			Doc: "The fair rates of nodes below the link start from the link rate divided by this; the artefact: 32."},
 		{Name: "parent-alpha", Kind: parameter.Word, Words: []string{"current", "before"}, Default: "current",
-			Doc: "Fair rate of its parent that a node sees: with or without the update by the packet at hand."},
+			Doc: "Fair rate of its parent that a node sees: with or without the update by the packet at hand. Judges accept " +
+				"either of a switch that is not set to before."},
 		{Name: "tail-drops", Kind: parameter.Word, Words: []string{"accepted", "ignored"}, Default: "accepted",
 			Doc: "Whether a packet that finds the FIFO full counts in the accepted rate."},
 		{Name: "queue-packets", Kind: parameter.Integer, Unit: "packets", Default: "320", Min: 1, Max: 1 << 30,
@@ -101,7 +104,7 @@ func settings(v parameter.Values) fair.Settings {
 		Bypass: v.Int("bypass-bytes"), WindowDivides: v.Word("window-sample") == "window",
 		AverageShift: v.Int("average-shift"), DropBits: v.Int("drop-bits"), Decrease: v.Int("decrease-divisor"),
 		Increase: v.Int("increase-divisor"), Additive: v.Word("uncongested") == "additive",
-		Recirculation: v.Duration("recirculation-ns"), Shim: v.Bool("shim"),
+		Recirculation: v.Duration("recirculation-ns"), Tick: v.Duration("clock-ns"), Shim: v.Bool("shim"),
 	}
 	if v.Word("mode") == "dataplane" {
 		s.Mode = fair.Dataplane

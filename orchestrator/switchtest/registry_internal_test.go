@@ -2,11 +2,14 @@ package switchtest
 
 import (
 	"bytes"
+	"slices"
+	"strings"
 	"testing"
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/testbeds/virtual/fabric"
+	"candela.dev/candela/trace"
 )
 
 func TestTransportsAreDistinguished(t *testing.T) {
@@ -30,6 +33,21 @@ func TestTransportsAreDistinguished(t *testing.T) {
 	}
 	if all := transports(); Options().Transports[0].Name != "ndp" || len(Options().Transports) != len(all)-1 {
 		t.Errorf("%d of %d transports can be named", len(Options().Transports), len(all))
+	}
+}
+
+// A column of decisions.csv has a name of its own: readers of tables go by it.
+func TestColumnsOfDecisionsAreDistinguished(t *testing.T) {
+	for _, f := range families() {
+		var file bytes.Buffer
+		if _, err := trace.NewDecisionWriter(&file, "csv", f.Decisions, nil); err != nil {
+			t.Fatal(err)
+		}
+		columns := strings.Split(strings.TrimSpace(file.String()), ",")
+		slices.Sort(columns)
+		if twice := len(columns) - len(slices.Compact(columns)); twice > 0 {
+			t.Errorf("family %s: %d columns are there twice: %v", f.Name, twice, file.String())
+		}
 	}
 }
 

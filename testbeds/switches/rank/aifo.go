@@ -432,7 +432,7 @@ const (
 // decisions declares what the models record of every packet.
 func decisions() []trace.DecisionKind {
 	values := []trace.DecisionValue{
-		{Name: "rank", Doc: "Rank of the packet, as the port sees it."},
+		{Name: "port-rank", Doc: "Rank of the packet, as the port sees it."},
 		{Name: "waiting", Unit: "packets", Doc: "Packets that wait, as AIFO sees them, or cells if target-cells counts " +
 			"them; of sp-pifo the queue, from 0, the first to be served; of afq the round that is served."},
 		{Name: "smaller", Doc: "Ranks of the window that are smaller; of sp-pifo the bound of the queue before."},

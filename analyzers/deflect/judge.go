@@ -210,7 +210,7 @@ func (d *device) observe(t *trace.SwitchTap) {
 		return
 	}
 	delete(d.inside, t.ID)
-	arriving := d.pending == a
+	arriving := d.pending == a && t.Time == a.at
 	d.pending = nil
 	if d.set.Scheme == deflect.Vertigo {
 		d.goes(t, a, arriving)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/wire"
 )
 
 // Endpoint is the address of a host. The core compares endpoints and nothing else.
@@ -42,6 +43,7 @@ type Packet struct {
 	Payload    int    // bytes
 	Queue      uint32 // of SRC: bytes that waited at the port
 	RateMbps   uint32 // of SRC: of the port's link, below 2²⁴
+	Rank       uint64 // of data, as the flow gives it
 }
 
 // Config describes a host.
@@ -89,6 +91,7 @@ type Flow struct {
 	To    Endpoint
 	Bytes uint64 // of payload; 0: without end
 	Start clock.Time
+	Rank  wire.Ranking // of data packets
 }
 
 // EventKind is what happened.

@@ -78,7 +78,7 @@ func (h *Host) Send(f Flow) (connection uint32, err error) {
 		return 0, fmt.Errorf("flow of %d bytes to host %d: %d packets, at most %d have numbers", f.Bytes, f.To, packets,
 			maxPackets)
 	}
-	s := &sender{host: h, connection: h.next, to: f.To, bytes: f.Bytes, packets: uint32(packets),
+	s := &sender{host: h, connection: h.next, to: f.To, bytes: f.Bytes, packets: uint32(packets), ranking: f.Rank,
 		window: float64(h.cfg.Window), expires: clock.Never, wake: clock.Never, due: clock.Never, place: -1}
 	if f.Bytes == 0 {
 		s.packets = math.MaxUint32

@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/wire"
 )
 
 type state uint8
@@ -35,6 +36,7 @@ type sender struct {
 	base       uint32 // the oldest unacknowledged packet
 	lostFrom   uint32 // no lost packet is below
 	bytes      uint64
+	ranking    wire.Ranking
 	slots      []slot // from base to the newest packet sent
 	flights    queue[flight]
 	flight     int // packets in flight
@@ -125,6 +127,11 @@ func (s *sender) length(number uint32) int {
 	return s.host.cfg.Payload
 }
 
+// rank returns that of a packet.
+func (s *sender) rank(number uint32) uint64 {
+	return s.ranking.Rank(s.bytes, uint64(number)*uint64(s.host.cfg.Payload))
+}
+
 // flags returns those of a new packet (bolt-l4-protocol.cc, SendDownOnePacket).
 func (s *sender) flags(number uint32) (f Flags) {
 	more := s.packets == maxEndless || float64(number)+s.window < float64(s.packets)
@@ -158,6 +165,7 @@ func (s *sender) send(now clock.Time, p *Packet, number uint32) {
 	switch {
 	case s.missing > 0 && s.again:
 		p.Payload, s.again = s.length(0), false
+		p.Rank = s.rank(0)
 		s.settle(now)
 		return
 	case s.missing > 0:
@@ -177,7 +185,7 @@ func (s *sender) send(now clock.Time, p *Packet, number uint32) {
 		p.Flags = s.flags(number)
 	}
 	s.fly(number)
-	p.Number, p.Payload = number, s.length(number)
+	p.Number, p.Payload, p.Rank = number, s.length(number), s.rank(number)
 	if s.expires == clock.Never {
 		s.start(now)
 	}

@@ -39,7 +39,7 @@ func Transport() wire.Transport {
 			},
 			Bugs: bugs,
 		},
-		Protocol: trace.ProtocolBolt, Reliable: true, OnePacketSize: true, Simulated: true, Codec: Codec(),
+		Protocol: trace.ProtocolBolt, Reliable: true, OnePacketSize: true, Ranks: true, Simulated: true, Codec: Codec(),
 		Data:       func(h *wire.Header) bool { return KindOf(h) == Data },
 		Connection: func(h *wire.Header) uint32 { return h.TCP.SACK.Start },
 	}

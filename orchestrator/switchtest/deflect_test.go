@@ -139,6 +139,30 @@ func TestCompliantDeflectionIsNotBlamed(t *testing.T) {
 	}
 }
 
+// A packet that a trunk takes with it as it fails, before anything else has happened at the switch, had joined its
+// queue: with sample-on enqueue it is in the window.
+func TestAPacketLostWithItsTrunkHadBeenQueued(t *testing.T) {
+	const text = `
+topology: {kind: leaf-spine, leaves: 2, spines: 1, hosts-per-leaf: 3,
+  link: {gbps: 1, delay-ns: 648, framing-bytes: 24}, trunk: {gbps: 4, delay-ns: 9520, framing-bytes: 24}}
+switch-under-test: {model: pd, queue-bytes: 41569, information: snapshot, information-ns: 20000, hold-us: 20,
+  alpha: 0.01, window: 100, sample: 1, sample-on: enqueue}
+hosts: {transport: tcp, congestion-control: dctcp, min-rto-us: 10000, initial-window: 40, packet-size: 9000,
+  handshake: true}
+workload:
+  - incast: {senders: 4, packets: 15, start-us: 40, rank: remaining}
+  - flow: {src: 3, dst: 0, packets: 13, start-us: 178, rank: remaining}
+taps: {decisions: csv}
+changes: [{at-us: 391, trunk: {from: leaf-0, to: spine-0, failed: true}},
+  {at-us: 803, trunk: {from: leaf-0, to: spine-0, failed: false}}]
+duration-us: 20000
+seed: 842118955
+`
+	if rules, coverage, _ := deflectRun(t, text); len(rules) > 0 || coverage["decisions"] < 500 {
+		t.Errorf("%v, %v", rules, coverage)
+	}
+}
+
 // deflectNetwork draws a network with switches that deflect, and traffic that overloads some ports.
 func (d networkDraw) deflectNetwork() string {
 	leaves, spines, per := d.between(2, 4), d.between(1, 4), d.between(1, 4)
@@ -171,10 +195,16 @@ func (d networkDraw) deflectNetwork() string {
 	text := fmt.Sprintf("topology: {%s, link: {gbps: %s, delay-ns: %d, framing-bytes: %s}%s}\n", shape,
 		d.of("1", "1", "10"), int(d.magnitude(100, 2e4)), d.of("0", "24"), trunk)
 	text += "switch-under-test: {" + model + "}\n"
-	text += fmt.Sprintf("hosts: {transport: tcp, congestion-control: %s, min-rto-us: %s, initial-window: %s%s}\n"+
-		"workload:\n",
-		d.of("dctcp", "dctcp", "reno", "cubic"), d.of("500", "2000", "10000"), d.of("1", "4", "10", "40"),
-		d.of("", ", handshake: true", ", packet-size: 9000", ", packet-size: 600", ", packet-size: 9000, handshake: true"))
+	if d.one(6) {
+		text = strings.Replace(text, "{model:", "{"+d.of("", "bolt-pru: true, ", "bolt-sm: true, ")+"model:", 1)
+		text += fmt.Sprintf("hosts: {transport: bolt, rto-us: %s, initial-window: %s, reorder: %s%s}\nworkload:\n",
+			d.of("500", "2000"), d.of("4", "40"), d.of("0", "3"), d.of("", ", packet-size: 9000", ", packet-size: 600"))
+	} else {
+		text += fmt.Sprintf("hosts: {transport: tcp, congestion-control: %s, min-rto-us: %s, initial-window: %s%s}\n"+
+			"workload:\n",
+			d.of("dctcp", "dctcp", "reno", "cubic", "swift"), d.of("500", "2000", "10000"), d.of("1", "4", "10", "40"),
+			d.of("", ", handshake: true", ", packet-size: 9000", ", packet-size: 600", ", packet-size: 9000, handshake: true"))
+	}
 	for i := range d.between(1, 4) {
 		src := d.IntN(hosts)
 		start := int(d.Float64() * 500)

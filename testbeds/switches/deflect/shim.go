@@ -5,6 +5,7 @@ import (
 
 	"candela.dev/candela/clock"
 	"candela.dev/candela/deflect"
+	"candela.dev/candela/generator/bolt"
 	"candela.dev/candela/generator/raw"
 	"candela.dev/candela/generator/tcp"
 	wiretcp "candela.dev/candela/packet/tcp"
@@ -67,8 +68,9 @@ func (s *Shim) Held() (packets int) {
 
 // Lengths of headers.
 var (
-	tcpCodec = tcp.Codec()
-	rawCodec = raw.Codec()
+	tcpCodec  = tcp.Codec()
+	rawCodec  = raw.Codec()
+	boltCodec = bolt.Codec()
 )
 
 // payload returns the bytes of data in a packet, 0 for control.
@@ -76,6 +78,8 @@ func payload(p *fabric.Packet) int {
 	switch p.Protocol {
 	case fabric.TCP:
 		return max(0, int(p.Size)-tcpCodec.HeaderSize(p.IPv6))
+	case fabric.Bolt: // acknowledgements and SRC packets are headers
+		return max(0, int(p.Size)-boltCodec.HeaderSize(p.IPv6))
 	case fabric.Raw:
 		return max(1, int(p.Size)-rawCodec.HeaderSize(p.IPv6))
 	default:

@@ -18,6 +18,7 @@ type BoltConfig struct {
 	RTO           clock.Duration // default 1 ms
 	Reorder       int            // packets; 0: losses are detected by the timer alone
 	IPv6          bool
+	Ranked        bool  // packets have ranks: those of flows, all others 0
 	Class, DSCP   uint8 // of data; acknowledgements have BoltControlClass
 	Bugs          bolt.Bugs
 }
@@ -74,6 +75,9 @@ func (s *BoltHost) Poll(now clock.Time, p *Packet) bool {
 	}
 	p.Protocol, p.Dst, p.IPv6, p.Size = Bolt, HostID(o.To), s.cfg.IPv6, int32(s.header+o.Payload)
 	p.Class, p.DSCP = s.cfg.Class, s.cfg.DSCP
+	if s.cfg.Ranked {
+		p.SetRank(o.Rank)
+	}
 	o.Fill(&p.Header)
 	p.Flow = bolt.FlowOf(HostID(o.From), p.Dst, &o)
 	p.Entropy = uint16(o.Connection)

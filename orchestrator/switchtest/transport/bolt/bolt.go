@@ -39,7 +39,7 @@ func (r *endpoints) host(h fabric.HostID, f *transport.Flow) error {
 	cfg := fabric.BoltConfig{PacketSize: v.Int("packet-size"), InitialWindow: v.Int("initial-window"),
 		MaxWindow: v.Int("max-window"), MinWindow: v.Number("min-window"), Increase: v.Number("increase"),
 		RTO: v.Duration("rto-us"), Reorder: v.Int("reorder"), IPv6: f.Mark.IPv6, Class: f.Mark.Class, DSCP: f.Mark.DSCP,
-		Bugs: seeded}
+		Ranked: r.Ranked, Bugs: seeded}
 	boltHost, err := r.Net.AttachBolt(h, cfg, r)
 	if err != nil {
 		return err
@@ -53,7 +53,7 @@ type core struct{ host *bolt.Host }
 
 // Send implements transport.MessageCore.
 func (c core) Send(f *transport.Flow, to fabric.HostID, bytes uint64, at clock.Time) (uint32, error) {
-	return c.host.Send(bolt.Flow{To: bolt.Endpoint(to), Bytes: bytes, Start: at})
+	return c.host.Send(bolt.Flow{To: bolt.Endpoint(to), Bytes: bytes, Start: at, Rank: f.Rank})
 }
 
 // Sent implements transport.MessageCore.

@@ -341,6 +341,9 @@ a statement of the text or as a calibration of the specification:
   S3    incast (Q14)                       figure 3-17
   S4    web search of two tenants (Q15)    figure 3-18
   S5    50 tenants (Q16)                   figure 3-19
+  S1A to S5A
+        the same with K, K_c and the floor of alpha
+        of the published simulator
   TEXT  statements that the text contradicts
 
 LIVE takes ten minutes on real frames (configs/fair-live), and says SKIP where

@@ -19,7 +19,7 @@ func Reproduction() experiments.Reproduction { return publication() }
 func publication() *experiments.Publication[*lab] {
 	return &experiments.Publication[*lab]{
 		Title: "Hierarchical core-stateless fair queueing (HCSFQ; chapter 3)",
-		Files: configs.FS, Lab: newLab, Loads: experiments.LoadLabels(),
+		Files: artefacts{configs.FS}, Lab: newLab, Loads: experiments.LoadLabels(),
 		List: []experiments.Experiment[*lab]{
 			{ID: "Q1", Do: q1, Slow: true},
 			{ID: "Q2", Do: q2, Slow: true},
@@ -43,11 +43,16 @@ func publication() *experiments.Publication[*lab] {
 			{ID: "E9", Do: e9, Slow: true},
 			{ID: "E11", Do: e11, Slow: true},
 			{ID: idLive, Do: runLive, Slow: true},
-			{ID: "S1", Do: s1, Slow: true},
-			{ID: "S2", Do: s2, Slow: true},
-			{ID: "S3", Do: s3, Slow: true},
-			{ID: "S4", Do: s4, Slow: true},
-			{ID: "S5", Do: s5, Slow: true},
+			{ID: "S1", Do: specified().s1, Slow: true},
+			{ID: "S2", Do: specified().s2, Slow: true},
+			{ID: "S3", Do: specified().s3, Slow: true},
+			{ID: "S4", Do: specified().s4, Slow: true},
+			{ID: "S5", Do: specified().s5, Slow: true},
+			{ID: "S1A", Do: published().s1, Slow: true},
+			{ID: "S2A", Do: published().s2, Slow: true},
+			{ID: "S3A", Do: published().s3, Slow: true},
+			{ID: "S4A", Do: published().s4, Slow: true},
+			{ID: "S5A", Do: published().s5, Slow: true},
 			{ID: "TEXT", Do: text},
 		},
 	}
@@ -61,7 +66,7 @@ type lab struct {
 }
 
 func newLab(l *experiments.Lab) *lab {
-	return &lab{Lab: l, files: configs.FS, loads: experiments.Sweeps{Groups: 2, Group: tenantOf}}
+	return &lab{Lab: l, files: artefacts{configs.FS}, loads: experiments.Sweeps{Groups: 2, Group: tenantOf}}
 }
 
 // phi is the share of the link that the switch gives away, and bottleneck the rate of the link in Gb/s.

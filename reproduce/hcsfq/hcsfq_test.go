@@ -172,6 +172,33 @@ func TestQueuesReplaceHCSFQ(t *testing.T) {
 	}
 }
 
+// The settings of the published simulator are those of every test of HCSFQ on a network, with a name of its own.
+func TestTestsOfTheArtefactHaveItsSettings(t *testing.T) {
+	for _, setup := range []string{"s1", "s2", "s3", "s4", "s5"} {
+		was, now := testsOf(t, specified().file(setup)), testsOf(t, published().file(setup))
+		set := now[0].Switch.Values
+		if len(was) != len(now) || now[0].Name != was[0].Name+"-artefact" || set.Duration("k-us") != 100*clock.Microsecond ||
+			set.Duration("k-alpha-us") != 100*clock.Microsecond || set.Duration("k-c-us") != 20*clock.Microsecond ||
+			set.Number("alpha-floor") != 0.1 || set.Int("bypass-bytes") != 125 ||
+			len(set.List("tree")) != len(was[0].Switch.Values.List("tree")) {
+			t.Errorf("%s: %s with %v", setup, now[0].Name, set)
+		}
+	}
+}
+
+// Rows with the settings of the published simulator say that they are a choice.
+func TestSettingsOfTheArtefactAreAChoice(t *testing.T) {
+	if got := specified().because("own"); got != "own" {
+		t.Errorf("the specification's: %q", got)
+	}
+	if got := published().because(""); got == "" || strings.HasSuffix(got, "; ") {
+		t.Errorf("the artefact's: %q", got)
+	}
+	if got := published().because("own"); !strings.HasSuffix(got, "no floor; own") {
+		t.Errorf("both: %q", got)
+	}
+}
+
 // K is set where the test says that small packets bypass, in both forms of a mapping.
 func TestKIsChanged(t *testing.T) {
 	l, base, err := publication().Open(testConfig())

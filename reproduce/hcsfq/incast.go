@@ -101,9 +101,10 @@ func meanOf(list []*request, of func(r *request) float64) float64 {
 }
 
 // s3 is an incast: Q14.
-func s3(ctx context.Context, l *lab) error {
-	const id, set = "S3", "Q14: "
-	list := schemes("s3")
+func (h setting) s3(ctx context.Context, l *lab) error {
+	const set = "Q14: "
+	id := "S3" + h.mark
+	list := h.schemes("s3")
 	measured := make(map[string]map[int][]*request)
 	for _, s := range list {
 		var err error
@@ -114,8 +115,10 @@ func s3(ctx context.Context, l *lab) error {
 	whole := func(r *request) float64 { return r.Whole }
 	flow := func(r *request) float64 { return r.Flow }
 	plots := []comparison.Plot{
-		{Name: "fig-3-17-request", Title: "Figure 3-17a: completion of the request", X: "flows", Y: "completion time, ms"},
-		{Name: "fig-3-17-flow", Title: "Figure 3-17b: completion of flows, mean", X: "flows", Y: "completion time, ms"},
+		{Name: "fig-3-17" + h.suffix + "-request", Title: "Figure 3-17a: completion of the request", X: "flows",
+			Y: "completion time, ms"},
+		{Name: "fig-3-17" + h.suffix + "-flow", Title: "Figure 3-17b: completion of flows, mean", X: "flows",
+			Y: "completion time, ms"},
 	}
 	shown := comparison.Unjudged("figure 3-17 gives no numbers").Of(comparison.PaperStatement)
 	computed := comparison.FromMechanism("4.5 MB with headers at 1 Gb/s: nothing can be " +
@@ -142,14 +145,14 @@ func s3(ctx context.Context, l *lab) error {
 			plots[i].Series = append(plots[i].Series, lines[i])
 		}
 	}
-	stated := comparison.FromMechanism("").Of(comparison.PaperStatement)
+	stated := h.origin("")
 	for n := 120; n <= 180; n += 30 {
 		mean := func(name string) float64 { return meanOf(measured[name][n], whole) }
 		for _, slower := range []string{"TCP", "DCTCP", "SP-PIFO"} {
 			l.Row(stated, comparison.NewBound(id, fmt.Sprintf("%s%d flows, %s beside HCSFQ, order: request", set, n, slower),
 				"times", comparison.AtLeast, 1, 0, mean(slower)/mean("HCSFQ")))
 		}
-		l.Row(comparison.FromChoice("the source says close; 15 % is ours").Of(comparison.PaperStatement),
+		l.Row(h.origin("the source says close; 15 % is ours"),
 			comparison.NewRow(id,
 				fmt.Sprintf("%s%d flows, HCSFQ beside AFQ: request", set, n), "times", 1, 1, 0.15, mean("HCSFQ")/mean("AFQ")))
 	}

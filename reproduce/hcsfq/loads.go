@@ -23,9 +23,9 @@ func tenantOf(src int) int {
 type scheme struct{ name, file string }
 
 // schemes returns those of a set-up, HCSFQ last.
-func schemes(setup string) []scheme {
+func (h setting) schemes(setup string) []scheme {
 	return []scheme{{"TCP", setup + "-tcp.yml"}, {"DCTCP", setup + "-dctcp.yml"}, {"AFQ", setup + "-afq.yml"},
-		{"SP-PIFO", setup + "-sp-pifo.yml"}, {"HCSFQ", setup + "-hcsfq.yml"}}
+		{"SP-PIFO", setup + "-sp-pifo.yml"}, {"HCSFQ", h.file(setup)}}
 }
 
 // sweep measures schemes at all loads, and returns their cells of a group of flows by name and load.
@@ -59,15 +59,12 @@ func (l *lab) plot(number, suffix, title string, group int, list []scheme) {
 	}
 }
 
-// ofLoads is the origin of rows of a sweep; chosen says what of the set-up is a choice, if anything is.
-func (l *lab) ofLoads(chosen string) comparison.Origin {
-	switch {
-	case l.Config.Quick:
+// ofLoads is the origin of rows of a sweep; chosen says what of the set-up is a choice, beside the setting of HCSFQ.
+func (h setting) ofLoads(l *lab, chosen string) comparison.Origin {
+	if l.Config.Quick {
 		return comparison.Unjudged("0.1 s at 1 Gb/s is a start, not a steady state").Of(comparison.PaperStatement)
-	case chosen != "":
-		return comparison.FromChoice(chosen).Of(comparison.PaperStatement)
 	}
-	return comparison.FromMechanism("").Of(comparison.PaperStatement)
+	return h.origin(chosen)
 }
 
 // smallFlows are the words of rows about completion times.
@@ -91,9 +88,9 @@ func (l *lab) means(id, at string, list []scheme, measured map[string][]*cell, l
 }
 
 // s1 compares completion times at 1 and 4 Gb/s: Q12.
-func s1(ctx context.Context, l *lab) error {
-	const id = "S1"
-	list := schemes("s1")
+func (h setting) s1(ctx context.Context, l *lab) error {
+	id := "S1" + h.mark
+	list := h.schemes("s1")
 	measured, err := l.sweep(ctx, list, 0)
 	if err != nil {
 		return err
@@ -109,31 +106,31 @@ func s1(ctx context.Context, l *lab) error {
 		l.means(id, at, list, of, i)
 		mean := func(name string) float64 { return of[name][i].Mean }
 		for _, slower := range []string{"TCP", "DCTCP"} {
-			l.order(l.ofLoads(""), id, at, slower, "HCSFQ", mean(slower), mean("HCSFQ"))
+			l.order(h.ofLoads(l, ""), id, at, slower, "HCSFQ", mean(slower), mean("HCSFQ"))
 			if i == last {
-				l.Row(l.ofLoads(""), comparison.NewRow(id, at+"HCSFQ below "+slower+": "+smallFlows, "%", 40, 75, 0,
+				l.Row(h.ofLoads(l, ""), comparison.NewRow(id, at+"HCSFQ below "+slower+": "+smallFlows, "%", 40, 75, 0,
 					100*(1-mean("HCSFQ")/mean(slower))))
 			}
 		}
 		for _, faster := range []string{"AFQ", "SP-PIFO"} {
-			l.Row(l.ofLoads(""), comparison.NewRow(id, at+"HCSFQ above "+faster+": "+smallFlows, "%", 0, 30, 0,
+			l.Row(h.ofLoads(l, ""), comparison.NewRow(id, at+"HCSFQ above "+faster+": "+smallFlows, "%", 0, 30, 0,
 				100*(mean("HCSFQ")/mean(faster)-1)))
 		}
 	}
 	if l.Measures(0) && l.Measures(last) {
 		for _, faster := range []string{"AFQ", "SP-PIFO"} {
 			over := func(i int) float64 { return of["HCSFQ"][i].Mean / of[faster][i].Mean }
-			l.Row(l.ofLoads(""), comparison.NewBound(id, fmt.Sprintf("Q12: HCSFQ beside %s at load 0.8, beside the same at "+
+			l.Row(h.ofLoads(l, ""), comparison.NewBound(id, fmt.Sprintf("Q12: HCSFQ beside %s at load 0.8, beside the same at "+
 				"0.2: %s", faster, smallFlows), "times", comparison.AtMost, 1, 0, over(last)/over(0)))
 		}
 	}
-	l.plot("3-15", "", "", 0, list)
-	l.breakdown(list, of)
+	l.plot("3-15", h.suffix, "", 0, list)
+	h.breakdown(l, list, of)
 	return nil
 }
 
 // breakdown draws figure 3-15b: completion times by size at load 0.7.
-func (l *lab) breakdown(list []scheme, of map[string][]*cell) {
+func (h setting) breakdown(l *lab, list []scheme, of map[string][]*cell) {
 	const load = 5
 	if !l.Measures(load) {
 		return
@@ -143,8 +140,8 @@ func (l *lab) breakdown(list []scheme, of map[string][]*cell) {
 		of            func(s experiments.OfSize) float64
 	}{{"-mean", "mean", func(s experiments.OfSize) float64 { return s.Mean }},
 		{"-p99", "99th percentile", func(s experiments.OfSize) float64 { return s.P99 }}} {
-		p := comparison.Plot{Name: "fig-3-15-sizes" + f.suffix, Title: "Figure 3-15b: load 0.7 by size, " + f.title,
-			X: "bytes", Y: "completion time, ms"}
+		p := comparison.Plot{Name: "fig-3-15" + h.suffix + "-sizes" + f.suffix,
+			Title: "Figure 3-15b: load 0.7 by size, " + f.title, X: "bytes", Y: "completion time, ms"}
 		for _, s := range list {
 			line := comparison.Series{Name: s.name}
 			for _, size := range of[s.name][load].Sizes {
@@ -159,15 +156,15 @@ func (l *lab) breakdown(list []scheme, of map[string][]*cell) {
 }
 
 // s2 adds UDP: Q13.
-func s2(ctx context.Context, l *lab) error {
-	const id = "S2"
-	list := schemes("s2")
+func (h setting) s2(ctx context.Context, l *lab) error {
+	id := "S2" + h.mark
+	list := h.schemes("s2")
 	measured, err := l.sweep(ctx, list, 0)
 	if err != nil {
 		return err
 	}
 	of := measured[0]
-	from := l.ofLoads("every host sends UDP at half of its link to the same host of the next rack: the source says " +
+	from := h.ofLoads(l, "every host sends UDP at half of its link to the same host of the next rack: the source says "+
 		"evenly, and about half of the bandwidth")
 	for i, load := range experiments.LoadLabels() {
 		if !l.Measures(i) {
@@ -179,7 +176,7 @@ func s2(ctx context.Context, l *lab) error {
 			l.order(from, id, at, slower, "HCSFQ", of[slower][i].Mean, of["HCSFQ"][i].Mean)
 		}
 	}
-	l.plot("3-16", "", ", with UDP", 0, list)
+	l.plot("3-16", h.suffix, ", with UDP", 0, list)
 	return nil
 }
 
@@ -187,15 +184,15 @@ func s2(ctx context.Context, l *lab) error {
 const equalTenants = 0.15
 
 // s4 has two tenants: Q15. Schemes that know none do what they did in S1.
-func s4(ctx context.Context, l *lab) error {
-	const id = "S4"
-	list := append(schemes("s1")[:4], scheme{"HCSFQ", "s4-hcsfq.yml"}, scheme{"HPIFO", "s4-hpifo.yml"})
+func (h setting) s4(ctx context.Context, l *lab) error {
+	id := "S4" + h.mark
+	list := append(h.schemes("s1")[:4], scheme{"HCSFQ", h.file("s4")}, scheme{"HPIFO", "s4-hpifo.yml"})
 	measured, err := l.sweep(ctx, list, 1, 2)
 	if err != nil {
 		return err
 	}
 	const hosts = "every sixth host is the second tenant's: the source does not say how tenants are placed"
-	from := l.ofLoads(hosts)
+	from := h.ofLoads(l, hosts)
 	for i, load := range experiments.LoadLabels() {
 		if !l.Measures(i) {
 			continue
@@ -215,13 +212,13 @@ func s4(ctx context.Context, l *lab) error {
 			case "HCSFQ", "HPIFO":
 				l.Row(from, comparison.NewBound(id, what, "times", comparison.AtLeast, 1, 0, ratio))
 			default:
-				l.Row(l.ofLoads(hosts+"; that 15 % apart is similar is ours"), comparison.NewRow(id, what, "times", 1, 1,
+				l.Row(h.ofLoads(l, hosts+"; that 15 % apart is similar is ours"), comparison.NewRow(id, what, "times", 1, 1,
 					equalTenants, ratio))
 			}
 		}
 	}
 	for _, tenant := range []int{1, 2} {
-		l.plot("3-18", fmt.Sprint("-tenant-", tenant), fmt.Sprint(", tenant ", tenant), tenant, list)
+		l.plot("3-18", fmt.Sprint(h.suffix, "-tenant-", tenant), fmt.Sprint(", tenant ", tenant), tenant, list)
 	}
 	return nil
 }

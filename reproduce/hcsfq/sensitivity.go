@@ -1,7 +1,6 @@
 package hcsfq
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io/fs"
@@ -24,15 +23,7 @@ func (a averaged) ReadFile(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	const key = "bypass-bytes: 125"
-	if bytes.Count(data, []byte(key)) != 1 {
-		return nil, fmt.Errorf("%s has no %s, after which k-us could be set", name, key)
-	}
-	separator := ", "
-	if bytes.Contains(data, []byte("  "+key+"\n")) {
-		separator = "\n  "
-	}
-	return bytes.Replace(data, []byte(key), fmt.Appendf(nil, "%s%sk-us: %d", key, separator, a.us), 1), nil
+	return set(name, data, fmt.Sprint("k-us: ", a.us))
 }
 
 // sensitivity shows what shares of TCP are if K, of which the source has no value, is longer than the round trip: TCP

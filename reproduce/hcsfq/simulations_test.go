@@ -86,7 +86,7 @@ func TestOnlyLoadsThatWereAskedForAreCompared(t *testing.T) {
 		for _, file := range []string{"s4-hcsfq.yml", "s4-hpifo.yml"} {
 			l.loads.Set(file, given(l, 1))
 		}
-		for i, s := range append(schemes("s1"), schemes("s2")...) {
+		for i, s := range append(specified().schemes("s1"), specified().schemes("s2")...) {
 			l.loads.Set(s.file, given(l, float64(1+i%5)))
 		}
 		for i := range experiments.LoadLabels() {
@@ -94,7 +94,7 @@ func TestOnlyLoadsThatWereAskedForAreCompared(t *testing.T) {
 				count++
 			}
 		}
-		for _, do := range []func(context.Context, *lab) error{s1, s2, s4} {
+		for _, do := range []func(context.Context, *lab) error{specified().s1, specified().s2, specified().s4} {
 			if err := do(t.Context(), l); err != nil {
 				t.Fatal(err)
 			}
@@ -142,7 +142,7 @@ func given(l *lab, mean float64) (cells []*cell) {
 // A quick reproduction ends the tests of simulations early, whatever their workload.
 func TestQuickSimulationsEndEarly(t *testing.T) {
 	for _, setup := range []string{"s1", "s2", "s5"} {
-		for _, s := range schemes(setup) {
+		for _, s := range specified().schemes(setup) {
 			test := testsOf(t, s.file)[0]
 			experiments.Shorten(test, quickS5)
 			if cmp.Or(test.Duration, test.Deadline) != quickS5 {

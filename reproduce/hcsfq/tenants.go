@@ -80,17 +80,17 @@ func (s *shares) read(path string, took float64) error {
 }
 
 // s5 has 50 tenants with endless flows: Q16.
-func s5(ctx context.Context, l *lab) error {
-	const id, set = "S5", "Q16: "
-	const why = "pairs of VMs, the time (20 ms, from the start on) and what is about are ours"
+func (h setting) s5(ctx context.Context, l *lab) error {
+	const set = "Q16: "
+	id, why := "S5"+h.mark, h.because("pairs of VMs, the time (20 ms, from the start on) and what is about are ours")
 	origin := comparison.FromChoice(why).Of(comparison.PaperStatement)
 	calibrated := comparison.FromChoice(why).Of(comparison.SpecCalibration)
 	if l.Config.Quick {
 		origin = comparison.Unjudged("4 ms are a start, not a steady state").Of(comparison.PaperStatement)
 		calibrated = origin
 	}
-	p := comparison.Plot{Name: "fig-3-19", Title: "Figure 3-19: throughput of tenants", X: "tenant", Y: "Gb/s"}
-	for _, s := range schemes("s5") {
+	p := comparison.Plot{Name: "fig-3-19" + h.suffix, Title: "Figure 3-19: throughput of tenants", X: "tenant", Y: "Gb/s"}
+	for _, s := range h.schemes("s5") {
 		got, err := l.tenants(ctx, s)
 		if err != nil {
 			return err

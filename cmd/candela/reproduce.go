@@ -371,6 +371,19 @@ that the authors published with their simulator, as a statement of the text, or
 as one of hardware, which is not reproducible here:
 
   E4     six schemes at 1 Gb/s, 55 to 95 %         the authors' artifact
+  F12A   alpha, on E4                              figures 12a, 12b
+  E1     six schemes at 10 and 40 Gb/s             table 1
+  E0     the testbed, emulated                     figures 5b, 5c
+  T2     distributions of priority values          table 2
+  F12C, F12D, F14
+         window, sampling, old information, on E4  figures 12c, 12d, 14
+  F6     Reno, DCTCP, Swift                        figures 1, 6
+  F7, F8 goodput, reordering                       figures 7, 8
+  F9     flows of 100 KB                           figure 9b
+  F10    a fat-tree                                figure 10
+  F11    100 Gb/s                                  figure 11
+  F13    probabilistic PD                          figure 13
+  F17    transports                                figure 17
   TEXT   statements that leave open what they mean
   TABLE  resources of a Tofino
 

@@ -28,6 +28,21 @@ func publication() *experiments.Publication[*lab] {
 		Files: configs.FS, Lab: newLab, Loads: []float64{55, 65, 75, 85, 95},
 		List: []experiments.Experiment[*lab]{
 			{ID: "E4", Do: e4, Slow: true},
+			{ID: "F12A", Do: f12Alpha, Slow: true},
+			{ID: "E1", Do: e1, Slow: true},
+			{ID: "E0", Do: e0},
+			{ID: "T2", Do: t2, Slow: true},
+			{ID: "F12C", Do: f12Window, Slow: true},
+			{ID: "F12D", Do: f12Sample, Slow: true},
+			{ID: "F14", Do: f14, Slow: true},
+			{ID: "F6", Do: f6, Slow: true},
+			{ID: "F7", Do: f7, Slow: true},
+			{ID: "F8", Do: f8, Slow: true},
+			{ID: "F9", Do: f9, Slow: true},
+			{ID: "F10", Do: f10, Slow: true},
+			{ID: "F11", Do: f11, Slow: true},
+			{ID: "F13", Do: f13, Slow: true},
+			{ID: "F17", Do: f17, Slow: true},
 			{ID: "TEXT", Do: text},
 			{ID: "TABLE", Do: hardware},
 		},
@@ -37,10 +52,14 @@ func publication() *experiments.Publication[*lab] {
 // lab is a lab of this publication.
 type lab struct {
 	*experiments.Lab
-	points map[string]*point // by their keys: several results share some
+	files  fs.ReadFileFS
+	points map[string]*point     // by their keys: several results share some
+	given  func(w *wanted) point // of tests, in place of runs
 }
 
-func newLab(l *experiments.Lab) *lab { return &lab{Lab: l, points: make(map[string]*point)} }
+func newLab(l *experiments.Lab) *lab {
+	return &lab{Lab: l, files: configs.FS, points: make(map[string]*point)}
+}
 
 // edit replaces a part of a file that is there once.
 type edit struct{ old, with string }
@@ -113,7 +132,7 @@ func (l *lab) measure(ctx context.Context, list ...*series) error {
 		if l.Config.Quick {
 			edits = slices.Concat(edits, s.small)
 		}
-		tests, err := l.TestsOf(edited{configs.FS, edits}, s.file)
+		tests, err := l.TestsOf(edited{l.files, edits}, s.file)
 		if err != nil {
 			return err
 		}
@@ -133,6 +152,12 @@ func (l *lab) measure(ctx context.Context, list ...*series) error {
 			todo = append(todo, wanted{s, i, s.key(i), t})
 			l.points[s.key(i)] = new(point)
 		}
+	}
+	if l.given != nil {
+		for i := range todo {
+			*l.points[todo[i].key] = l.given(&todo[i])
+		}
+		return nil
 	}
 	return l.Batch(ctx, len(todo), func(n int) error { return l.run(ctx, &todo[n], l.points[todo[n].key]) })
 }

@@ -2,6 +2,8 @@ package deflection
 
 import (
 	"fmt"
+	"io"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -133,4 +135,100 @@ func misses(r *comparison.Results) (list []string) {
 		}
 	}
 	return list
+}
+
+// The points of sweeps are in the order in which sweeps are read, and edits of quick sizes find what they replace.
+func TestSeriesNameThePointsThatTheyMean(t *testing.T) {
+	l, base, err := publication().Open(testConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer base.Close()
+	tests, err := base.Tests("fig-12-alpha.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := tests[2].Switch.Values.Step("alpha"); got != 100_000 || loadOf(2, len(tests)) != 55 ||
+		loadOf(11, len(tests)) != 95 || tests[11].Switch.Values.Step("alpha") != 100_000 ||
+		fmt.Sprint(tests[11].Point.Values[1]) == fmt.Sprint(tests[2].Point.Values[1]) {
+		t.Errorf("point 2 has alpha %d, values %v; point 11 %v", got, tests[2].Point.Values, tests[11].Point.Values)
+	}
+	files, err := configs.FS.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		small := map[string][]edit{"e1": smallE1(), "e2": smallE2(), "e3": smallE3()}[f.Name()[:2]]
+		if tests, err := l.TestsOf(edited{l.files, small}, f.Name()); err != nil || small != nil && len(tests) != 5 {
+			t.Errorf("%s: %d tests, %v", f.Name(), len(tests), err)
+		}
+	}
+	if _, err := l.TestsOf(edited{l.files, smallE1()}, "e4-pd.yml"); err == nil {
+		t.Error("an edit that finds nothing is not refused")
+	}
+}
+
+// Exponential values are fitted best by an exponential distribution, and equal shares by a uniform one.
+func TestFitsTellDistributionsApart(t *testing.T) {
+	var exponential, uniform, pareto []float64
+	for i := range 20_000 {
+		u := (float64(i) + 0.5) / 20_000
+		exponential = append(exponential, 1-1000*math.Log(u))
+		uniform = append(uniform, 1+1000*u)
+		if x := math.Pow(u, -1/1.5); x < 30 {
+			pareto = append(pareto, x)
+		}
+	}
+	for best, values := range map[int][]float64{0: uniform, 2: exponential, 3: pareto} {
+		errs := fits(values)
+		for i := range errs {
+			if errs[i] < errs[best] {
+				t.Errorf("%s fits better than %s: %v", distributions[i], distributions[best], errs)
+			}
+		}
+	}
+}
+
+// Each result adds rows for the points that there are, whatever loads are measured.
+func TestResultsCompareWhatWasMeasured(t *testing.T) {
+	for _, measured := range [][]float64{nil, {95}} {
+		cfg := testConfig()
+		cfg.Loads = measured
+		l, base, err := publication().Open(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer base.Close()
+		l.given = func(w *wanted) point {
+			return point{QCT: spread{10 + float64(len(w.s.name)), 30}, FCT: spread{1, 2}, Least: 7, Queries: 10, Completed: 9,
+				Sent: 100, Whole: 100, Reordered: 3, Dropped: 2, Large: 5, Deflected: 4,
+				Heat: []heat{{"leaf-0", []int64{1, 3}}}, BinMS: 5, Paths: []int64{0, 5, 0, 9}, Ports: []*port{{Kind: "leaf to spine"}}}
+		}
+		for _, e := range publication().List {
+			if e.ID == "E0" || e.ID == "T2" {
+				continue
+			}
+			before := len(base.Results.Rows)
+			if err := e.Do(t.Context(), l); err != nil {
+				t.Errorf("%s: %v", e.ID, err)
+			}
+			if n := len(base.Results.Rows) - before; n == 0 && (measured == nil || e.ID != "F9" && e.ID != "F11" && e.ID != "F17") {
+				t.Errorf("%s: %d rows with loads %v", e.ID, n, measured)
+			}
+		}
+		seen := make(map[string]bool)
+		for _, r := range base.Results.Rows {
+			if seen[r.ID+r.What] {
+				t.Errorf("%s: %s is there twice", r.ID, r.What)
+			}
+			seen[r.ID+r.What] = true
+		}
+		for i := range base.Results.Plots {
+			p := &base.Results.Plots[i]
+			if err := p.WriteSVG(io.Discard); err != nil || seen[p.Name] {
+				t.Errorf("%s: %v", p.Name, err)
+			}
+			seen[p.Name] = true
+		}
+	}
 }

@@ -311,15 +311,47 @@ func (p *port) judgeOverflow(a *arrival, path []int) {
 	}
 }
 
-// judgeRoom judges that the FIFO has room for a packet that joins it. Frames on the wire wait no longer; when real ones
-// go there is not exact.
+// room is what is known of the FIFO of a port.
+type room struct {
+	now     clock.Time
+	left    clock.Time // when a packet last left
+	sending int64      // bytes of that
+	crowded *arrival   // that joined a full FIFO, which a packet may yet leave at that instant
+	since   clock.Time
+	waiting int   // packets
+	held    int64 // bytes
+}
+
+// judgeRoom judges that the FIFO has room for a packet that joins it, and none for one that is dropped for want of it.
+// What happens at one instant may have happened in another order, and a frame on the wire may count as one that waits.
+// When real ones go there is not exact.
 func (p *port) judgeRoom(a *arrival) {
 	set := p.d.set
+	p.overcrowded()
 	if p.retired || p.d.altered || analyzers.OnRealFrames(p.d.judge.view) {
 		return
 	}
-	if p.waiting > set.Packets || set.Bytes > 0 && p.held >= int64(set.Bytes) {
-		p.d.tell(a, overfull(p.place(a), p.waiting, p.held))
+	switch r := &p.room; {
+	case a.fate == tail:
+		if p.arrived > 1 && r.left == r.now {
+			return
+		}
+		if r.waiting+1 < set.Packets && (set.Bytes == 0 || r.held+r.sending+a.taken <= int64(set.Bytes)) {
+			p.d.tell(a, tooSoon(p.place(a), r.waiting, r.held))
+		}
+	case a.fate != left && a.fate != withdrawn && a.fate != inside:
+	case r.waiting > set.Packets || set.Bytes > 0 && r.held >= int64(set.Bytes):
+		p.d.tell(a, overfull(p.place(a), r.waiting, r.held))
+	case r.waiting == set.Packets:
+		r.crowded, r.since = a, r.now
+	}
+}
+
+// overcrowded reports a packet that joined a full FIFO, once it is clear that no other left at that instant.
+func (p *port) overcrowded() {
+	if a := p.room.crowded; a != nil && p.room.now > p.room.since {
+		p.room.crowded = nil
+		p.d.tell(a, overfull(p.place(a), p.d.set.Packets, p.held))
 	}
 }
 

@@ -189,6 +189,8 @@ func TestFaultsAreFoundByTheirRule(t *testing.T) {
 			s.set.Nodes[3].Parent = 2
 			s.sources = append(s.sources, source{host: 1, flow: 77, bps: 8 * gbps, size: 1500, start: 20 * ms, stop: 60 * ms})
 		}},
+		{"one-too-many", ruleTail, func(s *setup) { s.set.Phi, s.set.Packets = 1, 40 }},
+		{"full-too-soon", ruleTail, func(s *setup) { s.set.Phi, s.set.Packets = 1, 40 }},
 		{"never-drops", ruleTail, func(s *setup) {
 			s.set.Nodes, s.set.Members = s.set.Nodes[:1],
 				[]fair.Member{{Weight: 1}}

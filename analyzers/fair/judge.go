@@ -223,10 +223,12 @@ func (d *device) judgeLog() {
 			break
 		} else if e.leaving {
 			if p := d.portOf(e.a); p != nil {
+				p.now = e.at
 				p.leaves(e.a)
 			}
 		} else if e.a.fate != elsewhere {
 			if p := d.portOf(e.a); p != nil {
+				p.now = e.at
 				p.arrives(e.a)
 			}
 		}

@@ -27,9 +27,8 @@ type port struct {
 
 	arrived  uint64
 	youngest *arrival // of those that have left
-	held     int64    // bytes that wait
-	waiting  int      // packets
-	shares   *shares
+	room
+	shares *shares
 }
 
 // measured is a flow that the edge measures, whatever the ports by which it goes.
@@ -191,8 +190,8 @@ func (p *port) arrives(a *arrival) {
 	p.d.judge.measures.depth.Record(p.held)
 	a.bypassed = a.size < int64(p.d.set.Bypass)
 	a.taken = a.size + p.shimFor(a)
+	p.judgeRoom(a)
 	if a.fate == left || a.fate == withdrawn || a.fate == inside {
-		p.judgeRoom(a)
 		a.waits = a.taken
 		p.held += a.waits
 		p.waiting++
@@ -478,8 +477,10 @@ func (p *port) countDrops(label, alpha float64) float64 {
 
 // leaves judges a packet that leaves the queue, or is lost as the switch stops.
 func (p *port) leaves(a *arrival) {
+	p.overcrowded()
 	p.held -= a.waits
 	p.waiting--
+	p.crowded, p.left, p.sending = nil, p.now, a.waits
 	if a.fate == withdrawn {
 		return
 	}

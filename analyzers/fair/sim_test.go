@@ -330,7 +330,13 @@ func (m *sim) arrive(now clock.Time, i int) {
 	if m.fault["never-drops"] {
 		drop = false
 	}
-	full := len(m.queue) >= m.set.Packets
+	places := m.set.Packets
+	if m.fault["one-too-many"] {
+		places++
+	} else if m.fault["full-too-soon"] {
+		places -= 2
+	}
+	full := len(m.queue) >= places
 	d := trace.Decision{Time: now, Packet: tap.ID, Kind: fair.Queued, Cause: fair.CauseTested}
 	if drop {
 		d.Kind = fair.Excess

@@ -257,6 +257,11 @@ func overfull(p place, packets int, bytes int64) cause.Cause {
 		p.packet(), p.at(), cause.Count(packets), cause.Bytes(bytes))
 }
 
+func cutOften(p place, node, cuts int) cause.Cause {
+	return cause.Of(ruleAlpha, "often", "%v lowered alpha of node %v at %v %v times in K_c for want of room, lastly with "+
+		"packet %v: by more than a quarter.", p.who, cause.Count(node), p.at(), cause.Count(cuts), p.packet())
+}
+
 func tooSoon(p place, packets int, bytes int64) cause.Cause {
 	return cause.Of(ruleTail, "too-soon", "%v dropped packet %v at %v for want of room behind %v packets (%v): the FIFO "+
 		"was not full.", p.who, p.packet(), p.at(), cause.Count(packets), cause.Bytes(bytes))
@@ -297,7 +302,7 @@ func Causes() []cause.Cause {
 		claimedState(p, "alpha after the update", 1, 1e9, 2e9), aboveBound(p, 90_000, 46_100, 1.25e9), registers("s", 1,
 			40, 9),
 		counted("s", 1, "drops by the drop test", 3, 5), leakage(p, 300, 2000),
-		overfull(p, 1280, 1_920_000), tooSoon(p, 12, 18_000), measuredFlows("s", 4, 3), noOverflow(p, 0), notJudged("s", "port 1", "its link "+
+		overfull(p, 1280, 1_920_000), tooSoon(p, 12, 18_000), cutOften(p, 0, 57), measuredFlows("s", 4, 3), noOverflow(p, 0), notJudged("s", "port 1", "its link "+
 			"changed"),
 	}
 }

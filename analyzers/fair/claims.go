@@ -262,7 +262,11 @@ func (p *port) judgeNoUpdate(a *arrival, i int) {
 type overflow struct {
 	at    clock.Time
 	alpha float64
+	cuts  bool // it lowered alpha
 }
+
+// mostCuts is how many of 1 % there are in K_c: 28 come to a quarter, and a new K_c may begin in between.
+const mostCuts = 56
 
 // judgeOverflow takes what a full FIFO does to alpha (4.5). When the K_c begin in which it may be lowered by a quarter
 // is not said: near the quarter it may be lowered by less than 1 %.
@@ -277,14 +281,21 @@ func (p *port) judgeOverflow(a *arrival, path []int) {
 		if s != nil {
 			before = float64(s.Values[fair.ValueBefore])
 		}
-		recent, highest := n.overflows[:0], before
+		recent, highest, cuts := n.overflows[:0], before, 0
 		for _, o := range n.overflows {
 			if a.at.Sub(o.at) <= 2*p.times.KC {
 				recent = append(recent, o)
 				highest = max(highest, o.alpha)
 			}
+			if o.cuts && a.at.Sub(o.at) < p.times.KC {
+				cuts++
+			}
 		}
-		n.overflows = append(recent, overflow{a.at, before})
+		lower := s != nil && s.Values[fair.ValueAfter] < s.Values[fair.ValueBefore]
+		n.overflows = append(recent, overflow{a.at, before, lower})
+		if lower && cuts >= mostCuts {
+			p.find(a, cutOften(p.place(a), i, cuts+1))
+		}
 		few := 0.99*before > 0.7501*highest
 		if s == nil {
 			switch {

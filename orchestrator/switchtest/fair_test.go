@@ -58,6 +58,26 @@ workload:
   - cbr: {src: 2, dst: 4, rate-gbps: 3, jitter: 0.05}
   - cbr: {src: 3, dst: 4, rate-gbps: 9, jitter: 0.05, start-us: 15000}
 `,
+	// two tenants, in one of which a flow comes late that takes its share from the other
+	"siblings": `
+topology: {kind: single-switch, hosts: 5, link: {gbps: 10, delay-ns: 1000, framing-bytes: 20}}
+switch-under-test: {k-alpha-us: 50, tree: [{hosts: [0, 3]}, {hosts: [1, 2]}], %s}
+hosts: {transport: raw}
+duration-us: 24000
+workload:
+  - cbr: {src: 0, dst: 4, rate-gbps: 2, jitter: 0.05}
+  - cbr: {src: 1, dst: 4, count: 2, rate-gbps: 4, jitter: 0.05}
+  - cbr: {src: 2, dst: 4, rate-gbps: 3, jitter: 0.05}
+  - cbr: {src: 3, dst: 4, rate-gbps: 9, jitter: 0.05, start-us: 11000}
+`,
+	// flows of which the first packets overflow the FIFO for long
+	"crowd": `
+topology: {kind: single-switch, hosts: 5, link: {gbps: 10, delay-ns: 1000}}
+switch-under-test: {%s}
+hosts: {transport: raw}
+duration-us: 3000
+workload: [cbr: {src: 0..3, dst: 4, rate-gbps: 9.9, jitter: 0.05}]
+`,
 	// flows that fit; the label of one is alpha
 	"fits": `
 topology: {kind: single-switch, hosts: 3, link: {gbps: 10, delay-ns: 1000}}
@@ -122,8 +142,11 @@ var fairBugs = map[string]fairBug{
 	"core-state":       {"tree", false, ""}, "one-leaf": {"tenants", false, ""}, "even-nodes": {"tenants", false, ""},
 	"no-parent": {"tenants", false, ""}, "link-alpha": {"tenants", false, ""}, "every-level": {"tenants", false, ""},
 	"link-label": {"tree", false, ""}, "one-start-time": {"tenants", true, ""},
-	"ignores-change": {"changes", true, ""},
-	"drops-shim":     {"tree", false, "shim: true"}, "stale-shim": {"tree", false, "shim: true"},
+	"ignores-change":     {"changes", true, ""},
+	"overflow-unlimited": {"crowd", true, "overflow-heuristic: true, phi: 1, queue-packets: 40"},
+	"sibling-alpha":      {"siblings", false, ""}, "one-accepted": {"siblings", false, ""},
+	"sibling-arrivals": {"siblings", false, ""},
+	"drops-shim":       {"tree", false, "shim: true"}, "stale-shim": {"tree", false, "shim: true"},
 	"shim-in-mbps": {"tree", false, "shim: true"}, "no-shim-bytes": {"tree", true, "shim: true"},
 }
 
@@ -171,7 +194,7 @@ func TestSeededBugsOfCoreStatelessFairQueueingAreCaughtByTheirRule(t *testing.T)
 				where.network = "flat"
 			}
 			model := "csfq"
-			if where.network == "tree" || where.network == "tenants" {
+			if strings.Contains("tree tenants siblings", where.network) {
 				model = "hcsfq"
 			}
 			if seen[b.Name] || model != m.Name {

@@ -15,7 +15,8 @@ type faults struct {
 	linkAlpha, noTest, oneBit, dropsEqual, keepsLabel, linkLabel, measuresAgain, keepsShim, hasty, oneStart,
 	countsDropped, noDecay, noFloor, ignoresFloor, byArrivals, halves, noCeiling, lastChild, slowLabels, noFraming,
 	coreState, noShimBytes,
-	dropsShim, staleShim, shimUnits, ignoresChange, miscounts, keepsAlpha bool
+	dropsShim, staleShim, shimUnits, ignoresChange, miscounts, keepsAlpha, cutsOn,
+	siblingAlpha, oneAccepted, siblingArrivals bool
 }
 
 // fault is a seeded bug.
@@ -109,7 +110,9 @@ func flatBugs() []fault {
 // overflowBugs are those of CSFQ.
 func overflowBugs() []fault {
 	return []fault{bug("overflow-ignored", "fair.alpha", "A full FIFO does not lower alpha, although it should.",
-		func(f *faults) { f.keepsAlpha = true })}
+		func(f *faults) { f.keepsAlpha = true }),
+		bug("overflow-unlimited", "fair.alpha", "A full FIFO lowers alpha by more than a quarter in K_c.",
+			func(f *faults) { f.cutsOn = true })}
 }
 
 // treeBugs are those of HCSFQ.
@@ -119,6 +122,11 @@ func treeBugs() []fault {
 		bug("even-nodes", "fair.shares", "The weights of nodes are ignored.", func(f *faults) { f.evenNodes = true }),
 		bug("no-parent", "fair.isolation", "The capacity of a node does not depend on its parent's alpha.",
 			func(f *faults) { f.noParent = true }),
+		bug("sibling-alpha", "fair.isolation", "Packets are tested against alpha of the next node beside their parent.",
+			func(f *faults) { f.siblingAlpha = true }),
+		bug("one-accepted", "fair.isolation", "Nodes side by side share one F.", func(f *faults) { f.oneAccepted = true }),
+		bug("sibling-arrivals", "fair.isolation", "The capacity of a node is limited by A of the next node beside it.",
+			func(f *faults) { f.siblingArrivals = true }),
 		bug("link-alpha", "fair.drop-test", "Packets are tested against the alpha of the link, not of their parent.",
 			func(f *faults) { f.linkAlpha = true }),
 		bug("every-level", "fair.drop-test", "Every node drops, not only the parent of the flow.",

@@ -142,6 +142,8 @@ func (p *port) test(path []int32, label, draw uint64) (dropped bool, drawn uint6
 		alpha *= 0.8
 	case f.linkAlpha:
 		alpha = p.nodes[0].alpha
+	case f.siblingAlpha:
+		alpha = p.nodes[p.sibling(path[len(path)-1])].alpha
 	}
 	if p.set.Mode == fair.Dataplane {
 		n := p.set.DropBits
@@ -183,6 +185,22 @@ func (p *port) accept(now clock.Time, n *node, bits float64, dropped, room bool)
 		now.Sub(n.accepted.last) >= p.set.KF:
 		n.accepted.add(now, 0, &p.rates)
 	}
+	for k := range p.nodes {
+		if p.faults.oneAccepted && p.nodes[k].parent == n.parent {
+			p.nodes[k].accepted = n.accepted
+		}
+	}
+}
+
+// sibling returns the next node beside one, of seeded bugs.
+func (p *port) sibling(node int32) int32 {
+	for k := range int32(len(p.nodes)) {
+		next := (node + 1 + k) % int32(len(p.nodes))
+		if p.nodes[next].parent == p.nodes[node].parent {
+			return next
+		}
+	}
+	return node
 }
 
 // limit updates c, and returns what the node may get, whatever arrives.
@@ -209,6 +227,9 @@ func (p *port) limit(n *node, depth int, path []int32) (most float64) {
 	}
 	most = weight * parent
 	n.capacity = min(most, n.arrival.rate)
+	if p.faults.siblingArrivals {
+		n.capacity = min(most, p.nodes[p.sibling(path[depth])].arrival.rate)
+	}
 	return most
 }
 
@@ -322,7 +343,7 @@ func (p *port) overflow(now clock.Time) {
 		p.cutSince, p.cutFrom = now, n.alpha
 	}
 	p.updates = p.updates[:0]
-	if alpha := 0.99 * n.alpha; alpha >= 0.75*p.cutFrom {
+	if alpha := 0.99 * n.alpha; alpha >= 0.75*p.cutFrom || p.faults.cutsOn {
 		p.assign(now, n, 0, alpha, fair.CauseOverflow)
 	}
 }

@@ -371,6 +371,7 @@ that the authors published with their simulator, as a statement of the text, or
 as one of hardware, which is not reproducible here:
 
   E4     six schemes at 1 Gb/s, 55 to 95 %         the authors' artifact
+  PATHS  what E4 owes to power-of-two forwarding
   F12A   alpha, on E4                              figures 12a, 12b
   E1     six schemes at 10 and 40 Gb/s             table 1
   E0     the testbed, emulated                     figures 5b, 5c

@@ -28,6 +28,7 @@ func publication() *experiments.Publication[*lab] {
 		Files: configs.FS, Lab: newLab, Loads: []float64{55, 65, 75, 85, 95},
 		List: []experiments.Experiment[*lab]{
 			{ID: "E4", Do: e4, Slow: true},
+			{ID: "PATHS", Do: paths, Slow: true},
 			{ID: "F12A", Do: f12Alpha, Slow: true},
 			{ID: "E1", Do: e1, Slow: true},
 			{ID: "E0", Do: e0},

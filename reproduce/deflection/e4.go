@@ -94,6 +94,29 @@ func named(list []published) (all []*series) {
 	return all
 }
 
+// paths shows what PD owes to power-of-two forwarding (§2.1): PD with ECMP's paths, and its forwarding alone.
+func paths(ctx context.Context, l *lab) error {
+	const id = "PATHS"
+	ends := []int{55, 95}
+	of := func(name, file string) *series { return &series{name: name, file: file, loads: ends, quick: quickE4} }
+	ecmp, pd := of("ECMP", "e4-ecmp.yml"), of("PD", "e4-pd.yml")
+	hashed, spread := of("PD with ECMP's paths", "e4-pd-ecmp.yml"), of("power of two alone", "e4-power-of-two.yml")
+	from := comparison.Unjudged("the source does not tell paths from deflection").Of(comparison.PublishedData)
+	if err := l.measure(ctx, ecmp, pd, hashed, spread); err != nil {
+		return err
+	}
+	for k, load := range ends {
+		base := l.of(ecmp, 4*k)
+		for _, s := range []*series{pd, hashed, spread} {
+			if p := l.of(s, 4*k); p != nil && base != nil {
+				l.Row(from, comparison.NewRow(id, at(load)+s.name+" beside ECMP: "+meanQCT.name, "times", 0, 0, 0,
+					meanQCT.ratio(p, base)).Noted(fmt.Sprintf("%.3g ms; %s", p.QCT.Mean, p.note())))
+			}
+		}
+	}
+	return nil
+}
+
 // metric is what points are compared by.
 type metric struct {
 	name string

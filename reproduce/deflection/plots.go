@@ -28,7 +28,7 @@ func figures() []figure {
 			return float64(p.Deflected) / float64(max(1, p.Sent))
 		}},
 		{"reordering", "data out of order at the host, of all", "%",
-			func(p *point) float64 { return share(p.Reordered, p.Whole) }},
+			func(p *point) float64 { return share(p.Reordered, p.Data) }},
 	}
 }
 
@@ -93,7 +93,7 @@ func (l *lab) plotKinds(name, title string, list []*series) {
 	} {
 		for _, kind := range []string{"leaf to host", "leaf to spine", "spine to leaf"} {
 			plot := comparison.Plot{Name: name + "-" + what.suffix + "-" + strings.ReplaceAll(kind, " ", "-"),
-				Title: title + ": " + what.words + ", " + kind, X: "load, %", Y: "packets"}
+				Title: title + ": " + what.words + ", " + kind, X: "load, %", Y: "thousands"}
 			for _, s := range list {
 				line := comparison.Series{Name: s.name}
 				for i, load := range loads() {
@@ -103,7 +103,7 @@ func (l *lab) plotKinds(name, title string, list []*series) {
 					}
 					for _, c := range p.Ports {
 						if c.Kind == kind {
-							line.X, line.Y = append(line.X, float64(load)), append(line.Y, float64(what.of(c)))
+							line.X, line.Y = append(line.X, float64(load)), append(line.Y, float64(what.of(c))/1000)
 						}
 					}
 				}

@@ -8,6 +8,7 @@ import (
 
 	"candela.dev/candela/clock"
 	"candela.dev/candela/deflect"
+	"candela.dev/candela/generator/tcp"
 	"candela.dev/candela/orchestrator/switchtest"
 	"candela.dev/candela/reproduce/experiments"
 	"candela.dev/candela/testbeds/virtual/fabric"
@@ -31,9 +32,9 @@ type point struct {
 	Finished  int64   `json:"finished"`
 	Large     float64 `json:"large_mbps"` // goodput of flows from 10 MB on, mean
 	LargeN    int64   `json:"large"`
-	Sent      int64   `json:"sent"`      // packets with data
-	Whole     int64   `json:"whole"`     // of these, those of which Reordered are
-	Reordered int64   `json:"reordered"` // of these, out of order where the host gets them
+	Sent      int64   `json:"sent"`      // packets that hosts sent
+	Data      int64   `json:"data"`      // packets of TCP with data that left for their receiver
+	Reordered int64   `json:"reordered"` // of these, after one of the same flow with a higher number
 	Dropped   int64   `json:"dropped"`   // at switches
 	Deflected int64   `json:"deflected"`
 	Evaluated int64   `json:"evaluated"` // R
@@ -85,6 +86,7 @@ func (p *point) watch(took clock.Duration) func(net *fabric.Network) {
 	return func(net *fabric.Network) {
 		p.Paths = make([]int64, longest+1)
 		p.Heat = make([]heat, net.Switches())
+		newest := make(map[oneWay]uint32)
 		p.ends, p.kinds, p.Ports = nil, make(map[string][]*port), nil
 		for i := range net.Switches() {
 			sw := net.Switch(i)
@@ -109,6 +111,7 @@ func (p *point) watch(took clock.Duration) func(net *fabric.Network) {
 				}
 				if at.Stage == fabric.Egress && down[at.Port] {
 					p.Paths[min(longest, int(deflect.TTL-of.TTL))]++
+					p.inOrder(newest, of)
 				}
 			})
 			if deflects {
@@ -117,6 +120,28 @@ func (p *point) watch(took clock.Duration) func(net *fabric.Network) {
 		}
 	}
 }
+
+// oneWay is what a flow sends in one direction.
+type oneWay struct {
+	src, dst fabric.HostID
+	flow     uint32
+}
+
+// inOrder counts data of TCP on its way from the last switch to its receiver, before a shim restores the order.
+func (p *point) inOrder(newest map[oneWay]uint32, of *fabric.Packet) {
+	if of.Protocol != fabric.TCP || int(of.Size) <= headers.HeaderSize(of.IPv6) {
+		return
+	}
+	p.Data++
+	way := oneWay{of.Src, of.Dst, of.Flow}
+	if last, known := newest[way]; known && int32(of.Number-last) < 0 {
+		p.Reordered++
+	} else {
+		newest[way] = of.Number
+	}
+}
+
+var headers = tcp.Codec()
 
 // place adds a port to those of its kind.
 func (p *point) place(pt *fabric.Port) {
@@ -160,22 +185,10 @@ func (p *point) read(r *experiments.Run) error {
 	if p.Queries == 0 {
 		return errors.New("there were no queries")
 	}
-	held, received := int64(0), int64(0)
+	p.Sent = int64(r.Flows.Sent)
 	for name, n := range r.Counts {
 		node, counter, _ := strings.Cut(name, ".")
-		if strings.HasPrefix(node, "host-") {
-			switch counter {
-			case "shim.reordered":
-				held += n
-			case "shim.received":
-				received += n
-			}
-			continue
-		}
 		p.count(node, counter, n)
-	}
-	if received > 0 { // TCP is behind the shim
-		p.Reordered, p.Whole = held, received
 	}
 	for i := range p.Ports {
 		p.Deflected += p.Ports[i].To
@@ -232,7 +245,7 @@ func (p *point) groups(list []switchtest.Group) {
 				p.Least = float64(g.QCT.Min) / 1e6
 			}
 			p.Queries, p.Completed, p.Flows, p.Finished = g.Queries, g.QueriesCompleted, g.Flows, g.Finished
-			p.Sent, p.Reordered, p.Timeouts, p.Whole = g.Sent, g.Reordered, g.Timeouts, g.Sent
+			p.Timeouts = g.Timeouts
 		case g.By == "tenant" && g.Name == "2":
 			p.Incast = ms(g.FCT)
 		case g.By == "size" && strings.HasPrefix(g.Name, "10000000 "):

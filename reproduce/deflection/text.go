@@ -19,8 +19,8 @@ func text(_ context.Context, l *lab) error {
 		{"section 4: packets are sampled as they arrive, and as they are queued", "all that are tested are sampled"},
 		{"section 5: load", "not defined: taken as a share of the capacity from leaf to spine switches, which gives every " +
 			"number of queries a second of the source"},
-		{"section 5: PD beside ECMP", "PD forwards by power of two and restores order at hosts, ECMP neither: ATTRIBUTION " +
-			"of E4 tells them apart"},
+		{"section 5: PD beside ECMP", "PD forwards by power of two and restores order at hosts, ECMP neither: PATHS " +
+			"tells them apart"},
 		{"appendix E: the sum", "its indices r and i slip: the scan of the text is the model"},
 	} {
 		from := comparison.Unjudged("a statement without a value that a run measures: " + s.why)

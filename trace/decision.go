@@ -46,8 +46,8 @@ type DecisionKind struct {
 // DecisionValue declares one value.
 type DecisionValue struct{ Name, Unit, Doc string }
 
-// column is the name of a value's column: with its unit, if it has one.
-func (v *DecisionValue) column() string {
+// Column is the name of a value's column: with its unit, if it has one.
+func (v *DecisionValue) Column() string {
 	if v.Unit == "" {
 		return v.Name
 	}

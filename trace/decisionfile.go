@@ -63,15 +63,15 @@ func NewDecisionWriter(w io.Writer, format string, kinds []DecisionKind, switche
 	d := &DecisionWriter{w: w, kinds: kinds, names: switches}
 	for _, k := range kinds {
 		for _, v := range k.Values {
-			if !slices.Contains(d.values, v.column()) {
-				d.values = append(d.values, v.column())
+			if !slices.Contains(d.values, v.Column()) {
+				d.values = append(d.values, v.Column())
 			}
 		}
 	}
 	for _, k := range kinds {
 		row := make([]int, len(d.values))
 		for i, name := range d.values {
-			row[i] = slices.IndexFunc(k.Values, func(v DecisionValue) bool { return v.column() == name })
+			row[i] = slices.IndexFunc(k.Values, func(v DecisionValue) bool { return v.Column() == name })
 		}
 		d.at = append(d.at, row)
 	}
@@ -175,7 +175,7 @@ func (d *DecisionWriter) json(columns []decisionColumn) func(*Decision, *Decisio
 		if len(k.Values) > 0 {
 			values := make(map[string]int64, len(k.Values))
 			for i := range k.Values {
-				values[k.Values[i].column()] = r.Values[i]
+				values[k.Values[i].Column()] = r.Values[i]
 			}
 			object, err := json.Marshal(values)
 			if err != nil {

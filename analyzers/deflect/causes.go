@@ -256,6 +256,17 @@ func notHeld(host uint32, id uint64, value uint32) cause.Cause {
 		"of its message with value %v had not come.", cause.Count(host), packet(id), cause.Count(value))
 }
 
+func letGo(host uint32, id uint64, held cause.Duration, value uint32) cause.Cause {
+	return cause.Of(deflect.RuleShim, "let-go", "The ordering layer of host %v passed on packet %v after %v; the packet of "+
+		"its message with value %v had not come, and nothing had been held for omega.", cause.Count(host), packet(id), held,
+		cause.Count(value))
+}
+
+func kept(host uint32, id uint64) cause.Cause {
+	return cause.Of(deflect.RuleShim, "kept", "The ordering layer of host %v kept packet %v although all that was sent "+
+		"before it had come.", cause.Count(host), packet(id))
+}
+
 func lessOrdered(host uint32, after, before int) cause.Cause {
 	return cause.Of(deflect.RuleShim, "late", "The ordering layer of host %v passed %v of a flow on after a later "+
 		"one; %v had come so.", cause.Count(host), cause.Counted{N: int64(after), Noun: "packet"}, cause.Count(before))
@@ -319,6 +330,11 @@ func otherSample(p place, sampled bool) cause.Cause {
 	}
 	return cause.Of(deflect.RuleWindow, "turn", "%v recorded of packet %v the opposite of what its turn is at %v: %v the "+
 		"window.", p.who, p.packet(), p.portText(), cause.Name(what))
+}
+
+func testedAgain(p place) cause.Cause {
+	return cause.Of(deflect.RuleWindow, "again", "%v tested packet %v again at %v, which had refused it.", p.who,
+		p.packet(), p.portText())
 }
 
 func evaluated(p place) cause.Cause {
@@ -441,9 +457,10 @@ func Causes() []cause.Cause {
 		ttlDrop(p, 12), tooMany(p, 251), detour(p), notInside(p), twice(p), vanished(p), ttlEnded(p, 250),
 		overtakes(p, clock.Time(3*clock.Microsecond), 5), wrongVictims(p, 2, 1), wrongDisplaced(p, 1500, 9000),
 		notReceived(3, 7), notDuplicate(3, 7), heldLong(3, 7, 400_000, 360_000), lessOrdered(3, 5, 4), notHeld(3, 7, 3000),
+		letGo(3, 7, 40_000, 3000), kept(3, 7),
 		markedControl(p), otherMark(p, deflect.Mark{Value: 1500}, deflect.Mark{Value: 1500, Ret: 1}), badFirst(p, false),
 		badFlowlet(p, 2, 1), badRet(p, 1, cause.Between{}), badValue(p, 0), notFalling(p, 3000, 1500),
-		otherWindow(p, 4, 5), otherSample(p, true), evaluated(p), tooFast(p, 400), stale(p, 3000, 1500),
+		otherWindow(p, 4, 5), otherSample(p, true), evaluated(p), testedAgain(p), tooFast(p, 400), stale(p, 3000, 1500),
 		staleBit(p, 3, 1), candidateFree(p, 2), tooFewDrawn(p, 1, 2), claimed(p, "occupancy", 3000, 1500), misordered(p),
 		ofNobody("leaf-1", 7), otherFate(p, deflect.Queued, refused, 3), counted(p, "Tail", 3, 4), offRoute(p, 0),
 		otherPath(p, 2), noRoute(p), badPair(p, 1, 1), longerQueue(p, 1, 0, 3, 1500),

@@ -9,6 +9,7 @@ import (
 type bet struct {
 	of   choice
 	port int
+	with int // of pairs: the other port
 }
 
 type choice uint8
@@ -22,11 +23,15 @@ const (
 	ofCandidate               // a port is a candidate
 	ofTie                     // of candidates with equal queues
 	ofThreshold               // a port refuses a packet by a draw
+	ofPair                    // two ports are drawn together
+	ofNext                    // a port behind a congested one is deflected to, which scans favour
+	ofCoarse                  // the lowest 16 bits of a random number are 0
 )
 
 func (c choice) String() string {
 	return [...]string{"as one of two paths", "of two equal paths", "to deflect to", "to begin with", "as a candidate",
-		"of equal candidates", "to refuse packets at"}[c]
+		"of equal candidates", "to refuse packets at", "together with another", "behind a congested one",
+		"for a number with few bits"}[c]
 }
 
 type wager struct{ *chance.Wager }
@@ -44,6 +49,21 @@ func (d *device) draw(a *arrival, b bet, p float64, happened bool) {
 	d.judge.coverage["draws"]++
 	if w.See(p, happened) {
 		d.tell(a, wrongShare(place{d.who, b.port, a.id}, b.of, w.Selected, w.Seen, w.Expected))
+	}
+}
+
+// pair tests that each two of so many ports are drawn together as often. Of three, the shares of ports say it.
+func (d *device) pair(a *arrival, among []int, first, second int) {
+	const least, most = 4, 8
+	n := len(among)
+	if n < least || n > most {
+		return
+	}
+	for i, low := range among {
+		for _, high := range among[i+1:] {
+			d.draw(a, bet{of: ofPair, port: low, with: high}, 2/float64(n*(n-1)),
+				min(first, second) == min(low, high) && max(first, second) == max(low, high))
+		}
 	}
 }
 

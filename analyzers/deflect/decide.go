@@ -152,14 +152,15 @@ func (d *device) judgeRoute(a *arrival, r *trace.Decision, to []int, egress int)
 	d.expectSeen(a, at, r.Values[deflect.RouteSeenFirst], x)
 	d.expectSeen(a, at, r.Values[deflect.RouteSeenSecond], y)
 	for _, port := range to {
-		d.draw(a, bet{ofRoute, port}, 2/float64(len(to)), port == first || port == second)
+		d.draw(a, bet{of: ofRoute, port: port}, 2/float64(len(to)), port == first || port == second)
 	}
+	d.pair(a, to, first, second)
 	switch {
 	case egress != first && egress != second, x < y && egress == second, y < x && egress == first:
 		d.tell(a, longerQueue(at, first, x, second, y))
 	case x == y:
 		// Which of two is meant does not depend on the order in which they were drawn.
-		d.draw(a, bet{ofRouteTie, min(first, second)}, 0.5, egress == min(first, second))
+		d.draw(a, bet{of: ofRouteTie, port: min(first, second)}, 0.5, egress == min(first, second))
 	}
 }
 
@@ -249,7 +250,7 @@ func (d *device) judgeDecision(v *verdict) {
 	}
 	d.judgeFate(v)
 	if v.test.draws && v.test.known {
-		d.draw(a, bet{ofThreshold, e}, v.test.probability, deflects)
+		d.draw(a, bet{of: ofThreshold, port: e}, v.test.probability, deflects)
 	}
 	switch {
 	case v.test.cause == 0:
@@ -379,6 +380,9 @@ func (d *device) judgeRelative(v *verdict, port int, t *test, r *trace.Decision)
 	}
 	if t.draws != (r.Values[deflect.TestDraw] >= 0) && t.cause != deflect.TestFull && d.set.Probabilistic {
 		d.tell(a, claimed(at, "the draw", r.Values[deflect.TestDraw], -number(!t.draws)))
+	} else if u := r.Values[deflect.TestDraw]; t.draws && u >= 0 {
+		const bits = 16
+		d.draw(a, bet{of: ofCoarse, port: port}, 1./(1<<bits), u&(1<<bits-1) == 0)
 	}
 	d.judgeMonotone(a, w, at, r)
 }

@@ -102,6 +102,9 @@ func TestFaultsAreFoundByTheirRule(t *testing.T) {
 		{"longest", "quantile", deflect.RuleChoice, deflect.Exact, false},
 		{"longest", "vertigo", deflect.RuleChoice, deflect.Exact, false},
 		{"biased-draw", "probabilistic", deflect.RuleChoice, deflect.Exact, false},
+		{"coarse", "probabilistic", deflect.RuleChoice, deflect.Exact, false},
+		{"scans", "dibs", deflect.RuleChoice, deflect.Exact, true},
+		{"adjacent", "quantile", deflect.RuleChoice, deflect.Exact, false},
 		{"reorders", "sd", deflect.RuleOrder, deflect.Exact, true},
 		{"reorders", "vertigo", deflect.RuleOrder, deflect.Exact, false},
 		{"first-victim", "vertigo", deflect.RuleVictim, deflect.Exact, false},
@@ -127,6 +130,9 @@ func TestFaultsAreFoundByTheirRule(t *testing.T) {
 				packets := 2500
 				if c.fault == "five-bits" && !records { // fewer draws tell
 					packets = 8000
+				}
+				if c.fault == "scans" { // which differ only if some ports are full, and several are not
+					packets = 30_000
 				}
 				r := s.run(t, packets)
 				if v := violations(&r); v[c.rule] == "" {

@@ -400,8 +400,8 @@ func TestOrderingLayers(t *testing.T) {
 
 // A packet is held while one that was sent before it is missing.
 func TestPacketsAreHeldForThoseThatAreMissing(t *testing.T) {
-	for _, c := range []struct{ held, timer, first, want bool }{{held: true}, {want: true}, {timer: true},
-		{timer: true, first: true}} {
+	for _, c := range []struct{ held, timer, first, soon, late, want bool }{{held: true}, {want: true}, {timer: true},
+		{timer: true, first: true}, {soon: true, want: true}, {held: true, late: true, want: true}} {
 		held := c.held
 		v := &leafSpine{bounded: true}
 		v.set = deflect.Settings{Scheme: deflect.PD, Ordering: true, Hold: 100 * us, Gap: 100 * us}
@@ -431,12 +431,18 @@ func TestPacketsAreHeldForThoseThatAreMissing(t *testing.T) {
 			at(athost.Delivered, 3, marks[2])
 			at(athost.Delivered, 4, marks[3])
 		} else if !held {
+			if c.soon { // long before omega, and the one before it is missing
+				s.now = s.now.Add(30 * us)
+			}
 			at(athost.Delivered, 3, marks[2])
 		}
 		s.now = s.now.Add(us)
 		at(athost.Arrived, 2, marks[1])
 		at(athost.Delivered, 2, marks[1])
 		if held {
+			if c.late { // all before it has come
+				s.now = s.now.Add(30 * us)
+			}
 			at(athost.Delivered, 3, marks[2])
 		}
 		if got := slices.Contains(s.rules(), deflect.RuleShim); got != c.want {

@@ -50,7 +50,7 @@ func (d *device) judgePick(v *verdict) {
 		d.judgeScan(v, free, none)
 	case deflect.Naive:
 		for _, port := range v.eligible {
-			d.draw(a, bet{ofPort, port}, 1/float64(len(v.eligible)), !none && port == a.port)
+			d.draw(a, bet{of: ofPort, port: port}, 1/float64(len(v.eligible)), !none && port == a.port)
 		}
 		if none && len(v.eligible) > 0 {
 			d.tell(a, dropped(d.placeOf(a), v.eligible[0]))
@@ -112,7 +112,7 @@ func (d *device) judgeScan(v *verdict, free int, none bool) {
 			return
 		}
 		for j := range n {
-			d.draw(a, bet{ofStart, v.eligible[j]}, 1/float64(n), j == r)
+			d.draw(a, bet{of: ofStart, port: v.eligible[j]}, 1/float64(n), j == r)
 		}
 		return
 	}
@@ -120,6 +120,16 @@ func (d *device) judgeScan(v *verdict, free int, none bool) {
 		if drawn := int(p.Values[deflect.PickDraw]); drawn < 1 || drawn > n-free+1 {
 			d.tell(a, badDraw(d.placeOf(a), drawn, n))
 		}
+	}
+	if d.set.Scheme == deflect.DIBS {
+		behind := func(j int) bool { return d.full(a, v.eligible[(j+n-1)%n]) }
+		count := 0
+		for j, port := range v.eligible {
+			if !d.full(a, port) && behind(j) {
+				count++
+			}
+		}
+		d.draw(a, bet{of: ofNext}, float64(count)/float64(free), behind(at))
 	}
 	for j, port := range v.eligible {
 		if d.full(a, port) {
@@ -133,7 +143,7 @@ func (d *device) judgeScan(v *verdict, free int, none bool) {
 			}
 			chance = float64(hits) / float64(n)
 		}
-		d.draw(a, bet{ofPort, port}, chance, j == at)
+		d.draw(a, bet{of: ofPort, port: port}, chance, j == at)
 	}
 }
 
@@ -153,6 +163,9 @@ func (d *device) judgeCandidates(v *verdict, none bool) {
 					continue
 				}
 			}
+			if r.Port == v.egress {
+				d.tell(a, testedAgain(place{d.who, r.Port, a.id}))
+			}
 			t := d.tests(a, r.Port, r)
 			d.judgeTest(v, r.Port, &t, r)
 			list, results = append(list, r.Port), append(results, t)
@@ -166,9 +179,12 @@ func (d *device) judgeCandidates(v *verdict, none bool) {
 			}
 			return
 		}
+		if want == 2 {
+			d.pair(a, v.eligible, list[0], list[1])
+		}
 		if n > want {
 			for _, port := range v.eligible {
-				d.draw(a, bet{ofCandidate, port}, float64(want)/float64(n), slices.Contains(list, port))
+				d.draw(a, bet{of: ofCandidate, port: port}, float64(want)/float64(n), slices.Contains(list, port))
 			}
 		}
 		d.judgePair(v, list)
@@ -191,7 +207,7 @@ func (d *device) judgeCandidates(v *verdict, none bool) {
 	certain := true
 	for i := range list {
 		if results[i].draws && results[i].known && results[i].cause != 0 && list[i] != v.egress {
-			d.draw(a, bet{ofThreshold, list[i]}, results[i].probability, results[i].cause == deflect.TestOver)
+			d.draw(a, bet{of: ofThreshold, port: list[i]}, results[i].probability, results[i].cause == deflect.TestOver)
 		}
 		certain = certain && results[i].cause != 0
 		if results[i].cause == deflect.TestRoom && (best < 0 || results[i].seen.bytes < best) {
@@ -279,7 +295,7 @@ func (d *device) judgeTie(v *verdict, list []int, results []test, best int64, at
 		return
 	}
 	for _, port := range tied {
-		d.draw(v.a, bet{ofTie, port}, 1/float64(len(tied)), port == v.a.port)
+		d.draw(v.a, bet{of: ofTie, port: port}, 1/float64(len(tied)), port == v.a.port)
 	}
 }
 

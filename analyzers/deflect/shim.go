@@ -38,16 +38,37 @@ type stream struct {
 	hasty           athost.Tap      // passed on as it came, although one before it was missing; Stage 0: none
 	hastyValue      uint32          // of the missing one
 	released        clock.Time      // when the latest packet that was held was passed on
+	kept            []athost.Tap    // data packets that have arrived and neither been passed on nor discarded
+	freed           clock.Time      // when all that is held may have been passed on: a timer, or another message
+	soon            athost.Tap      // passed on before omega, although one before it was missing; Stage 0: none
+	soonHeld        clock.Duration
+	soonValue       uint32 // of the missing one
+}
+
+// forget takes a packet off those that are kept.
+func (s *stream) forget(id uint64) {
+	s.kept = slices.DeleteFunc(s.kept, func(t athost.Tap) bool { return t.ID == id })
 }
 
 // arrives notes a packet of the flowlet that its sender is at.
-func (s *stream) arrives(m deflect.Mark) {
+func (s *stream) arrives(t *athost.Tap) {
+	m := deflect.MarkOf(t.Rank)
+	s.kept = append(s.kept, *t)
 	if s.got == nil || m.Flowlet != s.flowlet && (m.Flowlet-s.flowlet)&deflect.MaxFlowlet < deflect.MaxFlowlet/2 {
-		s.flowlet, s.got, s.next = m.Flowlet, make(map[uint32]bool), 0
+		s.flowlet, s.got, s.next, s.freed = m.Flowlet, make(map[uint32]bool), 0, t.Time
 	}
 	if m.Flowlet == s.flowlet {
 		s.got[m.Value] = true
 	}
+}
+
+// complete reports whether all that was sent before a packet has certainly arrived.
+func (s *stream) complete(f *marked, m deflect.Mark) bool {
+	if f == nil || f.flowlet != m.Flowlet || s.flowlet != m.Flowlet || len(f.values) >= mostValues {
+		return false
+	}
+	_, missing := s.misses(f, m)
+	return !missing
 }
 
 // misses returns the value of a packet that was sent before one and has not arrived; not ok: there is none.
@@ -114,17 +135,19 @@ func (l *layers) observe(t *athost.Tap) {
 	key := flowKey{t.Src, t.Dst, t.Flow, t.Protocol, t.IPv6}
 	f := h.flows[key]
 	if f == nil {
-		f = &stream{released: -1}
+		f = &stream{released: -1, freed: -1}
 		h.flows[key] = f
 	}
-	l.settle(f, t.Time)
+	l.settle(key, f, t.Time)
 	f.tap = *t
 	if t.Stage == athost.Arrived {
 		h.kept[t.ID] = *t
 		if data {
 			f.arrived.see(t.Number)
-			f.arrives(deflect.MarkOf(t.Rank))
+			f.arrives(t)
 			l.judge.coverage["ordered"]++
+		} else { // it may have closed the connection
+			f.freed = t.Time
 		}
 		return
 	}
@@ -134,6 +157,7 @@ func (l *layers) observe(t *athost.Tap) {
 		return
 	}
 	delete(h.kept, t.ID)
+	f.forget(t.ID)
 	held := t.Time.Sub(came.Time)
 	switch {
 	case t.Stage == athost.Discarded:
@@ -155,6 +179,13 @@ func (l *layers) observe(t *athost.Tap) {
 	if held > 0 {
 		f.released = t.Time
 	}
+	if held >= l.hold {
+		f.freed = t.Time
+	} else if held > 0 && l.remaining && f.soon.Stage == 0 {
+		if value, ok := f.misses(l.judge.marks.flows[key], deflect.MarkOf(t.Rank)); ok {
+			f.soon, f.soonHeld, f.soonValue = *t, held, value
+		}
+	}
 	if held == 0 && l.remaining {
 		if value, ok := f.misses(l.judge.marks.flows[key], deflect.MarkOf(t.Rank)); ok {
 			f.hasty, f.hastyValue = *t, value
@@ -162,9 +193,22 @@ func (l *layers) observe(t *athost.Tap) {
 	}
 }
 
-// settle judges, as the instant has passed, a packet that was passed on as it came: a timer of that instant may have
-// let it go with others.
-func (l *layers) settle(f *stream, now clock.Time) {
+// settle judges, as the instant has passed, a packet that was passed on as it came or before omega: a timer of that
+// instant may have let it go with others. Nothing is left of which all that was sent before has come.
+func (l *layers) settle(key flowKey, f *stream, now clock.Time) {
+	if f.soon.Stage != 0 && f.soon.Time != now {
+		if f.freed != f.soon.Time {
+			l.tell(&f.soon, letGo(f.soon.Host, f.soon.ID, cause.Span(f.soonHeld), f.soonValue))
+		}
+		f.soon = athost.Tap{}
+	}
+	if f.tap.Time != now && l.remaining && !l.judge.paths.outage {
+		for i := range f.kept {
+			if t := &f.kept[i]; f.complete(l.judge.marks.flows[key], deflect.MarkOf(t.Rank)) {
+				l.tell(t, kept(t.Host, t.ID))
+			}
+		}
+	}
 	if f.hasty.Stage == 0 || f.hasty.Time == now {
 		return
 	}
@@ -196,13 +240,14 @@ func (l *layers) finish() {
 				l.tell(&t, heldLong(host, id, cause.Span(held), cause.Span(l.hold)))
 			}
 		}
-		var flows []*stream
-		for _, f := range h.flows {
-			flows = append(flows, f)
+		keys := make([]flowKey, 0, len(h.flows))
+		for key := range h.flows {
+			keys = append(keys, key)
 		}
-		slices.SortFunc(flows, func(a, b *stream) int { return cmp.Compare(a.tap.ID, b.tap.ID) })
-		for _, f := range flows {
-			l.settle(f, clock.Never)
+		slices.SortFunc(keys, func(a, b flowKey) int { return cmp.Compare(h.flows[a].tap.ID, h.flows[b].tap.ID) })
+		for _, key := range keys {
+			f := h.flows[key]
+			l.settle(key, f, clock.Never)
 			if f.passed.late > f.arrived.late {
 				l.tell(&f.tap, lessOrdered(host, f.passed.late, f.arrived.late))
 			}

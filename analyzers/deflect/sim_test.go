@@ -249,6 +249,9 @@ func (s *sim) compare(f *frame, i int, v seen, full bool, values []int64) (cause
 		if s.fault == "biased-draw" {
 			u /= 3
 		}
+		if s.fault == "coarse" {
+			u &^= 1<<50 - 1
+		}
 		values[deflect.TestDraw] = int64(u)
 		least := float64(s.set.MinThreshold)
 		over = float64(u)/(1<<53) < r*(held-least)/(q-least)
@@ -368,7 +371,13 @@ func (s *sim) deflect(f *frame, cause uint8) {
 		draw = int64(s.random.IntN(len(list)))
 		d = list[draw]
 	case deflect.DIBS:
-		for _, i := range s.random.Perm(len(list)) {
+		order := s.random.Perm(len(list))
+		if s.fault == "scans" {
+			for i := range order {
+				order[i] = (order[0] + i) % len(list)
+			}
+		}
+		for _, i := range order {
 			draw++
 			if !s.full(f, list[i]) {
 				d = list[i]
@@ -426,6 +435,9 @@ func (s *sim) candidates(f *frame, list []int) (d int, first, second int64, tie 
 	perm := s.random.Perm(len(list))
 	if s.fault == "same-pair" {
 		slices.Sort(perm)
+	}
+	if s.fault == "adjacent" {
+		perm[1] = (perm[0] + 1) % len(perm)
 	}
 	two := []int{list[perm[0]]}
 	if len(list) > 1 && s.fault != "one-candidate" {

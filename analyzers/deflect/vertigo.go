@@ -293,8 +293,9 @@ func (d *device) picks(a *arrival, r *trace.Decision) {
 		return
 	}
 	for _, port := range list {
-		d.draw(a, bet{ofCandidate, port}, 2/float64(len(list)), port == first || port == second)
+		d.draw(a, bet{of: ofCandidate, port: port}, 2/float64(len(list)), port == first || port == second)
 	}
+	d.pair(a, list, first, second)
 	// What the ingress sees is that of the pipe by which the packet has come that is decided about.
 	x, y := d.sees(d.a, first).bytes, d.sees(d.a, second).bytes
 	switch {
@@ -306,7 +307,7 @@ func (d *device) picks(a *arrival, r *trace.Decision) {
 	case y < x && r.Port == first:
 		d.tell(a, notShortest(at, x, y))
 	case x == y && !d.set.TieFirst:
-		d.draw(a, bet{ofTie, min(first, second)}, 0.5, r.Port == min(first, second))
+		d.draw(a, bet{of: ofTie, port: min(first, second)}, 0.5, r.Port == min(first, second))
 	case x == y && r.Port != first:
 		d.tell(a, notFirst(at, first))
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"candela.dev/candela/generator/parameter"
+	"candela.dev/candela/generator/wire"
 	"candela.dev/candela/generator/workload"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/testbeds/switches"
@@ -21,6 +22,13 @@ func (p *Plan) checkModel(place string, m switches.Model, v parameter.Values, po
 			errs = append(errs, fmt.Errorf("%s: is %g\n  the model %s shares by weights of at least %g: multiply all by the "+
 				"same number", p.Test.Where(fmt.Sprintf("workload[%d].%s.weight", i, p.Test.Workload[i].Kind)),
 				float64(*w)/config.WeightUnit, m.Name, float64(least)/config.WeightUnit))
+		}
+	}
+	for i := range p.Test.Workload {
+		w := &p.Test.Workload[i]
+		if r := w.Offer.Ranking(); m.ByBytes && r.Kind != wire.Unranked && r.Kind != wire.RankByBytes {
+			errs = append(errs, fmt.Errorf("%s: is %v\n  hosts mark packets for the model %s by what is left of their flows: "+
+				"the rank remaining alone is allowed", p.Test.Where(fmt.Sprintf("workload[%d].%s.rank", i, w.Kind)), r, m.Name))
 		}
 	}
 	if m.Check == nil {

@@ -31,6 +31,8 @@ type Model struct {
 	Ranks bool
 	// NeedsRanks reports that the mechanism reads the rank of every packet. Queues by rank need them in any case.
 	NeedsRanks bool
+	// ByBytes reports that the shim makes marks of the rank `remaining`, so that flows may have no other.
+	ByBytes bool
 	// Weighs reports that the mechanism shares by the weights of flows (fabric.Switch.Weight), of at least WeighsFrom; 0:
 	// LeastWeight.
 	Weighs     bool

@@ -11,12 +11,12 @@ import (
 // faults are the seeded bugs that a switch, or a host's shim, has.
 type faults struct {
 	// of switches
-	reorders, duplicates, keepsTTL, misrecords, longer, sprays, toHosts, early, givesUp, blind, firstFree, fiveBits, wholeBitmap,
-	late, sees, doubled, strict, countsArriving, countsGreater, countsEqual, switchWindow, samplesLate,
-	shortWindow, otherDenominator, evaluatesFull, important, longest, noBoost, smallestVictim, equalVictims,
+	reorders, duplicates, keepsTTL, misrecords, longer, sprays, toHosts, early, givesUp, blind, firstFree, fiveBits,
+	wholeBitmap, late, sees, doubled, strict, countsArriving, countsGreater, countsEqual, switchWindow, samplesLate,
+	shortWindow, otherDenominator, evaluatesFull, retests, important, longest, noBoost, smallestVictim, equalVictims,
 	dropsVictim bool
 	// of hosts
-	keepsRet, totalRFS, firstAlways, holdsLong, neverHolds, losesHeld, discardsLate bool
+	keepsRet, totalRFS, firstAlways, holdsLong, neverHolds, losesHeld, discardsLate, letsGo, keepsHeld bool
 }
 
 // fault is a seeded bug.
@@ -119,6 +119,8 @@ func pdBugs() []fault {
 			func(f *faults) { f.shortWindow = true }),
 		bug("evaluates-full", deflect.RuleWindow, "R is evaluated, and the window advances, also if the port is full.",
 			func(f *faults) { f.evaluatesFull = true }),
+		bug("tests-again", deflect.RuleWindow, "A destination port that is drawn as a candidate is tested again.",
+			func(f *faults) { f.retests = true }),
 		bug("no-first", deflect.RuleImportant, "Packets with the priority value 0 are the least important.",
 			func(f *faults) { f.important = true }),
 		bug("one-try", deflect.RuleDropped, "A packet is dropped if the first candidate refuses it.",
@@ -161,6 +163,10 @@ func hostBugs() []fault {
 			func(f *faults) { f.losesHeld = true }),
 		bug("discards-late", deflect.RuleShim, "Receivers discard a packet with bytes before those that they have passed on.",
 			func(f *faults) { f.discardsLate = true }),
+		bug("lets-go", deflect.RuleShim, "Receivers hold packets for a quarter of hold-us at most.",
+			func(f *faults) { f.letsGo = true }),
+		bug("keeps-held", deflect.RuleShim, "Receivers pass on what they hold only after hold-us.",
+			func(f *faults) { f.keepsHeld = true }),
 	}
 }
 

@@ -67,6 +67,7 @@ func model(name, doc string, own parameter.Table, bugs []fault) switches.Model {
 		Model:     parameter.Model{Name: name, Doc: doc, Parameters: own},
 		OwnQueues: true, NoNIC: "it deflects among the ports of a switch",
 		NeedsRanks: scheme == deflect.PD || scheme == deflect.Vertigo,
+		ByBytes:    scheme == deflect.PD || scheme == deflect.Vertigo,
 		Check: func(v parameter.Values, _ int, offered []switches.Frames) []switches.Problem {
 			return check(scheme, v, offered)
 		},
@@ -172,21 +173,23 @@ func decisions() []trace.DecisionKind {
 			Values: []trace.DecisionValue{
 				value("seen", "bytes", "What waits there, as the ingress sees it."),
 				value("priority", "", "Priority value of the packet; of dist-ewma in priority-unit."),
-				value("numerator", "", "R times the denominator."),
+				value("numerator", "", "R times the denominator; of dist-exact and dist-ewma in billionths."),
 				value("denominator", "", "Denominator of R; 0: R was not evaluated."),
 				value("draw", "", "Of probabilistic: number at random, of 53 bits; -1: none."),
-				value("sampled", "", "1: the packet enters the window."),
-				value("state", "", "Of quantile: hash of the window; of dist-exact the sum of values; of dist-ewma the mean."),
-				value("count", "", "Values in the window, or packets that wait; of sd the bit."),
+				value("sampled", "", "1: the packet enters the window, after R was evaluated."),
+				value("state", "", "Of quantile: FNV-1a (64 bits, signed) of the window before the packet, each value as 8 "+
+					"bytes, the lowest and the oldest first. Of dist-exact: sum of the values that wait. Of dist-ewma: M."),
+				value("count", "", "Values in the window before the packet, or packets that wait; of sd the bit."),
 			}},
 		{Name: "pick", Doc: "A port is chosen to deflect to.", Outcome: none, Causes: []string{"", "chosen", "tie", "none"},
 			Values: []trace.DecisionValue{
 				value("egress", "", "Destination port."),
 				value("eligible", "", "How many ports are eligible."),
-				value("picks", "", "Of sd and naive-deflection a position at random; else how many ports were drawn."),
-				value("first", "", "First candidate of pd and vertigo."),
-				value("second", "", "Second candidate."),
-				value("bits", "", "Bit i: the eligible port at position i is full, as the ingress sees it."),
+				value("picks", "", "Of sd and naive-deflection a position at random, from 0; else how many ports were drawn."),
+				value("first", "", "First candidate of pd and vertigo; -1: none."),
+				value("second", "", "Second candidate; -1: none. Any others are in tested, unless one is the destination port."),
+				value("bits", "", "Bit i, below 63: the eligible port at position i is full, as the ingress sees it. Eligible "+
+					"ports are in the order of their numbers."),
 				value("seen", "bytes", "What waits at the port, as the ingress sees it; -1: none was picked."),
 				value("avoidable", "", "If none was picked: eligible ports that are not full."),
 			}},

@@ -239,7 +239,7 @@ func (m *Mechanism) pickShorter(k *packet, list []uint16, p *picked) {
 		at := draw(k.pipe.picks, m.order, i)
 		p.note(i, at)
 		// A port that has been tested with this packet has refused it.
-		if m.tested[at] == m.number || m.test(k, at) != deflect.TestRoom {
+		if m.tested[at] == m.number && !m.faults.retests || m.test(k, at) != deflect.TestRoom {
 			if m.faults.givesUp {
 				break
 			}

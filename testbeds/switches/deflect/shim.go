@@ -282,7 +282,9 @@ func (s *Shim) order(now clock.Time, h *fabric.Host, f *taking, p *fabric.Packet
 		s.pass(f, at, length)
 		h.Deliver(now, p)
 		f.waits, f.expected = false, at+length
-		s.advance(now, h, f)
+		if !s.faults.keepsHeld {
+			s.advance(now, h, f)
+		}
 		s.arm(h, f)
 		return fabric.Consume
 	case !f.waits && at < f.expected:
@@ -359,6 +361,9 @@ func (s *Shim) arm(h *fabric.Host, f *taking) {
 	omega := s.set.Hold
 	if s.faults.holdsLong {
 		omega *= 2
+	}
+	if s.faults.letsGo {
+		omega /= 4
 	}
 	f.timer = f.longest().arrived.Add(omega)
 	h.Wake(f.timer, f.token)

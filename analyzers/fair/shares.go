@@ -44,6 +44,7 @@ type shares struct {
 	alpha   []float64
 	net     []float64 // by which a dataplane's alpha has changed in the slot, by node
 	gross   []float64 // and how far it went to and fro
+	even    int       // slots in a row, of the demand that the one before them had
 	bits    tallies   // of the slot
 	run     *run
 	last    *run // the run before
@@ -350,16 +351,27 @@ func (s *shares) fill(demands []demand) []waterfill.Share {
 	return filled
 }
 
-// steady reports whether demand in the slot was that of the slot before, and even.
+// steady reports whether demand in the slot was that of the slot before, and even, and whether alpha could follow it.
 func (s *shares) steady() bool {
-	if s.unfit != "" || s.bits.packets == 0 || s.bits.bypassed > s.p.link*seconds(s.length)/100 {
+	filled := s.evenly()
+	if filled == nil {
+		s.even = 0
 		return false
+	}
+	s.even++
+	return s.settled(filled)
+}
+
+// evenly returns the shares in the slot if demand was even and that of the slot before; otherwise nil.
+func (s *shares) evenly() []waterfill.Share {
+	if s.unfit != "" || s.bits.packets == 0 || s.bits.bypassed > s.p.link*seconds(s.length)/100 {
+		return nil
 	}
 	demands := make([]demand, len(s.list))
 	for i, l := range s.list {
 		demands[i] = demand{l.arrived / seconds(s.length), l.ratio()}
 		if math.Abs(l.arrived-l.before) > steadiness*l.before+2*s.bits.largest || (l.before == 0) != (l.arrived == 0) {
-			return false
+			return nil
 		}
 	}
 	filled := s.fill(demands)
@@ -369,7 +381,7 @@ func (s *shares) steady() bool {
 		rate := demands[i].rate
 		even := l.label.narrow() && math.Abs(l.label.mean()*l.weight*demands[i].ratio-rate) <= steadiness*rate
 		if rate > 0 && !far && !even {
-			return false
+			return nil
 		}
 	}
 	phi := s.p.d.set.Phi * s.p.link
@@ -379,21 +391,34 @@ func (s *shares) steady() bool {
 			between := filled[0].Arrival > 0.95*phi && filled[0].Arrival < 1.02*phi
 			overloaded := filled[0].Arrival >= phi
 			if between || !s.spans[0].narrow() || overloaded && s.spans[0].low <= phi || !overloaded && s.spans[0].high >= phi {
-				return false
+				return nil
 			}
 		} else if f := &filled[n.parent]; !s.spans[i].narrow() &&
 			(f.Granted >= f.Arrival || s.spans[i].high > farBelow*f.Fair*n.weight) {
+			return nil
+		}
+	}
+	return filled
+}
+
+// fallen reports whether alpha, of which one update in K_c keeps MinFactor at least, can have come from the rate of the
+// link to the fair rates before the slot: to those of flows with great weights it is far.
+func (s *shares) fallen(filled []waterfill.Share) bool {
+	updates := 0.9 * slotUpdates * float64(s.even)
+	for i := range s.p.nodes {
+		if f := &filled[i]; f.Granted < f.Arrival &&
+			f.Fair < s.p.link*math.Pow(s.p.d.set.MinFactor, updates) {
 			return false
 		}
 	}
-	return s.settled(filled)
+	return true
 }
 
-// settled reports whether a dataplane, which changes alpha by steps, has had the time for it: alpha goes to and fro,
+// settled reports whether alpha has had the time for its changes. A dataplane changes it by steps: it goes to and fro,
 // and not one way for most of the slot.
 func (s *shares) settled(filled []waterfill.Share) bool {
 	if s.p.d.set.Mode != fair.Dataplane {
-		return true
+		return s.fallen(filled)
 	}
 	for i := range s.p.nodes {
 		if filled[i].Arrival == 0 {

@@ -338,6 +338,16 @@ workload:
   - cbr: {src: 1, dst: 4, rate-gbps: 20, jitter: 0.05, start-us: 3000}
   - cbr: {src: 2, dst: 4, rate-gbps: 15, jitter: 0.05}
 `,
+		"alpha of flows with great weights has far to fall": `
+topology: {kind: single-switch, hosts: 4, link: {gbps: 10, delay-ns: 1000}}
+switch-under-test: {model: csfq, k-alpha-us: 50, flows: [{weight: 5000}]}
+hosts: {transport: raw, packet-size: 1500}
+duration-us: 8000
+workload:
+  - cbr: {src: 0, dst: 3, rate-gbps: 9, jitter: 0.05}
+  - cbr: {src: 1, dst: 3, rate-gbps: 8, jitter: 0.05}
+  - cbr: {src: 2, dst: 3, rate-gbps: 5, jitter: 0.05}
+`,
 		"alpha that begins small takes from varying demand": `
 topology: {kind: single-switch, hosts: 8, link: {gbps: 40, delay-ns: 1, framing-bytes: 20},
   links: [{host: 0, gbps: 10}]}

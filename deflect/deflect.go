@@ -94,6 +94,9 @@ type Settings struct {
 	Pipes     int
 	Congested int // C in bytes: SD's bit, if Info is not Exact, says that a port holds at least so much
 
+	// Inclusive: SD draws r from [0, n], not [0, n): a scan from n on begins at 0 (§13).
+	Inclusive bool
+
 	// Of PD.
 	OnFull        bool  // ports are tested for room alone, as with α = 0; R is not evaluated
 	Alpha         int64 // α in millionths

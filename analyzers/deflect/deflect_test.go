@@ -32,6 +32,7 @@ func schemes() map[string]deflect.Settings {
 	return map[string]deflect.Settings{
 		"ecmp": {Scheme: deflect.ECMP}, "naive": {Scheme: deflect.Naive}, "dibs": {Scheme: deflect.DIBS},
 		"sd": {Scheme: deflect.SD}, "vertigo": {Scheme: deflect.Vertigo, Choices: 2}, "quantile": pd,
+		"inclusive":   {Scheme: deflect.SD, Inclusive: true},
 		"not-ingress": {Scheme: deflect.SD, Eligible: deflect.NotIngress},
 		"exact":       with(func(s *deflect.Settings) { s.Relative = deflect.DistExact }),
 		"oracle":      with(func(s *deflect.Settings) { s.Relative = deflect.Oracle }),
@@ -96,6 +97,7 @@ func TestFaultsAreFoundByTheirRule(t *testing.T) {
 		{"no-short-circuit", "quantile", deflect.RuleWindow, deflect.Exact, false},
 		{"first-free", "dibs", deflect.RuleChoice, deflect.Exact, true},
 		{"five-bits", "sd", deflect.RuleChoice, deflect.Exact, true},
+		{"ends-early", "inclusive", deflect.RuleChoice, deflect.Exact, false},
 		{"skips-itself", "sd", deflect.RuleChoice, deflect.Exact, false},
 		{"same-pair", "quantile", deflect.RuleChoice, deflect.Exact, false},
 		{"one-candidate", "quantile", deflect.RuleChoice, deflect.Exact, false},

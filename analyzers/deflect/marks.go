@@ -45,7 +45,7 @@ func (m *marks) observe(d *device, t *trace.SwitchTap) {
 	set := d.set
 	host, ok := m.judge.view.HostAt(t.Switch, t.Port)
 	if !ok || host != t.Src || t.Flags&(trace.Made|trace.Mirrored|trace.Returned) != 0 || !m.judge.exact ||
-		set.Scheme != deflect.PD && set.Scheme != deflect.Vertigo || set.Priority == deflect.Class {
+		set.Scheme != deflect.PD && set.Scheme != deflect.Vertigo {
 		return
 	}
 	if t.Flags&trace.Ranked == 0 {
@@ -107,7 +107,7 @@ func (f *marked) paused(now clock.Time, gap clock.Duration) (may, must bool) {
 // retransmitted judges the mark of a packet that was sent before.
 func (m *marks) retransmitted(d *device, f *marked, t *trace.SwitchTap, before, mark deflect.Mark) {
 	want := before
-	if d.set.Priority == deflect.Remaining {
+	if d.set.Priority != deflect.LAS { // classes are the switches': hosts mark what is left
 		want.Ret = min(before.Ret+1, deflect.MaxRet)
 		may, must := f.paused(t.Time, d.set.Gap)
 		if may && before.Flowlet == f.flowlet {

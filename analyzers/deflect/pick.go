@@ -99,11 +99,11 @@ func (d *device) judgeScan(v *verdict, free int, none bool) {
 	}
 	if p := v.c.pick; d.set.Scheme == deflect.SD && p != nil {
 		r := int(p.Values[deflect.PickDraw])
-		if r < 0 || r >= n {
+		if r < 0 || r >= n && (r > n || !d.set.Inclusive) {
 			d.tell(a, badDraw(d.placeOf(a), r, n))
 			return
 		}
-		i := r
+		i := r % n
 		for d.full(a, v.eligible[i]) { // one has room
 			i = (i + 1) % n
 		}
@@ -112,7 +112,7 @@ func (d *device) judgeScan(v *verdict, free int, none bool) {
 			return
 		}
 		for j := range n {
-			d.draw(a, bet{of: ofStart, port: v.eligible[j]}, 1/float64(n), j == r)
+			d.draw(a, bet{of: ofStart, port: v.eligible[j]}, d.begins(j, n), j == r%n)
 		}
 		return
 	}
@@ -137,14 +137,24 @@ func (d *device) judgeScan(v *verdict, free int, none bool) {
 		}
 		chance := 1 / float64(free)
 		if d.set.Scheme == deflect.SD { // its own position, and those of congested ports before it
-			hits := 1
+			chance = d.begins(j, n)
 			for k := (j + n - 1) % n; k != j && d.full(a, v.eligible[k]); k = (k + n - 1) % n {
-				hits++
+				chance += d.begins(k, n)
 			}
-			chance = float64(hits) / float64(n)
 		}
 		d.draw(a, bet{of: ofPort, port: port}, chance, j == at)
 	}
+}
+
+// begins returns with what probability a scan of n ports begins at a position.
+func (d *device) begins(at, n int) float64 {
+	switch {
+	case !d.set.Inclusive:
+		return 1 / float64(n)
+	case at == 0: // n, too
+		return 2 / float64(n+1)
+	}
+	return 1 / float64(n+1)
 }
 
 // judgeCandidates judges PD's choice.

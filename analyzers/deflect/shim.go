@@ -17,9 +17,8 @@ type layers struct {
 	judge *Judge
 	hold  clock.Duration // omega; below 0: there is no layer
 	now   clock.Time
-	// marks are of remaining bytes
-	remaining bool
-	hosts     map[uint32]*layer
+	las   bool // marks count from the beginning, not what is left
+	hosts map[uint32]*layer
 }
 
 // layer is that of a host.
@@ -63,26 +62,27 @@ func (s *stream) arrives(t *athost.Tap) {
 }
 
 // complete reports whether all that was sent before a packet has certainly arrived.
-func (s *stream) complete(f *marked, m deflect.Mark) bool {
+func (s *stream) complete(f *marked, m deflect.Mark, las bool) bool {
 	if f == nil || f.flowlet != m.Flowlet || s.flowlet != m.Flowlet || len(f.values) >= mostValues {
 		return false
 	}
-	_, missing := s.misses(f, m)
+	_, missing := s.misses(f, m, las)
 	return !missing
 }
 
 // misses returns the value of a packet that was sent before one and has not arrived; not ok: there is none.
-func (s *stream) misses(f *marked, m deflect.Mark) (value uint32, ok bool) {
+func (s *stream) misses(f *marked, m deflect.Mark, las bool) (value uint32, ok bool) {
 	if f == nil || f.flowlet != m.Flowlet || s.flowlet != m.Flowlet {
 		return 0, false
 	}
 	for s.next < len(f.values) && s.got[f.values[s.next]] {
 		s.next++
 	}
-	if s.next < len(f.values) && f.values[s.next] > m.Value {
-		return f.values[s.next], true
+	if s.next == len(f.values) {
+		return 0, false
 	}
-	return 0, false
+	value = f.values[s.next]
+	return value, value != m.Value && value > m.Value != las
 }
 
 // ordered counts data packets that come after a later one.
@@ -105,7 +105,7 @@ func newLayers(j *Judge) layers {
 	for _, d := range j.switches {
 		if d.set.Ordering && (d.set.Scheme == deflect.PD || d.set.Scheme == deflect.Vertigo) {
 			l.hold = max(l.hold, d.set.Hold)
-			l.remaining = d.set.Priority == deflect.Remaining
+			l.las = d.set.Priority == deflect.LAS
 		}
 	}
 	return l
@@ -181,13 +181,13 @@ func (l *layers) observe(t *athost.Tap) {
 	}
 	if held >= l.hold {
 		f.freed = t.Time
-	} else if held > 0 && l.remaining && f.soon.Stage == 0 {
-		if value, ok := f.misses(l.judge.marks.flows[key], deflect.MarkOf(t.Rank)); ok {
+	} else if held > 0 && f.soon.Stage == 0 {
+		if value, ok := f.misses(l.judge.marks.flows[key], deflect.MarkOf(t.Rank), l.las); ok {
 			f.soon, f.soonHeld, f.soonValue = *t, held, value
 		}
 	}
-	if held == 0 && l.remaining {
-		if value, ok := f.misses(l.judge.marks.flows[key], deflect.MarkOf(t.Rank)); ok {
+	if held == 0 {
+		if value, ok := f.misses(l.judge.marks.flows[key], deflect.MarkOf(t.Rank), l.las); ok {
 			f.hasty, f.hastyValue = *t, value
 		}
 	}
@@ -202,9 +202,9 @@ func (l *layers) settle(key flowKey, f *stream, now clock.Time) {
 		}
 		f.soon = athost.Tap{}
 	}
-	if f.tap.Time != now && l.remaining && !l.judge.paths.outage {
+	if f.tap.Time != now && !l.judge.paths.outage {
 		for i := range f.kept {
-			if t := &f.kept[i]; f.complete(l.judge.marks.flows[key], deflect.MarkOf(t.Rank)) {
+			if t := &f.kept[i]; f.complete(l.judge.marks.flows[key], deflect.MarkOf(t.Rank), l.las) {
 				l.tell(t, kept(t.Host, t.ID))
 			}
 		}

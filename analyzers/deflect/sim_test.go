@@ -392,6 +392,12 @@ func (s *sim) deflect(f *frame, cause uint8) {
 		}
 	case deflect.SD:
 		r := s.random.IntN(len(list))
+		if s.set.Inclusive {
+			r = s.random.IntN(len(list)+1) % len(list)
+		}
+		if s.fault == "ends-early" {
+			r = s.random.IntN(len(list))
+		}
 		if s.fault == "five-bits" {
 			r = min(r, len(list)-2)
 		}

@@ -263,6 +263,9 @@ func (d networkDraw) deflectModel() (text string, ranked bool) {
 			"snapshot, information-ns: 333", "control-packets", "control-packets, information-ns: 5000")
 		maybe(2, "pipes: %s", "2", "3", "5")
 	}
+	if name == "sd" {
+		maybe(3, "position: %s", "up-to-n")
+	}
 	if name == "pd" || name == "vertigo" {
 		maybe(3, "priority: %s", "las")
 		maybe(4, "ordering: %s", "false")
@@ -287,6 +290,9 @@ func (d networkDraw) deflectModel() (text string, ranked bool) {
 		maybe(4, "sample-on: %s", "enqueue")
 		maybe(4, "denominator: %s", "filled")
 		maybe(5, "boost: %s", "false")
+		if text = strings.Join(parts, ", "); !strings.Contains(text, "priority: las") {
+			maybe(5, "priority: class, classes: [{receivers: 0, value: %s}, {senders: 1..3, value: 45}]", "2", "70000")
+		}
 	}
 	return "model: " + name + ", " + strings.Join(parts, ", "), name == "pd" || name == "vertigo"
 }

@@ -56,6 +56,8 @@ func bitmap() parameter.Table {
 		{Name: "congested-bytes", Kind: parameter.Integer, Unit: "bytes", Optional: true, Min: 1, Max: maxQueue,
 			Doc: "C: with information other than exact, a port's bit says that at least so many bytes wait there; by default " +
 				"queue-bytes less 1500."},
+		{Name: "position", Kind: parameter.Word, Words: []string{"below-n", "up-to-n"}, Default: "below-n",
+			Doc: "Where the scan of n eligible ports begins: a random number from 0, below n; or up to n, which is 0, too."},
 	}
 }
 
@@ -141,6 +143,7 @@ func settings(scheme deflect.Scheme, v parameter.Values) deflect.Settings {
 	if has("congested-bytes") && v.Has("congested-bytes") {
 		s.Congested = v.Int("congested-bytes")
 	}
+	s.Inclusive = has("position") && v.Word("position") == "up-to-n"
 	if has("priority") {
 		s.Priority, s.Ordering = deflect.Source(v.Step("priority")), v.Bool("ordering")
 		s.Hold, s.Gap = v.Duration("hold-us"), v.Duration("flowlet-gap-us")

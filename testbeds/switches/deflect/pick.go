@@ -200,9 +200,12 @@ func (m *Mechanism) pickAnyWithRoom(k *packet, list []uint16, p *picked) {
 // scan is SD's choice (§3.3): the first port with bit 0 from a random one on.
 func (m *Mechanism) scan(k *packet, list []uint16, p *picked) {
 	n := len(list)
-	if m.faults.fiveBits {
+	switch {
+	case m.faults.fiveBits:
 		p.draw = int(k.pipe.picks.Uint64() >> 59)
-	} else {
+	case m.set.Inclusive:
+		p.draw = k.pipe.picks.IntN(n + 1)
+	default:
 		p.draw = k.pipe.picks.IntN(n)
 	}
 	for i := range n {

@@ -374,7 +374,8 @@ as one of hardware, which is not reproducible here:
   PATHS  what E4 owes to power-of-two forwarding
   F12A   alpha, on E4                              figures 12a, 12b
   E1     six schemes at 10 and 40 Gb/s             table 1
-  E0     the testbed, emulated                     figures 5b, 5c
+  F5B, F5C
+         the testbed (E0), emulated                figures 5b, 5c
   T2     distributions of priority values          table 2
   F12C, F12D, F14
          window, sampling, old information, on E4  figures 12c, 12d, 14

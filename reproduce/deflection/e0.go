@@ -17,17 +17,9 @@ const (
 // seedsE0 are those of figure 5b, as in the source.
 const seedsE0 = 5
 
-// e0 emulates the testbed of figure 5 with the gates of §11.1.
-func e0(ctx context.Context, l *lab) error {
-	if err := l.cache(ctx); err != nil {
-		return err
-	}
-	return l.bursts(ctx)
-}
-
-// cache is figure 5b.
-func (l *lab) cache(ctx context.Context) error {
-	const id = "E0"
+// f5b emulates the testbed of figure 5b with the gates of §11.1: responses of a cache.
+func f5b(ctx context.Context, l *lab) error {
+	const id = "F5B"
 	p99 := make(map[string]float64)
 	shown := comparison.Unjudged("a testbed has other response times").Of(comparison.Hardware)
 	for _, v := range []string{alone, dropTail, deep, simple, preempts, distributes} {
@@ -45,19 +37,19 @@ func (l *lab) cache(ctx context.Context) error {
 			late = append(late, float64(p.Timeouts))
 		}
 		p99[v] = experiments.Mean(values)
-		l.Row(shown, comparison.NewRow(id, "5b, "+v+": response, 99th percentile", "ms", 0, 0, 0, p99[v]).Noted(fmt.Sprintf(
+		l.Row(shown, comparison.NewRow(id, ""+v+": response, 99th percentile", "ms", 0, 0, 0, p99[v]).Noted(fmt.Sprintf(
 			"of five seeds %.3g ms; timeouts %v", values, late)))
 	}
 	gate := comparison.FromChoice("the background is bursts of 16 KB in place of Iperf, a server takes 300 us, and the " +
 		"least RTO is 200 ms: neither bursts nor response times are in the source; gates of the specification").
 		Of(comparison.Hardware)
 	for _, v := range []string{preempts, distributes} {
-		l.Row(gate, comparison.NewBound(id, "5b, "+v+" beside the cache alone", "times", comparison.AtMost, 1.10, 0,
+		l.Row(gate, comparison.NewBound(id, ""+v+" beside the cache alone", "times", comparison.AtMost, 1.10, 0,
 			p99[v]/p99[alone]))
 	}
-	l.Row(gate, comparison.NewBound(id, "5b, drop-tail beside pd", "times", comparison.AtLeast, 50, 0,
+	l.Row(gate, comparison.NewBound(id, "drop-tail beside pd", "times", comparison.AtLeast, 50, 0,
 		p99[dropTail]/p99[preempts]))
-	l.Row(gate, comparison.NewBound(id, "5b, drop-tail beside sd", "times", comparison.AtLeast, 3, 0,
+	l.Row(gate, comparison.NewBound(id, "drop-tail beside sd", "times", comparison.AtLeast, 3, 0,
 		p99[dropTail]/p99[simple]))
 	for _, of := range []struct {
 		what string
@@ -68,14 +60,14 @@ func (l *lab) cache(ctx context.Context) error {
 		{"12mb beside pd", p99[deep], p99[preempts], 199}, {"drop-tail beside pd-dist", p99[dropTail], p99[distributes], 437},
 		{"drop-tail beside sd", p99[dropTail], p99[simple], 8},
 	} {
-		l.Row(shown, comparison.NewRow(id, "5b, source: "+of.what, "times", of.want, of.want, ratioP99, of.a/of.b))
+		l.Row(shown, comparison.NewRow(id, "source: "+of.what, "times", of.want, of.want, ratioP99, of.a/of.b))
 	}
 	return nil
 }
 
-// bursts is figure 5c.
-func (l *lab) bursts(ctx context.Context) error {
-	const id = "E0"
+// f5c emulates figure 5c: bursts of important packets.
+func f5c(ctx context.Context, l *lab) error {
+	const id = "F5C"
 	gate := comparison.FromChoice("bursts at 36 Gb/s: the source gives no rate; gates of the specification").
 		Of(comparison.Hardware)
 	for _, v := range []string{dropTail, deep, simple, preempts, distributes} {
@@ -101,7 +93,7 @@ func (l *lab) bursts(ctx context.Context) error {
 			return err
 		}
 		for i, background := range []int{50, 90} {
-			what := fmt.Sprintf("5c, background of %d %%, %s: important packets that arrived", background, v)
+			what := fmt.Sprintf("background of %d %%, %s: important packets that arrived", background, v)
 			row := comparison.NewBound(id, what, "%", comparison.AtMost, 90, 0, whole[i])
 			if v == preempts || v == distributes {
 				row = comparison.NewBound(id, what, "%", comparison.AtLeast, 99.9, 0, whole[i])

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"candela.dev/candela/clock"
 	"candela.dev/candela/deflect"
@@ -36,7 +37,7 @@ func t2(ctx context.Context, l *lab) error {
 		{"25+60", 0.25, "24000", "8000", [4]float64{810.8, 758.0, 483.1, 687.8}},
 	} {
 		s := of1("Vertigo", "vertigo")
-		s.tag = "t2-" + w.name
+		s.tag = "t2-" + strings.ReplaceAll(w.name, "+", "-")
 		s.edits = []edit{{"load: 0.5,", fmt.Sprintf("load: %g,", w.background)}}
 		list := "[2000, 6000, 10000, 14000, 18000]"
 		if l.Config.Quick {

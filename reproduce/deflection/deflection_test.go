@@ -21,8 +21,8 @@ func testConfig() experiments.Config {
 	return experiments.Config{Workers: 2, Version: "test", Quick: true, Wall: func() time.Time { return fixed }}
 }
 
-// TestExactlyTheDocumentedRowsAreOutOfTolerance measures what takes seconds. A row that improves fails too, as the documents
-// must then change.
+// TestExactlyTheDocumentedRowsAreOutOfTolerance measures what takes seconds. A row that improves fails too, as the
+// documents must then change.
 func TestExactlyTheDocumentedRowsAreOutOfTolerance(t *testing.T) {
 	if os.Getenv("CANDELA_TEST_REPRODUCE") == "" {
 		t.Skip("SKIP-slow: seconds of simulation; make test-reproduce runs it")

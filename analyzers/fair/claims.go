@@ -281,6 +281,9 @@ func (p *port) judgeOverflow(a *arrival, path []int) {
 		if s != nil {
 			before = float64(s.Values[fair.ValueBefore])
 		}
+		if k := len(n.overflows) - 1; k >= 0 && before > 0.99*n.overflows[k].alpha*(1+closeTo)+2 { // an update raised it
+			n.raised = a.at
+		}
 		recent, highest, cuts := n.overflows[:0], before, 0
 		for _, o := range n.overflows {
 			if a.at.Sub(o.at) <= 2*p.times.KC {
@@ -293,7 +296,8 @@ func (p *port) judgeOverflow(a *arrival, path []int) {
 		}
 		lower := s != nil && s.Values[fair.ValueAfter] < s.Values[fair.ValueBefore]
 		n.overflows = append(recent, overflow{a.at, before, lower})
-		if lower && cuts >= mostCuts {
+		// from a greater alpha than the one at which K_c began there are more
+		if lower && cuts >= mostCuts && (n.raised == 0 || a.at.Sub(n.raised) > 2*p.times.KC) {
 			p.find(a, cutOften(p.place(a), i, cuts+1))
 		}
 		few := 0.99*before > 0.7501*highest

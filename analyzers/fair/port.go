@@ -56,6 +56,7 @@ type node struct {
 	offered   float64 // the most that it may get
 	unoffered bool    // which is not known
 	overflows []overflow
+	raised    clock.Time // when alpha was greater at an overflow than after the one before
 	phase
 }
 

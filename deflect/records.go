@@ -64,8 +64,8 @@ const (
 const (
 	PickEgress   = iota // the destination port; of a victim that was pulled out, the port where it waited
 	PickEligible        // n: how many ports are eligible
-	// PickDraw: SD: r, a position in the list of eligible ports, from 0 (if Inclusive, n is 0, too). DIBS: how many ports were drawn. PD, Vertigo: how
-	// many candidates. Naive: the position of the port.
+	// PickDraw: SD: r, a position in the list of eligible ports, from 0 (if Inclusive, n is 0, too). DIBS: how many ports
+	// were drawn. PD, Vertigo: how many candidates. Naive: the position of the port.
 	PickDraw
 	PickFirst  // PD, Vertigo: the first candidate port; else −1
 	PickSecond // the second one; −1: there is none. If Choices is larger, the records Tested have the others

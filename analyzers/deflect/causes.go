@@ -160,8 +160,8 @@ func notFirst(p place, first int) cause.Cause {
 // DEF-8 and DEF-9.
 
 func fromNowhere(p place) cause.Cause {
-	return cause.Of(deflect.RulePath, "from-nowhere", "Packet %v came into %v by %v; the other end of the link did not send it.",
-		p.packet(), place2(p), p.portText())
+	return cause.Of(deflect.RulePath, "from-nowhere", "Packet %v came into %v by %v; the other end of the link did not "+
+		"send it.", p.packet(), place2(p), p.portText())
 }
 
 // place2 is a switch within a sentence.
@@ -257,9 +257,9 @@ func notHeld(host uint32, id uint64, value uint32) cause.Cause {
 }
 
 func letGo(host uint32, id uint64, held cause.Duration, value uint32) cause.Cause {
-	return cause.Of(deflect.RuleShim, "let-go", "The ordering layer of host %v passed on packet %v after %v; the packet of "+
-		"its message with value %v had not come, and nothing had been held for omega.", cause.Count(host), packet(id), held,
-		cause.Count(value))
+	return cause.Of(deflect.RuleShim, "let-go", "The ordering layer of host %v passed on packet %v after %v; the "+
+		"packet of its message with value %v had not come, and nothing had been held for omega.",
+		cause.Count(host), packet(id), held, cause.Count(value))
 }
 
 func kept(host uint32, id uint64) cause.Cause {

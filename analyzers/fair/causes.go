@@ -302,7 +302,7 @@ func Causes() []cause.Cause {
 		claimedState(p, "alpha after the update", 1, 1e9, 2e9), aboveBound(p, 90_000, 46_100, 1.25e9), registers("s", 1,
 			40, 9),
 		counted("s", 1, "drops by the drop test", 3, 5), leakage(p, 300, 2000),
-		overfull(p, 1280, 1_920_000), tooSoon(p, 12, 18_000), cutOften(p, 0, 57), measuredFlows("s", 4, 3), noOverflow(p, 0), notJudged("s", "port 1", "its link "+
-			"changed"),
+		overfull(p, 1280, 1_920_000), tooSoon(p, 12, 18_000), cutOften(p, 0, 57), measuredFlows("s", 4, 3),
+		noOverflow(p, 0), notJudged("s", "port 1", "its link changed"),
 	}
 }

@@ -364,8 +364,8 @@ func (p *port) judgeRoom(a *arrival) {
 
 // overcrowded reports a packet that joined a full FIFO, once it is clear that no other left at that instant.
 func (p *port) overcrowded() {
-	if a := p.room.crowded; a != nil && p.room.now > p.room.since {
-		p.room.crowded = nil
+	if a := p.crowded; a != nil && p.now > p.since {
+		p.crowded = nil
 		p.d.tell(a, overfull(p.place(a), p.d.set.Packets, p.held))
 	}
 }

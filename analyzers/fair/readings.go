@@ -94,7 +94,7 @@ func (p *port) find(a *arrival, c cause.Cause) {
 		p.d.tell(a, c)
 		return
 	}
-	p.lane.found = append(p.lane.found, c)
+	p.found = append(p.found, c)
 }
 
 // tell reports what is wrong by any reading, once.

@@ -138,10 +138,8 @@ type claim struct {
 
 // claims measures what is compared, shows each ratio, and judges which of the two is larger.
 func (l *lab) claims(ctx context.Context, id string, list []claim) error {
-	var all []*series
 	for _, c := range list {
 		for _, s := range []*series{c.a, c.b} {
-			all = append(all, s)
 			if err := l.measure(ctx, s); err != nil {
 				return err
 			}

@@ -348,8 +348,8 @@ func (m *Mechanism) deflect(k *packet, p *fabric.Packet, to int) {
 	}
 }
 
-// countPreemptive counts a packet that is deflected, or dropped for want of a port, although its destination port is not
-// full as the ingress sees it. One that the other queue refuses, of which the ingress knew too little, is neither.
+// countPreemptive counts a packet that is deflected, or dropped for want of a port, although its destination port is
+// not full as the ingress sees it. One that the other queue refuses, of which the ingress knew too little, is neither.
 func (m *Mechanism) countPreemptive(k *packet) {
 	if k.over {
 		m.counts[k.egress].Preemptive++

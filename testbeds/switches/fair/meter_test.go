@@ -177,7 +177,8 @@ func TestFairRateOfANodeWithoutCongestion(t *testing.T) {
 }
 
 // With a floor of 0.1 the link at 40 Gb/s, which may give 39.4, has an alpha of at least 3.94, and a node of weight 2
-// below it one of at least 0.1 of 2·3.94. Its labels are 1 Gb/s and then 0.5. A parent's alpha before the packet is 40 Gb/s.
+// below it one of at least 0.1 of 2·3.94. Its labels are 1 Gb/s and then 0.5. A parent's alpha before the packet is
+// 40 Gb/s.
 func TestFloorOfTheFairRate(t *testing.T) {
 	for _, test := range []struct {
 		floor               float64

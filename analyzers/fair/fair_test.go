@@ -12,6 +12,7 @@ import (
 	"candela.dev/candela/analyzers/cause/causetest"
 	"candela.dev/candela/clock"
 	"candela.dev/candela/fair"
+	"candela.dev/candela/runtimetest"
 )
 
 func TestEveryRuleHasCausesWithSentences(t *testing.T) { causetest.Table(t, Rules(), Causes()) }
@@ -84,7 +85,7 @@ func TestCompliantSwitchesAreNotBlamed(t *testing.T) {
 // Whoever follows the specification is not blamed, whichever way he reads what it leaves open; nor is a switch whose
 // clock has ticks, if it says so. Who reads it now so, now otherwise is.
 func TestReadingsOfTheSpecification(t *testing.T) {
-	for _, c := range []struct {
+	for n, c := range []struct {
 		reads  string
 		tick   clock.Duration
 		mode   fair.Settings
@@ -101,6 +102,9 @@ func TestReadingsOfTheSpecification(t *testing.T) {
 		{reads: readsInTurns, mode: ideal(), blamed: true},
 	} {
 		for i := range 6 {
+			if !runtimetest.Sampled(6*n + i) {
+				continue
+			}
 			s := base(c.mode, 8*ms)
 			if c.blamed {
 				s = base(c.mode, 20*ms)
@@ -156,7 +160,7 @@ func TestSharesOfThreeLayersAreNotBlamed(t *testing.T) {
 
 // Every fault is found by its rule.
 func TestFaultsAreFoundByTheirRule(t *testing.T) {
-	for _, c := range []struct {
+	for i, c := range []struct {
 		fault, rule string
 		change      func(*setup)
 	}{
@@ -196,6 +200,9 @@ func TestFaultsAreFoundByTheirRule(t *testing.T) {
 				[]fair.Member{{Weight: 1}}
 		}},
 	} {
+		if !runtimetest.Sampled(i) {
+			continue
+		}
 		t.Run(c.fault+"/"+c.rule, func(t *testing.T) {
 			s := base(ideal(), 60*ms)
 			if c.change != nil {

@@ -44,8 +44,8 @@ func Rules() []analyzers.Rule {
 		{ruleShares, source + "3.2 (H3)", "Each child of a node gets its weighted max-min share of what the node gets, " +
 			"within 2 % (dataplane: 6 %), chance, and what demands near their shares " +
 			"vary." + steady + " Of a dataplane, and where demand varies, as that of TCP does, they are judged if the " +
-			"algorithm with the same arrivals is within 4 % of the max-min shares of labels as they were. Where demand varies, " +
-			"the tolerance is 10 %.", v},
+			"algorithm with the same arrivals is within 4 % of the max-min shares of labels as they were. Where demand " +
+			"varies, the tolerance is 10 %.", v},
 		{ruleIsolation, source + "3.2 (H4)", "If demand changes below one node, flows elsewhere get what they got, but " +
 			"for what the shares themselves change." + steady, v},
 		{ruleWork, source + "3.2 (H5)", "A link to which more is offered than it carries is used up to its target but " +

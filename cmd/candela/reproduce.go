@@ -311,7 +311,7 @@ func newReproduceHCSFQ() *cobra.Command {
 	var f reproduceFlags
 	cmd := &cobra.Command{
 		Use:   "hcsfq [RESULT]…",
-		Short: "Reproduce HCSFQ, fair queueing without core state: Q1 to Q11",
+		Short: "Reproduce HCSFQ, fair queueing without core state",
 		Long: `Run the tests of configs/fair on the virtual testbed and compare what flows get
 with statements of the source and with max-min shares. Each value is marked as
 a statement of the text or as a calibration of the specification:

@@ -51,7 +51,7 @@ func TestSettingsThatDefeatAModelAreRefused(t *testing.T) {
 		{"a weight that is too small to share by", star + "switch-under-test: {model: stfq-aifo}\nhosts: {transport: raw}\n" +
 			"workload:\n- incast: {senders: 3, packets: 10}\n- flow: {src: 1, dst: 0, packets: 10, weight: 0.009}\n",
 			[]string{at("7", "47", "workload[1].flow.weight: is 0.009"), "weights of at least 0.01"}},
-		{"a rank that is no number of bytes", star + "switch-under-test: {model: pd}\n" +
+		{"a rank that does not count bytes", star + "switch-under-test: {model: pd}\n" +
 			"workload:\n- incast: {senders: 3, packets: 10, rank: remaining}\n- flow: {src: 1, dst: 0, packets: 10, rank: 7}\n",
 			[]string{at("6", "45", "workload[1].flow.rank: is 7"), "the rank remaining alone is allowed"}},
 		{"a deadline where bytes count", star + "switch-under-test: {model: vertigo}\n" +

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"candela.dev/candela/clock"
 	configs "candela.dev/candela/configs/rank"
 	"candela.dev/candela/reproduce/comparison"
 	"candela.dev/candela/reproduce/experiments"
@@ -91,7 +92,7 @@ func TestTheLogOfF6IsReadAsTheSourceReadsIt(t *testing.T) {
 func TestPointsAreKeptForTheSameBuildTestAndSettings(t *testing.T) {
 	cfg := testConfig()
 	cfg.Out, cfg.Quick = t.TempDir(), true
-	once := func(version string, set ...string) (runs float64) {
+	once := func(version string, duration clock.Duration, set ...string) (was float64) {
 		cfg.Version, cfg.Set = version, set
 		l, base, err := publication().Open(cfg)
 		if err != nil {
@@ -102,9 +103,8 @@ func TestPointsAreKeptForTheSameBuildTestAndSettings(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tests[0].Deadline = 1 // a run in which nothing ends
+		tests[0].Deadline, tests[0].Duration = 1, duration // a run in which nothing ends
 		run := experiments.NewRun(tests[0], 1)
-		var was float64
 		known, err := l.Recall("f4-c10.yml", &run, &was)
 		if err != nil {
 			t.Fatal(err)
@@ -118,15 +118,16 @@ func TestPointsAreKeptForTheSameBuildTestAndSettings(t *testing.T) {
 		return 0
 	}
 	for _, test := range []struct {
-		version string
-		set     []string
-		want    float64
+		version  string
+		duration clock.Duration
+		set      []string
+		want     float64
 	}{
-		{"abc", nil, 0}, {"abc", nil, 3}, {"abd", nil, 0}, {"abd", nil, 3},
-		{"abd", []string{"aifo.headroom=0.2"}, 0}, {"abd", []string{"aifo.headroom=0.2"}, 3},
-		{"abd+changes", nil, 0}, {"abd+changes", nil, 0}, {"unknown", nil, 0}, {"unknown", nil, 0},
+		{"abc", 0, nil, 0}, {"abc", 0, nil, 3}, {"abc", 5, nil, 0}, {"abc", 5, nil, 3}, {"abd", 0, nil, 0},
+		{"abd", 0, nil, 3}, {"abd", 0, []string{"aifo.headroom=0.2"}, 0}, {"abd", 0, []string{"aifo.headroom=0.2"}, 3},
+		{"abd+changes", 0, nil, 0}, {"abd+changes", 0, nil, 0}, {"unknown", 0, nil, 0}, {"unknown", 0, nil, 0},
 	} {
-		if got := once(test.version, test.set...); got != test.want {
+		if got := once(test.version, test.duration, test.set...); got != test.want {
 			t.Errorf("version %s, %q: %g, want %g", test.version, test.set, got, test.want)
 		}
 	}

@@ -128,7 +128,7 @@ func (l *lab) of(s *series, i int) *point { return l.points[s.key(i)] }
 
 // measure runs the points of series that were not measured yet.
 func (l *lab) measure(ctx context.Context, list ...*series) error {
-	var todo []wanted
+	var missing []wanted
 	for _, s := range list {
 		edits := s.edits
 		if l.Config.Quick {
@@ -151,17 +151,17 @@ func (l *lab) measure(ctx context.Context, list ...*series) error {
 				experiments.Shorten(t, s.quick)
 			}
 			t.SizeClasses = []int64{100_000, 1_000_000, 10_000_000}
-			todo = append(todo, wanted{s, i, s.key(i), t})
+			missing = append(missing, wanted{s, i, s.key(i), t})
 			l.points[s.key(i)] = new(point)
 		}
 	}
 	if l.given != nil {
-		for i := range todo {
-			*l.points[todo[i].key] = l.given(&todo[i])
+		for i := range missing {
+			*l.points[missing[i].key] = l.given(&missing[i])
 		}
 		return nil
 	}
-	return l.Batch(ctx, len(todo), func(n int) error { return l.run(ctx, &todo[n], l.points[todo[n].key]) })
+	return l.Batch(ctx, len(missing), func(n int) error { return l.run(ctx, &missing[n], l.points[missing[n].key]) })
 }
 
 // run measures a point, or reads what an earlier call kept of it.

@@ -78,7 +78,7 @@ func (l *Lab) keeps(file string, r *Run) (path string, k kept) {
 		return "", kept{}
 	}
 	h := sha256.New()
-	fmt.Fprintf(h, "%s\x00%s\x00%v\x00%q", data, r.id(), r.Test.Deadline, c.Set)
+	fmt.Fprintf(h, "%s\x00%s\x00%v\x00%v\x00%q", data, r.id(), r.Test.Deadline, r.Test.Duration, c.Set)
 	k = kept{Tool: c.Version, Of: hex.EncodeToString(h.Sum(nil)), Test: r.Test.Title(), Seed: r.Test.Seed}
 	name := r.id()
 	if c.Quick {

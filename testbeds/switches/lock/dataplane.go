@@ -126,7 +126,6 @@ type entry struct {
 	pushing    bool   // a push request has no answer yet
 	asked      uint64 // value of sent in the latest push request
 	repeat     clock.Time
-	paused     bool // the control plane drains the queue
 	busy       bool // a chain is recirculating
 	where      map[key]uint64
 
@@ -187,7 +186,7 @@ func (d *DataPlane) Acquire(now clock.Time, r Request) []Output {
 		d.emit(Output{Kind: Dropped, Request: r})
 		return d.out
 	}
-	if l.paused || l.over() > 0 || l.free() == 0 { // what is buffered comes first
+	if l.over() > 0 || l.free() == 0 { // what is buffered comes first
 		l.sent++
 		d.emit(Output{Kind: ForwardBuffer, Request: r})
 		l.most = max(l.most, l.count()+l.over())

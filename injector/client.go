@@ -91,7 +91,7 @@ func (c *Client) program(ctx context.Context, setup Setup, conns []Connection, i
 // client.
 func (c *Client) nextEpoch(ctx context.Context) (uint16, error) {
 	last := c.epoch
-	entries, err := c.readTables(ctx, []uint32{p4.TableConnectionV4, p4.TableConnectionV6}, false)
+	entries, err := c.readTables(ctx, c.served([]uint32{p4.TableConnectionV4, p4.TableConnectionV6}), false)
 	if err != nil {
 		return 0, err
 	}
@@ -111,11 +111,21 @@ func (c *Client) nextEpoch(ctx context.Context) (uint16, error) {
 	return last, nil
 }
 
+// served returns those of tables that the target has.
+func (c *Client) served(tables []uint32) (out []uint32) {
+	for _, id := range tables {
+		if c.info.Table(id) != nil {
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
 // flush returns a step that closes the gate and empties tables.
 func (c *Client) flush(tables []uint32) func(context.Context) error {
 	return func(ctx context.Context) error {
 		updates := []update{c.defaultUpdate(p4.TableMirror, p4.NewAction(p4.ActionNoAction))}
-		entries, err := c.readTables(ctx, tables, false)
+		entries, err := c.readTables(ctx, c.served(tables), false)
 		if err != nil {
 			return err
 		}
@@ -197,23 +207,32 @@ func (c *Client) upsert(ctx context.Context, what string, e *p4pb.PacketReplicat
 	return err
 }
 
-// writeMirroring sets sessions, turns and snap; the gate stays closed.
+// writeMirroring sets sessions, turns and snap; the gate stays closed. Egress cuts copies to the snap; where it cannot,
+// the sessions do, and count what the program puts in front of a copy.
 func (c *Client) writeMirroring(ctx context.Context, setup Setup, turns []uint16) error {
+	inEgress := c.info.Table(p4.TableMirrorEgress) != nil
+	length := int32(0)
+	if !inEgress && setup.Snap != 0 {
+		length = int32(setup.Snap) + p4.CopyHeader
+	}
 	for i, m := range setup.Mirrors {
 		err := c.upsert(ctx, fmt.Sprintf("clone session %d", i+1), &p4pb.PacketReplicationEngineEntry{
 			Type: &p4pb.PacketReplicationEngineEntry_CloneSessionEntry{CloneSessionEntry: &p4pb.CloneSessionEntry{
-				SessionId: uint32(i + 1), Replicas: replicas([]uint16{m.Port}),
+				SessionId: uint32(i + 1), Replicas: replicas([]uint16{m.Port}), PacketLengthBytes: length,
 			}},
 		})
 		if err != nil {
 			return err
 		}
 	}
-	snap := p4.NewAction(p4.ActionNoAction)
-	if setup.Snap != 0 {
-		snap = p4.NewAction(p4.ActionSetSnap, uint64(setup.Snap))
+	var updates []update
+	if inEgress {
+		snap := p4.NewAction(p4.ActionNoAction)
+		if setup.Snap != 0 {
+			snap = p4.NewAction(p4.ActionSetSnap, uint64(setup.Snap))
+		}
+		updates = append(updates, c.defaultUpdate(p4.TableMirrorEgress, snap))
 	}
-	updates := []update{c.defaultUpdate(p4.TableMirrorEgress, snap)}
 	for turn, session := range turns {
 		updates = append(updates, c.entryUpdate(p4pb.Update_INSERT, Entry{p4.TableMirrorSlot, p4.KeyOf(uint64(turn)),
 			p4.NewAction(p4.ActionSelectSession, uint64(session)), -1}))

@@ -33,14 +33,23 @@ type target struct {
 	conn   *grpc.ClientConn
 }
 
+// datapath is what the embedded switch programs.
+type datapath = switchd.Datapath
+
 // startTarget serves a pipeline of four ports that offers info.
 func startTarget(t testing.TB, info *p4.Info) *target {
+	t.Helper()
+	return startTargetOf(t, info, func(d datapath) datapath { return d })
+}
+
+// startTargetOf serves what wrap makes of a pipeline of four ports.
+func startTargetOf(t testing.TB, info *p4.Info, wrap func(datapath) datapath) *target {
 	t.Helper()
 	pipe, err := pipeline.New(pipeline.Config{Ports: 4, Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := switchd.New(switchd.Config{DeviceID: deviceID, Datapath: pipe, Info: info})
+	server, err := switchd.New(switchd.Config{DeviceID: deviceID, Datapath: wrap(pipe), Info: info})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -88,24 +88,30 @@ func (s Setup) ports() []uint16 {
 	return slices.Compact(ports)
 }
 
+// counter returns the target's id of the counter that the contract has under an id: they are found by name, because
+// compilers for hardware ignore the ids of the sources.
+func (c *Client) counter(id uint32) uint32 { return c.info.CounterNamed(p4.Base().Counter(id).Name).ID }
+
 // Counters reads the counters of the programmed Setup.
 func (c *Client) Counters(ctx context.Context) (Counters, error) {
 	if c.run == nil {
 		return Counters{}, fmt.Errorf("injector %q: counters: nothing is programmed", c.cfg.Target)
 	}
 	ports := c.run.setup.ports()
+	roceRx, roceTx, pauseRx := c.counter(p4.CounterRoCERx), c.counter(p4.CounterRoCETx), c.counter(p4.CounterPauseRx)
+	mirrored := c.counter(p4.CounterMirrored)
 	var requests []*p4pb.Entity
 	ask := func(counter uint32, index int) {
 		requests = append(requests, &p4pb.Entity{Entity: &p4pb.Entity_CounterEntry{CounterEntry: &p4pb.CounterEntry{
 			CounterId: counter, Index: &p4pb.Index{Index: int64(index)}}}})
 	}
 	for _, port := range ports {
-		for _, id := range []uint32{p4.CounterRoCERx, p4.CounterRoCETx, p4.CounterPauseRx} {
+		for _, id := range []uint32{roceRx, roceTx, pauseRx} {
 			ask(id, int(port))
 		}
 	}
 	for i := range c.run.setup.Mirrors {
-		ask(p4.CounterMirrored, i+1)
+		ask(mirrored, i+1)
 	}
 	cells, err := c.readCells(ctx, requests)
 	if err != nil {
@@ -113,13 +119,12 @@ func (c *Client) Counters(ctx context.Context) (Counters, error) {
 	}
 	var out Counters
 	for _, port := range ports {
-		out.Ports = append(out.Ports, PortCounters{port, cells[cell{p4.CounterRoCERx, port}],
-			cells[cell{p4.CounterRoCETx, port}],
-			cells[cell{p4.CounterPauseRx, port}].Packets})
+		out.Ports = append(out.Ports, PortCounters{port, cells[cell{roceRx, port}], cells[cell{roceTx, port}],
+			cells[cell{pauseRx, port}].Packets})
 	}
 	for i, m := range c.run.setup.Mirrors {
 		session := uint16(i + 1)
-		out.Mirrors = append(out.Mirrors, MirrorCounters{session, m.Port, cells[cell{p4.CounterMirrored, session}]})
+		out.Mirrors = append(out.Mirrors, MirrorCounters{session, m.Port, cells[cell{mirrored, session}]})
 	}
 	return out, nil
 }
@@ -131,7 +136,8 @@ var ErrNoList = errors.New("the target does not list its counters")
 // Received reads how many RoCE packets each port of the target has received, or, if the target cannot list its ports,
 // each port of the programmed Setup.
 func (c *Client) Received(ctx context.Context) (map[uint16]uint64, error) {
-	all := &p4pb.Entity{Entity: &p4pb.Entity_CounterEntry{CounterEntry: &p4pb.CounterEntry{CounterId: p4.CounterRoCERx}}}
+	all := &p4pb.Entity{Entity: &p4pb.Entity_CounterEntry{CounterEntry: &p4pb.CounterEntry{
+		CounterId: c.counter(p4.CounterRoCERx)}}}
 	received := make(map[uint16]uint64)
 	entities, err := c.read(ctx, all)
 	for _, e := range entities {

@@ -279,30 +279,43 @@ func (c *Client) ensurePipeline(ctx context.Context) error {
 	return nil
 }
 
-// eventActions are the actions that a target may lack.
-var eventActions = []uint32{p4.ActionDrop, p4.ActionMarkECN, p4.ActionCorrupt, p4.ActionTrim}
+// eventActions are the actions that a target may lack; optionalTables are the tables that it may lack: events that need
+// them are refused by name before traffic, and without mirror_egress clone sessions cut the copies.
+var (
+	eventActions   = []uint32{p4.ActionDrop, p4.ActionMarkECN, p4.ActionCorrupt, p4.ActionTrim}
+	optionalTables = []uint32{p4.TableConnectionV6, p4.TableEventAny, p4.TableControlEvent, p4.TableWatch,
+		p4.TableWatchedEvent, p4.TableMirrorEgress}
+)
 
-// checkContract checks that info is the contract, possibly without some event actions and with additional ones. The
-// rest of the client relies on it.
+// checkContract checks that info is the contract, possibly without some tables and event actions and with additional
+// ones. The rest of the client relies on it.
 func checkContract(info *p4.Info) error {
 	for _, want := range p4.Base().Tables() {
-		if have := info.Table(want.ID); have == nil || !slices.Equal(have.Fields, want.Fields) {
+		have := info.Table(want.ID)
+		if have == nil && slices.Contains(optionalTables, want.ID) {
+			continue
+		}
+		if have == nil || !slices.Equal(have.Fields, want.Fields) {
 			return fmt.Errorf("it has no table %q with the contract's key: %w", want.Name, ErrUnsupported)
 		}
+		if want.DirectCounter != 0 && have.DirectCounter == 0 {
+			return fmt.Errorf("table %q does not count the hits of its entries: %w", want.Name, ErrUnsupported)
+		}
 		for _, ref := range want.Actions {
-			have := info.Table(want.ID).Offers(ref.ID)
-			if have == nil && slices.Contains(eventActions, ref.ID) {
+			offered := have.Offers(ref.ID)
+			if offered == nil && slices.Contains(eventActions, ref.ID) {
 				continue
 			}
-			if have == nil || !slices.Equal(have.Params, ref.Params) {
+			if offered == nil || !slices.Equal(offered.Params, ref.Params) {
 				return fmt.Errorf("table %q has no action %q with the contract's parameters: %w", want.Name, ref.Name,
 					ErrUnsupported)
 			}
 		}
 	}
 	for _, want := range p4.Base().Counters() {
-		if info.Counter(want.ID) == nil {
-			return fmt.Errorf("it has no counter %q: %w", want.Name, ErrUnsupported)
+		have := info.CounterNamed(want.Name)
+		if have == nil || have.Size < want.Size {
+			return fmt.Errorf("it has no counter %q of %d cells: %w", want.Name, want.Size, ErrUnsupported)
 		}
 	}
 	return nil

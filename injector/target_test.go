@@ -327,8 +327,8 @@ func TestATargetThatIsNotOurInjectorIsRefused(t *testing.T) {
 		edit func(*configpb.P4Info)
 		want string
 	}{
-		{"a table is missing", func(p *configpb.P4Info) { p.Tables = p.Tables[:len(p.Tables)-1] },
-			`no table "mirror_egress"`},
+		{"a table is missing", func(p *configpb.P4Info) { p.Tables = p.Tables[:len(p.Tables)-2] },
+			`no table "mirror"`},
 		{"a table cannot do its job", func(p *configpb.P4Info) { p.Tables[0].ActionRefs = p.Tables[0].ActionRefs[1:] },
 			`table "connection_v4" has no action "set_flow"`},
 		{"a counter is missing", func(p *configpb.P4Info) { p.Counters = p.Counters[1:] }, `no counter "roce_rx"`},

@@ -143,6 +143,11 @@ func (t *translation) connections() {
 	}
 	taken := map[p4.Key]int{}
 	for i, c := range t.conns {
+		if id := connectionTable(c.Requester); t.Info.Table(id) == nil {
+			t.errs = append(t.errs, fmt.Errorf("program connections: connection %d (%v → %v): target %q has no table %q: %w",
+				i+1, c.Requester.IP, c.Responder.IP, t.Target, p4.Base().Table(id).Name, ErrUnsupported))
+			return
+		}
 		for _, reverse := range []bool{false, true} {
 			src, dst := c.Requester, c.Responder
 			if reverse {
@@ -178,17 +183,21 @@ func checkEndpoints(src, dst Endpoint) error {
 }
 
 func (t *translation) connectionEntry(flow trace.FlowID, c Connection, src, dst Endpoint) Entry {
-	table := p4.TableConnectionV6
-	if src.IP.Is4() {
-		table = p4.TableConnectionV4
-	}
 	return Entry{
-		Table: table,
+		Table: connectionTable(src),
 		Key:   p4.Key{p4.AddrValue(src.IP), p4.AddrValue(dst.IP), p4.Uint(uint64(dst.QPN))},
 		Action: p4.NewAction(p4.ActionSetFlow, t.flowID(flow), uint64(c.initialPSN(flow.Reverse(), packet.Requests)),
 			uint64(c.initialPSN(flow.Reverse(), packet.Responses)), uint64(t.Epoch)),
 		Intent: -1,
 	}
+}
+
+// connectionTable returns the table that has the connections of an endpoint.
+func connectionTable(e Endpoint) uint32 {
+	if e.IP.Is4() {
+		return p4.TableConnectionV4
+	}
+	return p4.TableConnectionV6
 }
 
 // intent translates one event.
@@ -262,6 +271,9 @@ func (t *translation) place(in *Intent) (uint32, p4.Key, error) {
 	if in.addressesITER() {
 		return p4.TableEvent, p4.KeyOf(flow, uint64(in.Space), psn, nth), nil
 	}
+	if t.Info.Table(p4.TableWatch) == nil {
+		return p4.TableWatch, p4.Key{}, nil // which offers refuses
+	}
 	slot, err := t.slot(p4.KeyOf(flow, uint64(in.Space), uint64(in.Class), psn), in.Nth == Any)
 	return p4.TableWatchedEvent, p4.KeyOf(uint64(slot), nth), err
 }
@@ -302,13 +314,10 @@ func (t *translation) checkCapacity() {
 	for _, e := range t.Entries {
 		used[e.Table]++
 	}
-	for _, table := range p4.Base().Tables() {
-		have := 0
-		if info := t.Info.Table(table.ID); info != nil {
-			have = info.Size
-		}
-		if used[table.ID] > have {
-			t.fail("program %s table: %d entries, target %q has room for %d", table.Name, used[table.ID], t.Target, have)
+	for _, table := range t.Info.Tables() { // entries for tables that it lacks were refused
+		if used[table.ID] > table.Size {
+			t.fail("program %s table: %d entries, target %q has room for %d", table.Name, used[table.ID], t.Target,
+				table.Size)
 		}
 	}
 }

@@ -296,3 +296,27 @@ func TestTheProgramForBMv2HasTheKeysOfTheContract(t *testing.T) {
 		}
 	}
 }
+
+// TestTheHeaderOfCopiesIsAsLongAsSessionsCount adds up the fields of the header in front of a mirror copy.
+func TestTheHeaderOfCopiesIsAsLongAsSessionsCount(t *testing.T) {
+	source, err := os.ReadFile("injector_tna.p4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, body, ok := strings.Cut(string(source), "header copy_t {")
+	if !ok {
+		t.Fatal("the program for Tofino has no header copy_t")
+	}
+	body, _, _ = strings.Cut(body, "}")
+	bits := 0
+	for _, field := range regexp.MustCompile(`bit<(\d+)>`).FindAllStringSubmatch(body, -1) {
+		n, err := strconv.Atoi(field[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		bits += n
+	}
+	if bits != 8*p4.CopyHeader {
+		t.Errorf("copy_t has %d bits, sessions count %d bytes", bits, p4.CopyHeader)
+	}
+}

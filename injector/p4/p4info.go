@@ -237,6 +237,16 @@ func (info *Info) Counter(id uint32) *Counter {
 	return nil
 }
 
+// CounterNamed returns the indirect counter with a name, or nil. Compilers for hardware number counters as they like.
+func (info *Info) CounterNamed(name string) *Counter {
+	for _, c := range info.counters {
+		if c.Name == name {
+			return c
+		}
+	}
+	return nil
+}
+
 // Offers returns the action that t offers under an id, or nil.
 func (t *Table) Offers(id uint32) *ActionRef {
 	for i := range t.Actions {

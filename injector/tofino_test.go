@@ -1,0 +1,217 @@
+package injector_test
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"strings"
+	"testing"
+
+	configpb "github.com/p4lang/p4runtime/go/p4/config/v1"
+	p4pb "github.com/p4lang/p4runtime/go/p4/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+
+	"candela.dev/candela/injector"
+	"candela.dev/candela/injector/p4"
+	"candela.dev/candela/injector/pipeline"
+	"candela.dev/candela/packet"
+	"candela.dev/candela/trace"
+)
+
+// renumber returns info as a compiler serves it that chooses ids of counters itself.
+func renumber(t *testing.T, info *p4.Info) *p4.Info {
+	t.Helper()
+	pb := proto.Clone(info.Proto()).(*configpb.P4Info)
+	for i, c := range pb.GetCounters() {
+		c.Preamble.Id = 0x12f00000 + uint32(i)
+	}
+	for i, c := range pb.GetDirectCounters() {
+		c.Preamble.Id = 0x13f00000 + uint32(i)
+		for _, table := range pb.GetTables() {
+			if table.GetPreamble().GetId() == c.GetDirectTableId() {
+				table.DirectResourceIds = []uint32{c.GetPreamble().GetId()}
+			}
+		}
+	}
+	out, err := p4.New(pb)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// asContract makes a datapath of the contract's counters one of other ids.
+type asContract struct {
+	datapath
+	info *p4.Info
+}
+
+func (d asContract) Counter(id uint32, index int) (packets, bytes uint64) {
+	return d.datapath.Counter(p4.Base().CounterNamed(d.info.Counter(id).Name).ID, index)
+}
+
+func TestCountersAreFoundByName(t *testing.T) {
+	info := renumber(t, p4.Base())
+	tg := startTargetOf(t, info, func(d datapath) datapath { return asContract{d, info} })
+	c := tg.connect(t, injector.Config{Pipeline: injector.Pipeline{Info: info}})
+	if _, err := c.Program(t.Context(), twoHosts(), oneConnection(), manyEvents(1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.OpenGate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	tg.server.Do(func() {
+		for range 3 {
+			var r pipeline.Result
+			tg.pipe.Process(0, 0, write(oneConnection()[0], 2), &r)
+		}
+	})
+	counters, err := c.Counters(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "RoCE packets received", counters.RoCERx().Packets, 3)
+	equal(t, "mirrored", counters.Mirrored().Packets, 3)
+	received, err := c.Received(t.Context())
+	if err != nil || received[0] != 3 {
+		t.Errorf("received: %v, %v", received, err)
+	}
+}
+
+func TestATargetWhoseCountersAreOthersIsRefused(t *testing.T) {
+	change := func(f func(*configpb.P4Info)) *p4.Info {
+		pb := proto.Clone(p4.Base().Proto()).(*configpb.P4Info)
+		f(pb)
+		info, err := p4.New(pb)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info
+	}
+	for name, info := range map[string]*p4.Info{
+		`counter "roce_tx"`: change(func(pb *configpb.P4Info) {
+			for _, c := range pb.GetCounters() {
+				if c.GetPreamble().GetName() == "roce_tx" {
+					c.Preamble.Name = "tx"
+				}
+			}
+		}),
+		`counter "mirrored" of 1024 cells`: change(func(pb *configpb.P4Info) {
+			for _, c := range pb.GetCounters() {
+				if c.GetPreamble().GetName() == "mirrored" {
+					c.Size = 512
+				}
+			}
+		}),
+		`table "event" does not count`: change(func(pb *configpb.P4Info) {
+			pb.DirectCounters = pb.GetDirectCounters()[1:]
+		}),
+	} {
+		tg := startTarget(t, info)
+		_, err := injector.Connect(t.Context(), tg.conn, injector.Config{Target: "tofino", DeviceID: deviceID,
+			Pipeline: injector.Pipeline{Info: info}})
+		if !errors.Is(err, injector.ErrUnsupported) || !strings.Contains(err.Error(), name) {
+			t.Errorf("connect: %v; want %s", err, name)
+		}
+	}
+}
+
+// snapper notes the lengths of clone sessions, and takes them off for a server that knows none.
+type snapper struct {
+	grpc.ClientConnInterface
+	lengths []int32
+}
+
+func (s *snapper) Invoke(ctx context.Context, method string, req, resp any, opts ...grpc.CallOption) error {
+	if w, ok := req.(*p4pb.WriteRequest); ok {
+		w = proto.Clone(w).(*p4pb.WriteRequest)
+		req = w
+		for _, u := range w.GetUpdates() {
+			if e := u.GetEntity().GetPacketReplicationEngineEntry().GetCloneSessionEntry(); e != nil {
+				s.lengths = append(s.lengths, e.GetPacketLengthBytes())
+				e.PacketLengthBytes = 0
+			}
+		}
+	}
+	return s.ClientConnInterface.Invoke(ctx, method, req, resp, opts...)
+}
+
+func TestCloneSessionsCutWhereEgressCannot(t *testing.T) {
+	for name, tt := range map[string]struct {
+		info *p4.Info
+		snap uint32
+		want int32
+	}{
+		"egress cuts":                  {p4.Base(), 128, 0},
+		"sessions cut":                 {p4.Tofino1(), 128, 128 + p4.CopyHeader},
+		"sessions leave copies whole":  {p4.Tofino1(), 0, 0},
+		"jumbo copies, cut in session": {p4.Tofino1(), 4096, 4096 + p4.CopyHeader},
+	} {
+		tg := startTarget(t, tt.info)
+		conn := &snapper{ClientConnInterface: tg.conn}
+		c, err := injector.Connect(t.Context(), conn, injector.Config{Target: name, DeviceID: deviceID,
+			Pipeline: injector.Pipeline{Info: tt.info}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(c.Close)
+		setup := twoHosts()
+		setup.Snap = tt.snap
+		for range 2 { // each run rewrites its sessions
+			if _, err := c.Program(t.Context(), setup, oneConnection(), manyEvents(1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(conn.lengths) < 4 {
+			t.Errorf("%s: only %d sessions were written", name, len(conn.lengths))
+		}
+		for _, length := range conn.lengths {
+			equal(t, name, length, tt.want)
+		}
+	}
+}
+
+func TestWhatTofino1LacksIsRefusedByNameBeforeTraffic(t *testing.T) {
+	tg := startTarget(t, p4.Tofino1())
+	c := tg.connect(t, injector.Config{Target: "tofino", Pipeline: injector.Pipeline{Info: p4.Tofino1()}})
+	if _, err := c.Program(t.Context(), twoHosts(), oneConnection(), manyEvents(1)); err != nil {
+		t.Errorf("drop by PSN and ITER: %v", err)
+	}
+	trim := injector.Intent{RelPSN: 1, Nth: 1, Action: injector.Action{Type: trace.EventTrim, Params: []uint64{100, 1, 0}}}
+	if _, err := c.Program(t.Context(), twoHosts(), oneConnection(), []injector.Intent{trim}); !errors.Is(err,
+		injector.ErrUnsupported) || !strings.Contains(err.Error(), `target "tofino" offers no "trim"`) {
+		t.Errorf("trim: %v", err)
+	}
+}
+
+func TestATargetWithoutTablesRefusesWhatNeedsThem(t *testing.T) {
+	ip6 := oneConnection()
+	ip6[0].Requester.IP, ip6[0].Responder.IP = netip.MustParseAddr("fd00::2"), netip.MustParseAddr("fd00::1")
+	drop := injector.Action{Type: trace.EventDrop}
+	for _, tt := range []struct {
+		table  string
+		conns  []injector.Connection
+		intent injector.Intent
+	}{
+		{"connection_v6", ip6, injector.Intent{RelPSN: 1, Nth: 1, Action: drop}},
+		{"event_any", oneConnection(), injector.Intent{RelPSN: 1, Nth: injector.Any, Action: drop}},
+		{"control_event", oneConnection(), injector.Intent{Flow: 1, Class: packet.ClassAck, Space: packet.Responses, Nth: 1,
+			Action: drop}},
+		{"watch", oneConnection(), injector.Intent{RelPSN: 1, Nth: 2, Scope: injector.IterPacket, Action: drop}},
+	} {
+		info := p4.Base().WithoutTables(tt.table)
+		tg := startTarget(t, info)
+		c := tg.connect(t, injector.Config{Target: "small", Pipeline: injector.Pipeline{Info: info}})
+		_, err := c.Program(t.Context(), twoHosts(), tt.conns, []injector.Intent{tt.intent})
+		if !errors.Is(err, injector.ErrUnsupported) || !strings.Contains(err.Error(), `"`+tt.table+`"`) {
+			t.Errorf("%s: %v", tt.table, err)
+		}
+		if _, err := c.Program(t.Context(), twoHosts(), oneConnection(), manyEvents(1)); err != nil {
+			t.Errorf("without %s: drop by PSN and ITER: %v", tt.table, err)
+		}
+		if err := c.Clear(t.Context()); err != nil {
+			t.Errorf("without %s: %v", tt.table, err)
+		}
+	}
+}

@@ -1,10 +1,14 @@
 package bolt
 
 import (
+	"cmp"
+	"slices"
+
 	"candela.dev/candela/analyzers"
 	judge "candela.dev/candela/analyzers/bolt"
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator/bolt"
+	"candela.dev/candela/generator/workload"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/switchtest/transport"
 	"candela.dev/candela/testbeds/virtual/fabric"
@@ -50,10 +54,19 @@ func (o *observer) configure(t *transport.Trial) judge.Config {
 			n, _ := t.FlowOf(fabric.HostID(src), connection)
 			return n
 		}}
-	if !c.Idle {
+	if !c.Idle || mixed(t) {
 		c.AckLimit = max(c.AckLimit, t.LongestRun())
 	}
 	return c
+}
+
+// mixed reports whether hosts have other transports, too: their packets leave by turns with acknowledgements, of which
+// more may come in than go out.
+func mixed(t *transport.Trial) bool {
+	return slices.ContainsFunc(t.Test.Workload, func(w config.Workload) bool {
+		k := workload.Find(w.Kind)
+		return k != nil && cmp.Or(k.Transport, t.Test.TransportOf(&w.Offer)) != t.Name
+	})
 }
 
 // Observe implements transport.Observer.

@@ -386,7 +386,7 @@ func ofNobody(who cause.Switch, id uint64) cause.Cause {
 
 func otherFate(p place, kind uint8, of fate, port int) cause.Cause {
 	names := []string{"routed", "tested", "picked", "extracted", "queued", "deflected", "dropped for want of a port",
-		"refused by its queue", "displaced"}
+		"refused by its queue", "displaced", "made"}
 	name := "nothing"
 	if int(kind) < len(names) {
 		name = names[kind]

@@ -33,7 +33,7 @@ type Judge struct {
 func NewJudge(v analyzers.SwitchView) (analyzers.SwitchJudge, error) {
 	j := &Judge{view: v, report: analyzers.NewReporter(Name, Rules()), measures: newMeasures(),
 		exact: !analyzers.OnRealFrames(v), coverage: map[string]int64{"packets": 0, "records": 0, "decisions": 0,
-			"deflected": 0, "draws": 0, "unsure": 0, "victims": 0, "marks": 0, "ordered": 0}}
+			"deflected": 0, "draws": 0, "unsure": 0, "victims": 0, "marks": 0, "ordered": 0, "made": 0}}
 	if view, ok := v.(analyzers.NetworkView); ok {
 		j.network = newNetwork(view)
 	}
@@ -94,7 +94,8 @@ type arrival struct {
 	carries  uint64 // the mean that it writes as it leaves
 	egress   int    // its destination port; -1: unknown
 	joined   bool
-	line     int // of Vertigo: the port where it waits; -1: none
+	line     int  // of Vertigo: the port where it waits; -1: none
+	made     bool // by the switch itself
 	// of counters
 	counted, over, avoidable, tested bool
 }
@@ -210,6 +211,9 @@ func (d *device) observe(t *trace.SwitchTap) {
 		return
 	}
 	delete(d.inside, t.ID)
+	if a.made {
+		d.shows(a, t)
+	}
 	arriving := d.pending == a && t.Time == a.at
 	d.pending = nil
 	if d.set.Scheme == deflect.Vertigo {
@@ -267,7 +271,11 @@ func (d *device) judgeLog() {
 			d.leaves(e.at, e.a, e.lost)
 		} else if e.a.fate != elsewhere {
 			d.update(e.at)
-			d.arrives(e.a)
+			if e.a.made {
+				d.queuesMade(e.a)
+			} else {
+				d.arrives(e.a)
+			}
 		}
 		d.log.Next()
 	}
@@ -322,6 +330,10 @@ func (j *Judge) Decide(r *trace.Decision) {
 		return
 	}
 	a := d.inside[r.Packet]
+	if a == nil && r.Kind == deflect.Made && !d.out && j.view.Makes(r.Switch) {
+		d.makes(r)
+		return
+	}
 	if a == nil {
 		if !d.out {
 			d.tellRecord(r, ofNobody(d.who, r.Packet))

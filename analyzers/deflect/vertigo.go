@@ -36,6 +36,10 @@ func (d *device) says(a *arrival, r *trace.Decision) {
 		d.tellRecord(r, misordered(at))
 		return
 	}
+	if a.made && r.Kind != deflect.Extracted && r.Kind != deflect.Displaced && a.line < 0 && !slices.Contains(d.pulled, a) {
+		d.saysMade(a, r)
+		return
+	}
 	if r.Kind != deflect.Route && r.Kind != deflect.Pick && r.Kind != deflect.Tested {
 		d.latest[a.id] = r.Kind
 		if got := r.Values[deflect.FatePriority]; got != int64(a.priority) {

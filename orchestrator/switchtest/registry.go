@@ -97,8 +97,10 @@ func judgeTable() []analyzer {
 }
 
 // judgesDecisions reports whether decision records are compared with the taps. Switches that send SRC packets of Bolt
-// queue these without one, which leaves open what waits.
-func (p *Plan) judgesDecisions() bool { return p.Test.Taps.Decisions() != "" && !p.declared.Bolt.SRC }
+// queue these without one, unless their family records them, which leaves open what waits.
+func (p *Plan) judgesDecisions() bool {
+	return p.Test.Taps.Decisions() != "" && (!p.declared.Bolt.SRC || p.family.RecordsMade)
+}
 
 // familyOf returns a model of the families, its parameters completed by those that every switch has.
 func familyOf(all []family, name string) (*family, switches.Model, error) {

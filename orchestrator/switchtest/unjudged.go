@@ -20,7 +20,11 @@ func (p *Plan) NotJudged() []string {
 		}
 	}
 	if p.shut(p.family) {
-		all(p.family.rules, "packets that the switch makes are unknown to it (bolt-src)")
+		why := "packets that the switch makes are unknown to it (bolt-src)"
+		if p.family.RecordsMade {
+			why = "needs decision records (`taps: {decisions: csv}`), which show packets that the switch makes (bolt-src)"
+		}
+		all(p.family.rules, why)
 	}
 	list = slices.Concat(list, p.withoutRecords(), p.withChanges(), p.onRealFrames())
 	if !p.Streamed() {
@@ -97,7 +101,10 @@ func (p *Plan) breaks(r *analyzers.Rule) bool {
 }
 
 // shut reports whether a family is not judged because an option of every model has its switches make packets.
-func (p *Plan) shut(f *family) bool { return f.Closed && p.declared.Bolt.SRC }
+// Records may show them.
+func (p *Plan) shut(f *family) bool {
+	return f.Closed && p.declared.Bolt.SRC && (!f.RecordsMade || p.Test.Taps.Decisions() == "")
+}
 
 // unseen says why a rule about the hosts of a transport is not judged; empty: it is.
 func (p *Plan) unseen(t *transport.Transport, rule *analyzers.Rule) string {

@@ -14,7 +14,7 @@ type faults struct {
 	reorders, duplicates, keepsTTL, misrecords, longer, sprays, toHosts, early, givesUp, blind, firstFree, fiveBits,
 	wholeBitmap, late, sees, doubled, strict, countsArriving, countsGreater, countsEqual, switchWindow, samplesLate,
 	shortWindow, otherDenominator, evaluatesFull, retests, important, longest, noBoost, smallestVictim, equalVictims,
-	dropsVictim bool
+	dropsVictim, hidesMade bool
 	// of hosts
 	keepsRet, totalRFS, firstAlways, holdsLong, neverHolds, losesHeld, discardsLate, letsGo, keepsHeld bool
 }
@@ -39,6 +39,8 @@ func queueBugs(fifo bool) []fault {
 			func(f *faults) { f.longer = true }),
 		bug("sprays", deflect.RuleForwarding, "With forwarding by routes, each packet of a flow takes a path of its own.",
 			func(f *faults) { f.sprays = true }),
+		bug("hides-made", deflect.RuleRecord, "With bolt-src, no record says that the switch has made a packet.",
+			func(f *faults) { f.hidesMade = true }),
 	}
 	if fifo {
 		reorders := bug("reorders", deflect.RuleOrder, "Packets of flows with odd numbers overtake the others.",

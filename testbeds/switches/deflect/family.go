@@ -20,6 +20,7 @@ import (
 func Family() switches.Family {
 	return switches.Family{
 		Name: "deflect", Decisions: decisions(), Counters: count, HostCounters: countHost, Deflects: true, Closed: true,
+		RecordsMade: true,
 		Reasons: []analyzers.DropReason{
 			{Name: deflect.ReasonNoPort, Doc: "There is no port to deflect the packet to.", Decided: true},
 			{Name: deflect.ReasonEvicted, Doc: "A queue to which Vertigo deflects holds too much, and the packet is its least " +
@@ -199,6 +200,13 @@ func decisions() []trace.DecisionKind {
 		end("no-port", "No port is left to deflect it to.", trace.OutcomeDropped),
 		end("tail", "The queue has no room for it.", trace.OutcomeDropped),
 		end("displaced", "It is the least important of a queue that holds too much.", trace.OutcomeDropped),
+		{Name: "made", Doc: "The switch has made the packet (bolt-src), which goes to the port of its route.",
+			Outcome: none, Causes: []string{""}, Copy: true, Values: []trace.DecisionValue{
+				value("for", "", "Packet that it answers."),
+				value("from", "", "Host that it says to come from."),
+				value("to", "", "Host that it goes to."),
+				value("ingress", "", "Port by which the packet that it answers has come in."),
+			}},
 	}
 }
 

@@ -233,6 +233,23 @@ func (m *Mechanism) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet,
 	return m.enqueue(&k, to, v, true)
 }
 
+// Made implements fabric.Maker: a packet of the switch itself goes to the port of its route.
+func (m *Mechanism) Made(now clock.Time, sw *fabric.Switch, p *fabric.Packet, of uint64,
+	v fabric.Verdict) fabric.Verdict {
+	if sw.Port(int(v.Port)).Failed() {
+		return v // the fabric says what it was lost to
+	}
+	v.Queue = 0
+	k := packet{Packet: p, now: now, sw: sw, egress: int(v.Port), size: int(p.Size), priority: m.priority(p),
+		pipe: &m.pipes[deflect.PipeOf(int(p.Ingress), len(m.ports), len(m.pipes))]}
+	m.counts[k.egress].Arrived++
+	if sw.Decides() && !m.faults.hidesMade {
+		m.record(&k, p, deflect.Made, deflect.CauseNone, k.egress, [trace.DecisionValues]int64{deflect.MadeFor: int64(of),
+			deflect.MadeFrom: int64(p.Src), deflect.MadeTo: int64(p.Dst), deflect.MadeIngress: int64(p.Ingress)})
+	}
+	return m.enqueue(&k, k.egress, v, false)
+}
+
 // forward chooses the destination port among equal paths (§2.1).
 func (m *Mechanism) forward(k *packet) int {
 	paths := k.sw.Candidates(k.Packet)

@@ -194,10 +194,6 @@ func check(scheme deflect.Scheme, v parameter.Values, offered []switches.Frames)
 	if s.Info == deflect.Exact && own("congested-bytes") && v.Has("congested-bytes") {
 		add("congested-bytes", "is given with information exact", "there a bit says whether the packet at hand has room")
 	}
-	if s.Info != deflect.Exact && own("bolt-src") && v.Bool("bolt-src") {
-		add("bolt-src", "makes switches send packets of their own", "what is known of queues late leaves them out: set "+
-			"information to exact, or leave it out")
-	}
 	if s.Probabilistic && s.MinThreshold >= s.Queue {
 		add("min-threshold-bytes", fmt.Sprintf("is %d, and queue-bytes %d", s.MinThreshold, s.Queue),
 			"it has to be less than the queue holds")

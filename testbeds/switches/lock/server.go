@@ -48,7 +48,6 @@ func (s *Server) Acquire(now clock.Time, r Request) []Output {
 	}
 	q.requests = append(q.requests, r)
 	s.grant(now, q)
-	q.requests[len(q.requests)-1].OneRTT = false
 	return s.out
 }
 
@@ -65,7 +64,7 @@ func (s *Server) grant(now clock.Time, q *queue) {
 			return
 		}
 		q.since = append(q.since, now)
-		s.out = append(s.out, Output{Kind: Grant, Request: next, Database: next.OneRTT})
+		s.out = append(s.out, Output{Kind: Grant, Request: next})
 	}
 }
 
@@ -117,7 +116,6 @@ func (s *Server) Buffer(r Request) {
 		return
 	}
 	b.received++
-	r.OneRTT = false
 	b.requests = append(b.requests, r)
 }
 

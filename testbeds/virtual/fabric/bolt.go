@@ -75,26 +75,30 @@ func (b *boltSwitch) place(now clock.Time, sw *Switch, p *Packet, v Verdict) {
 	if v.Action == Forward && int(v.Port) < sw.front {
 		notice = b.see(now, sw, &sw.ports[v.Port], p)
 	}
-	in := p.Ingress
+	in, of := p.Ingress, p.ID
 	sw.place(now, p, v)
 	if notice == nil {
 		return
 	}
 	notice.Ingress = in
 	if b.spec.Fault == BoltDoublesSRC && b.count%boltEvery == 0 {
-		b.send(now, sw, sw.Make(now, notice.Header))
+		b.send(now, sw, sw.Make(now, notice.Header), of)
 	}
-	b.send(now, sw, notice)
+	b.send(now, sw, notice, of)
 }
 
-// send queues what the switch has made, at once: the ingress pipeline that makes it decides no more about it.
-func (b *boltSwitch) send(now clock.Time, sw *Switch, p *Packet) {
+// send queues what the switch has made in answer to a packet, at once: the ingress pipeline that makes it decides no more
+// about it.
+func (b *boltSwitch) send(now clock.Time, sw *Switch, p *Packet, of uint64) {
 	out, ok := sw.Route(p)
 	v := Verdict{Action: Forward, Port: uint16(out), Queue: p.Class}
 	if !ok {
 		v = v.Drop(sw.NoRoute(p))
 	}
 	p.Egress = uint16(out)
+	if m, ok := sw.mechanism.(Maker); ok && v.Action == Forward {
+		v = m.Made(now, sw, p, of, v)
+	}
 	sw.place(now, p, v)
 }
 

@@ -97,6 +97,13 @@ type Starter interface {
 	Start(now clock.Time, sw *Switch)
 }
 
+// Maker is a Mechanism that has to know what waits: also packets that the switch makes beside it, SRC packets of Bolt.
+type Maker interface {
+	// Made is called when the switch has made p in answer to a packet of the ID of, before p is queued as v says. No
+	// ingress pipeline sees p.
+	Made(now clock.Time, sw *Switch, p *Packet, of uint64, v Verdict) Verdict
+}
+
 // Chooser is a Mechanism of a switch with queues whose packets it chooses (QueueSpec.Chosen).
 type Chooser interface {
 	// Choose returns the packet that leaves next of those that wait in a queue of port, at least one; nil: none may leave

@@ -88,9 +88,11 @@ func (d *decoder) completeRanks(t *SwitchTest) {
 	}
 }
 
-// knowsRest reports whether the senders of requests and responses know how much of them remains: TCP's do.
+// knowsRest reports whether the senders of requests and responses know how much of them remains: those of TCP and Bolt
+// do.
 func knowsRest(t *SwitchTest, k *workload.Kind, l *Offer, r wire.Ranking) bool {
-	return k.For == workload.Loop && r.Kind == wire.RankByBytes && cmp.Or(k.Transport, t.TransportOf(l)) == "tcp"
+	of := cmp.Or(k.Transport, t.TransportOf(l))
+	return k.For == workload.Loop && r.Kind == wire.RankByBytes && (of == "tcp" || of == "bolt")
 }
 
 // validateRank checks the rank of item i.

@@ -73,3 +73,15 @@ func TestOpenQueriesAreNotCompleted(t *testing.T) {
 		}
 	}
 }
+
+// Requests and responses over Bolt say how much of them is left, so that switches that go by it take them.
+func TestQueriesOverBoltHaveRanks(t *testing.T) {
+	text := queriesTest("bolt", "taps: {decisions: csv}\nexpect: {completed-queries: 1, completed-flows: 1}")
+	text = strings.Replace(text, "{model: ndp-ideal}",
+		"{model: vertigo, queue-bytes: 12000, bolt-src: true, bolt-threshold-bytes: 6000}", 1)
+	text = strings.Replace(text, "tenant: 2", "rank: remaining", 1)
+	o := outcome(t, text)
+	if o.Verdict.Exit != orchestrator.ExitPass || o.Analysis.Coverage["deflect"]["victims"] == 0 {
+		t.Errorf("%+v, %v", o.Verdict, o.Analysis.Coverage)
+	}
+}

@@ -44,6 +44,10 @@ type Config struct {
 	Dedup bool
 	// PushTimeout is when a PUSH_REQ is repeated; 0: never.
 	PushTimeout clock.Duration
+	// Quota is how many requests of a tenant a period of ResetQuotas has; 0: any number. Quotas has that of tenants that
+	// differ from the others.
+	Quota  int
+	Quotas map[uint16]int
 }
 
 // Client is a thread of a host.
@@ -59,6 +63,10 @@ type Request struct {
 	Mode        netlock.Mode
 	Client      Client
 	Timestamp   uint64 // the client's
+	Tenant      uint16
+	Priority    uint8 // 1 is the highest
+	// OneRTT requests come with what a database server is asked (section 5.3). Only one that is granted at once keeps it.
+	OneRTT bool
 }
 
 // Kind is what a data plane does with a packet, or makes.
@@ -72,12 +80,15 @@ const (
 	PushRequest               // to the server
 	Recirculate               // to the switch itself: see Resume
 	Dropped                   // a release of nobody, or a request that is already queued
+	Rejected                  // to the client: the quota of its tenant is used up, or NetChain's lock is held
+	kinds
 )
 
 // String returns the kind in words.
 func (k Kind) String() string {
-	if k <= Dropped {
-		return [...]string{"grant", "forward-owned", "forward-buffer", "push-request", "recirculate", "dropped"}[k]
+	if k < kinds {
+		return [kinds]string{"grant", "forward-owned", "forward-buffer", "push-request", "recirculate", "dropped",
+			"rejected"}[k]
 	}
 	return fmt.Sprintf("kind %d", uint8(k))
 }
@@ -90,6 +101,8 @@ type Output struct {
 	Sent    uint64  // of a push request: requests that were ever forwarded to be buffered
 	Index   uint64  // of a push request: the last packet that was pushed back
 	Pass    Pass    // to be given to Resume after one recirculation
+	// Database: the grant goes with its request to the database server, which answers the client, not to the client.
+	Database bool
 }
 
 // Pass is what a recirculated packet carries.
@@ -141,11 +154,14 @@ type DataPlane struct {
 	cfg     Config
 	locks   map[uint32]*entry
 	repeats []repeat
+	quotas  quotas
 	out     []Output // of the current call
 }
 
 // New returns a data plane without locks: all requests are forwarded to their servers.
-func New(cfg Config) *DataPlane { return &DataPlane{cfg: cfg, locks: make(map[uint32]*entry)} }
+func New(cfg Config) *DataPlane {
+	return &DataPlane{cfg: cfg, locks: make(map[uint32]*entry), quotas: quotas{most: cfg.Quotas, all: cfg.Quota}}
+}
 
 // Install gives a lock so many slots, at least one. A lock that is installed keeps what it has.
 func (d *DataPlane) Install(lock uint32, slots int) error {
@@ -170,12 +186,16 @@ func (d *DataPlane) emit(o Output) { d.out = append(d.out, o) }
 func (d *DataPlane) grant(now clock.Time, l *entry, n uint64) {
 	s := l.at(n)
 	s.granted, s.grantedAt = true, now
-	d.emit(Output{Kind: Grant, Request: s.Request})
+	d.emit(Output{Kind: Grant, Request: s.Request, Database: s.OneRTT})
 }
 
 // Acquire takes a request. The outputs are valid until the next call.
 func (d *DataPlane) Acquire(now clock.Time, r Request) []Output {
 	d.out = d.out[:0]
+	if !d.quotas.admits(r.Tenant) {
+		d.emit(Output{Kind: Rejected, Request: r})
+		return d.out
+	}
 	l := d.locks[r.Lock]
 	if l == nil {
 		d.emit(Output{Kind: ForwardOwned, Request: r})
@@ -213,6 +233,7 @@ func (d *DataPlane) insert(now clock.Time, l *entry, r Request) {
 	if granted {
 		d.grant(now, l, at)
 	}
+	l.at(at).OneRTT = false // a slot has no room for it
 }
 
 // Release takes the end of a lock's use. The outputs are valid until the next call.

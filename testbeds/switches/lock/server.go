@@ -48,6 +48,7 @@ func (s *Server) Acquire(now clock.Time, r Request) []Output {
 	}
 	q.requests = append(q.requests, r)
 	s.grant(now, q)
+	q.requests[len(q.requests)-1].OneRTT = false
 	return s.out
 }
 
@@ -64,7 +65,7 @@ func (s *Server) grant(now clock.Time, q *queue) {
 			return
 		}
 		q.since = append(q.since, now)
-		s.out = append(s.out, Output{Kind: Grant, Request: next})
+		s.out = append(s.out, Output{Kind: Grant, Request: next, Database: next.OneRTT})
 	}
 }
 
@@ -116,6 +117,7 @@ func (s *Server) Buffer(r Request) {
 		return
 	}
 	b.received++
+	r.OneRTT = false
 	b.requests = append(b.requests, r)
 }
 

@@ -1,0 +1,30 @@
+package lock
+
+// quotas counts the requests of tenants within a period (section 8.3). The control plane begins the next period.
+type quotas struct {
+	most map[uint16]int // of tenants that differ
+	all  int            // of the others; 0: any number
+	used []int          // by tenant
+}
+
+// admits counts a request and reports whether the tenant may still have it.
+func (q *quotas) admits(tenant uint16) bool {
+	most, own := q.most[tenant]
+	if !own {
+		most = q.all
+	}
+	if most == 0 {
+		return true
+	}
+	if int(tenant) >= len(q.used) {
+		q.used = append(q.used, make([]int, int(tenant)+1-len(q.used))...)
+	}
+	if q.used[tenant] >= most {
+		return false
+	}
+	q.used[tenant]++
+	return true
+}
+
+// ResetQuotas begins a period of quotas.
+func (d *DataPlane) ResetQuotas() { clear(d.quotas.used) }

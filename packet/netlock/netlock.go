@@ -21,6 +21,15 @@
 //	23    4, 16  address of the client, where the IP header has another one (PUSH_BACK)
 //
 // Each option occurs at most once. Options of other types are refused: they may change what a packet means.
+//
+// PUSH_REQ and PUSH_EMPTY have a mark while a lock moves, and sent and index are those of the move, which the answer
+// repeats. The switch repeats PUSH_REQ until the answer comes.
+//
+//	          PUSH_REQ                                         PUSH_EMPTY
+//	OWNED     the server owns the lock from now on; it grants  the server owns the lock
+//	          what it buffers, but for what was taken (index)
+//	FAILOVER  the switch owns the lock; the server clears its  the server's queue is empty: the switch may grant. Also
+//	          buffer, and says when its own queue is empty     between switches, of a lock that returns from a backup
 package netlock
 
 import (

@@ -1,6 +1,7 @@
 // Package lock is a lock manager in a switch: the data plane that queues requests in slots of registers and grants
-// them, the allocation of its slots, and lock servers, which own the other locks and buffer what has no slot (reference
-// model netlock.md). They are state machines without I/O: packets and instants go in, packets come out.
+// them, the control plane, which divides its slots and ends leases, and lock servers, which own the other locks and buffer
+// what has no slot (reference model netlock.md). They are state machines without I/O: packets and instants go in, packets
+// come out.
 package lock
 
 import (
@@ -48,6 +49,15 @@ type Config struct {
 	// differ from the others.
 	Quota  int
 	Quotas map[uint16]int
+	// Slots is the number of slots of the pool in which each lock has a region; 0: each lock has memory of its own.
+	Slots int
+	// Priorities is the number of queues of a lock, which divide its slots (see priority.go). At most 1: one queue for
+	// all. With more, Processing is that of ChainLock.
+	Priorities int
+	// Track is how many locks that are not installed have counters for the control plane.
+	Track int
+	// Bugs are seeded.
+	Bugs Bugs
 }
 
 // Client is a thread of a host.
@@ -64,10 +74,12 @@ type Request struct {
 	Client      Client
 	Timestamp   uint64 // the client's
 	Tenant      uint16
-	Priority    uint8 // 1 is the highest
+	Priority    uint8 // 1 is the highest; 0: the lowest
 	// OneRTT requests come with what a database server is asked (section 5.3). Only one that is granted at once keeps it.
 	OneRTT bool
 }
+
+func (r *Request) key() key { return key{r.Client, r.Transaction} }
 
 // Kind is what a data plane does with a packet, or makes.
 type Kind uint8
@@ -81,6 +93,7 @@ const (
 	Recirculate               // to the switch itself: see Resume
 	Dropped                   // a release of nobody, or a request that is already queued
 	Rejected                  // to the client: the quota of its tenant is used up, or NetChain's lock is held
+	Emptied                   // PUSH_EMPTY with a mark, to the switch (of a server) or to the other switch (see Yield)
 	kinds
 )
 
@@ -88,105 +101,76 @@ const (
 func (k Kind) String() string {
 	if k < kinds {
 		return [kinds]string{"grant", "forward-owned", "forward-buffer", "push-request", "recirculate", "dropped",
-			"rejected"}[k]
+			"rejected", "emptied"}[k]
 	}
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
 // Output is one packet that a data plane sends or drops.
 type Output struct {
-	Kind    Kind
-	Request Request // of a grant, of what is forwarded or dropped; of a push request, the lock
-	Avail   uint32  // of a push request: free slots
-	Sent    uint64  // of a push request: requests that were ever forwarded to be buffered
-	Index   uint64  // of a push request: the last packet that was pushed back
-	Pass    Pass    // to be given to Resume after one recirculation
+	Kind Kind
+	// Request is that of a grant, or of what is forwarded or dropped; of PUSH_REQ and PUSH_EMPTY the lock and the priority
+	// of its queue.
+	Request Request
+	Avail   uint32 // of a push request: free slots
+	Sent    uint64 // of a push request: requests that were ever forwarded to be buffered; of Emptied: as asked
+	Index   uint64 // of a push request: the last packet that was pushed back
+	Pass    Pass   // to be given to Resume after one recirculation
+	// Mark of a push request or Emptied: Owned when a lock moves to the server, Failover when it moves to the switch.
+	Mark netlock.Mark
+	// Peer: to the other switch instead of the server, while a lock moves between switches.
+	Peer bool
 	// Database: the grant goes with its request to the database server, which answers the client, not to the client.
 	Database bool
 }
 
 // Pass is what a recirculated packet carries.
 type Pass struct {
-	lock  *entry
-	at    uint64 // sequence number of the slot to look at
-	end   uint64 // of a snapshot: where the queue ended
-	chain bool   // shared requests are granted one by one
+	lock      *entry
+	at        uint64 // sequence number of the slot to look at
+	end       uint64 // of a snapshot: where the queue ended
+	exclusive bool   // an exclusive request ended: shared ones are granted one by one
+	chain     bool   // it has granted one
 }
-
-// slot is a request in a queue.
-type slot struct {
-	Request
-	granted   bool
-	grantedAt clock.Time
-}
-
-// key identifies a request.
-type key struct {
-	client      Client
-	transaction uint32
-}
-
-// entry is an installed lock. Positions are sequence numbers that never wrap: with wrapped ones a full ring looks as an
-// empty one (section 4).
-type entry struct {
-	id         uint32
-	slots      []slot
-	head, tail uint64
-	queued     [2]int // entries by mode, holders included
-	sent       uint64 // requests ever forwarded to be buffered
-	back       uint64 // of them, those that the server has pushed back
-	lost       uint64 // and those that it has not received
-	pushing    bool   // a push request has no answer yet
-	asked      uint64 // value of sent in the latest push request
-	repeat     clock.Time
-	busy       bool // a chain is recirculating
-	where      map[key]uint64
-
-	requests, most int // counters for the allocation: requests, and most entries and buffered requests at a time
-}
-
-func (l *entry) count() int        { return l.queued[0] + l.queued[1] }
-func (l *entry) free() int         { return len(l.slots) - l.count() }
-func (l *entry) at(n uint64) *slot { return &l.slots[n%uint64(len(l.slots))] }
 
 // DataPlane is the data plane of a lock switch.
 type DataPlane struct {
 	cfg     Config
 	locks   map[uint32]*entry
-	repeats []repeat
+	pool    []slot
+	repeats []repeat // from first on, in order of time
+	first   int
+	starts  []*entry // that wait for an instant
+	drained bool     // a lock is ready to be placed
 	quotas  quotas
+	tracker tracker
+	grants  uint64
+	meter   *meter   // of tests
 	out     []Output // of the current call
 }
 
 // New returns a data plane without locks: all requests are forwarded to their servers.
 func New(cfg Config) *DataPlane {
-	return &DataPlane{cfg: cfg, locks: make(map[uint32]*entry), quotas: quotas{most: cfg.Quotas, all: cfg.Quota}}
+	d := &DataPlane{cfg: cfg, locks: make(map[uint32]*entry), quotas: quotas{most: cfg.Quotas, all: cfg.Quota}}
+	if cfg.Slots > 0 {
+		d.pool = make([]slot, cfg.Slots)
+	}
+	d.quotas.bugs, d.tracker = cfg.Bugs, newTracker(cfg.Track)
+	return d
 }
 
-// Install gives a lock so many slots, at least one. A lock that is installed keeps what it has.
-func (d *DataPlane) Install(lock uint32, slots int) error {
-	if slots < 1 {
-		return fmt.Errorf("lock %d: %d slots, want at least 1", lock, slots)
-	}
-	if d.locks[lock] != nil {
-		return fmt.Errorf("lock %d is already installed", lock)
-	}
-	l := &entry{id: lock, slots: make([]slot, slots), repeat: clock.Never}
-	if d.cfg.TIDCheck || d.cfg.Dedup {
-		l.where = make(map[key]uint64)
-	}
-	d.locks[lock] = l
-	return nil
-}
+// queues returns the number of queues of a lock.
+func (d *DataPlane) queues() int { return max(1, d.cfg.Priorities) }
 
 // emit adds an output.
 func (d *DataPlane) emit(o Output) { d.out = append(d.out, o) }
 
-// grant grants the request at a position.
-func (d *DataPlane) grant(now clock.Time, l *entry, n uint64) {
-	s := l.at(n)
-	s.granted, s.grantedAt = true, now
-	d.emit(Output{Kind: Grant, Request: s.Request, Database: s.OneRTT})
+// lock returns an installed lock.
+func (d *DataPlane) lock(id uint32) *entry {
+	if l := d.locks[id]; l != nil || !d.cfg.Bugs.Has(Aliases) {
+		return l
+	}
+	return d.locks[id%aliases]
 }
 
 // Acquire takes a request. The outputs are valid until the next call.
@@ -196,251 +180,304 @@ func (d *DataPlane) Acquire(now clock.Time, r Request) []Output {
 		d.emit(Output{Kind: Rejected, Request: r})
 		return d.out
 	}
-	l := d.locks[r.Lock]
+	l := d.lock(r.Lock)
 	if l == nil {
+		d.tracker.acquire(r.Lock)
 		d.emit(Output{Kind: ForwardOwned, Request: r})
 		return d.out
 	}
 	l.requests++
-	if _, queued := l.where[key{r.Client, r.Transaction}]; queued && d.cfg.Dedup {
-		d.emit(Output{Kind: Dropped, Request: r})
+	if l.wanted || l.phase == yielded {
+		d.emit(Output{Kind: ForwardOwned, Request: r, Peer: true})
 		return d.out
 	}
-	if l.over() > 0 || l.free() == 0 { // what is buffered comes first
-		l.sent++
+	if d.cfg.Dedup && !d.cfg.Bugs.Has(NoDedup) {
+		d.touch(regIndex)
+		if _, queued := l.where.get(r.key()); queued {
+			d.emit(Output{Kind: Dropped, Request: r})
+			return d.out
+		}
+	}
+	q := l.ring(&r)
+	if d.cfg.Bugs.Has(PriorityIgnored) {
+		q = &l.rings[len(l.rings)-1]
+	}
+	d.touch(regPhase)
+	d.touch(regRoom)
+	if d.full(l, q) {
+		if l.phase == taking && l.from == FromBackup { // the server's buffer is the backup's
+			d.emit(Output{Kind: Dropped, Request: r})
+			return d.out
+		}
+		d.touch(regSent)
+		if !d.cfg.Bugs.Has(ForgetsOver) {
+			q.sent++
+		}
 		d.emit(Output{Kind: ForwardBuffer, Request: r})
 		l.most = max(l.most, l.count()+l.over())
 		return d.out
 	}
-	d.insert(now, l, r)
+	d.insert(now, l, q, r)
 	l.most = max(l.most, l.count())
 	return d.out
 }
 
-// insert queues a request and grants it if it may have the lock now.
-func (d *DataPlane) insert(now clock.Time, l *entry, r Request) {
-	granted := l.count() == 0
-	if r.Mode == netlock.Shared {
-		granted = l.queued[netlock.Exclusive] == 0 && !l.busy
+// full reports whether a new request has to be buffered by the server: what is buffered comes first.
+func (d *DataPlane) full(l *entry, q *ring) bool {
+	free := q.free()
+	if d.cfg.Bugs.Has(BuffersEarly) && len(q.slots) > 1 {
+		free--
 	}
-	at := l.tail
-	*l.at(at) = slot{Request: r}
-	l.tail++
-	l.queued[r.Mode]++
-	if l.where != nil {
-		l.where[key{r.Client, r.Transaction}] = at
+	over := q.over()
+	if d.cfg.Bugs.Has(OverflowOvertakes) {
+		over = 0
 	}
-	if granted {
-		d.grant(now, l, at)
-	}
-	l.at(at).OneRTT = false // a slot has no room for it
+	return l.phase == draining || l.phase == handing || over > 0 || free <= 0
 }
 
 // Release takes the end of a lock's use. The outputs are valid until the next call.
 func (d *DataPlane) Release(now clock.Time, r Request) []Output {
 	d.out = d.out[:0]
-	l := d.locks[r.Lock]
-	switch {
-	case l == nil:
+	l := d.lock(r.Lock)
+	if l == nil {
+		d.tracker.release(r.Lock)
 		d.emit(Output{Kind: ForwardOwned, Request: r})
-	case l.count() == 0 || d.cfg.TIDCheck && !l.moveToHead(key{r.Client, r.Transaction}):
+		return d.out
+	}
+	d.touch(regPhase)
+	switch l.phase {
+	case handing: // the server may have granted it, while its answer is on the way
+		d.emit(Output{Kind: ForwardOwned, Request: r})
+		return d.out
+	case taking, yielded: // only the former, or the next, owner has holders
+		if !d.early(l) || d.holder(l, &r) == nil {
+			d.emit(Output{Kind: ForwardOwned, Request: r, Peer: l.phase == yielded || l.from == FromBackup})
+			return d.out
+		}
+	}
+	if q := d.holder(l, &r); q == nil {
 		d.emit(Output{Kind: Dropped, Request: r})
-	default:
-		d.pop(now, l)
+	} else {
+		d.pop(now, l, q)
 	}
 	return d.out
 }
 
-// moveToHead exchanges the entry of a holder with the oldest one, which has the lock in the same mode, and reports
-// whether there is such a holder.
-func (l *entry) moveToHead(k key) bool {
-	n, ok := l.where[k]
-	if !ok || !l.at(n).granted {
+// holder returns the queue whose oldest entry a release removes, after moving that of the transaction there; nil: it
+// holds nothing.
+func (d *DataPlane) holder(l *entry, r *Request) *ring {
+	if d.cfg.TIDCheck && !d.cfg.Bugs.Has(IgnoresTID) {
+		d.touch(regIndex)
+		p, ok := l.where.get(r.key())
+		if !ok || !l.rings[p.class].at(p.at).granted {
+			return nil
+		}
+		q := &l.rings[p.class]
+		if p.at != q.head {
+			d.touch(regSlot) // reads the other one
+			d.touch(regSlot) // and writes the oldest there
+			l.exchange(q, p.at)
+		}
+		return q
+	}
+	q := l.ring(r)
+	if q.count() == 0 || len(l.rings) > 1 && q.next == q.head {
+		return nil
+	}
+	return q
+}
+
+// insert queues a request and grants it if it may have the lock now.
+func (d *DataPlane) insert(now clock.Time, l *entry, q *ring, r Request) {
+	at := q.tail
+	granted := d.grantable(l, q, r.Mode)
+	d.touch(regTail)
+	d.touch(regSlot)
+	d.touch(regQueued)
+	if d.cfg.Bugs.Has(LosesTail) && q.free() == 1 && len(q.slots) > 1 {
+		return
+	}
+	*q.at(at) = slot{Request: r}
+	q.tail++
+	l.queued[r.Mode]++
+	q.exclusives += int(r.Mode)
+	if l.where != nil {
+		d.touch(regIndex)
+		l.where.put(r.key(), place{q.class, at})
+	}
+	if granted {
+		d.grant(now, l, q, at)
+	}
+	q.at(at).OneRTT = false // a slot has no room for it
+}
+
+// grantable reports whether a request that is queued now is granted at once.
+func (d *DataPlane) grantable(l *entry, q *ring, mode netlock.Mode) bool {
+	d.touch(regBusy)
+	switch {
+	case (l.phase == taking || l.phase == yielded) && !d.early(l):
 		return false
+	case d.cfg.Bugs.Has(SharedBesideExclusive) && mode == netlock.Shared:
+		return true
+	case len(l.rings) > 1:
+		return l.admits(q, mode)
+	case mode == netlock.Shared && d.cfg.Bugs.Has(OvertakesExclusive) && l.count() > 0:
+		s := q.at(q.head)
+		return s.granted && s.Mode == netlock.Shared
+	case mode == netlock.Shared:
+		return l.queued[netlock.Exclusive] == 0 && !l.busy
 	}
-	if n != l.head {
-		l.exchange(n)
-	}
-	return true
+	return l.count() == 0
 }
 
-// exchange exchanges the oldest entry with another one.
-func (l *entry) exchange(n uint64) {
-	first, own := l.at(l.head), l.at(n)
-	*first, *own = *own, *first
-	if l.where != nil {
-		l.where[key{first.Client, first.Transaction}] = l.head
-		l.where[key{own.Client, own.Transaction}] = n
+// grant grants the request at a position.
+func (d *DataPlane) grant(now clock.Time, l *entry, q *ring, n uint64) {
+	s := q.at(n)
+	s.granted, s.grantedAt = true, now
+	if len(l.rings) > 1 {
+		q.next = n + 1
+		q.exclusives -= int(s.Mode)
+		l.holders++
+		l.exclusive = s.Mode == netlock.Exclusive
+	}
+	d.grants++
+	d.emit(Output{Kind: Grant, Request: s.Request, Database: s.OneRTT})
+	if d.cfg.Bugs.Has(GrantsTwice) && d.grants%seldom == 0 {
+		d.emit(Output{Kind: Grant, Request: s.Request, Database: s.OneRTT})
 	}
 }
 
-// pop removes the oldest entry and finds out who is next.
-func (d *DataPlane) pop(now clock.Time, l *entry) {
-	first := l.at(l.head)
-	mode := first.Mode
-	if l.where != nil {
-		delete(l.where, key{first.Client, first.Transaction})
-	}
-	l.head++
+// pop removes the oldest entry of a queue and finds out who is next.
+func (d *DataPlane) pop(now clock.Time, l *entry, q *ring) {
+	d.touch(regHead)
+	d.touch(regSlot)
+	d.touch(regQueued)
+	d.touch(regRoom)
+	first := q.at(q.head)
+	mode, granted := first.Mode, first.granted
+	l.where.remove(first.key())
+	q.head++
 	l.queued[mode]--
+	if len(l.rings) > 1 {
+		d.left(l, q, granted)
+	}
+	if q.count() == 0 || d.cfg.Bugs.Has(PushWhileBusy) {
+		d.refill(now, l, q)
+	}
 	if l.count() == 0 {
-		if l.over() > 0 && !l.pushing {
-			d.push(now, l)
+		d.settle(now, l)
+		return
+	}
+	if len(l.rings) > 1 {
+		if l.holders == 0 {
+			d.kick(l)
 		}
 		return
 	}
-	chain := mode == netlock.Exclusive && l.at(l.head).Mode == netlock.Shared
-	if chain && d.cfg.Processing == ChainLock {
+	d.next(l, q, mode == netlock.Exclusive)
+}
+
+// next sends a packet through the switch again to grant what comes after an entry that ended. While it may find shared
+// requests to be granted one by one, the lock is busy; only that pass can see whether the first one is shared.
+func (d *DataPlane) next(l *entry, q *ring, exclusive bool) {
+	if d.cfg.Bugs.Has(NewestFirst) && exclusive && !q.at(q.head).granted && q.count() > 1 {
+		l.exchange(q, q.tail-1)
+	}
+	if exclusive && d.cfg.Processing == ChainLock {
+		d.touch(regBusy)
 		if l.busy {
 			return // the chain that runs goes on from the head
 		}
 		l.busy = true
 	}
-	d.emit(Output{Kind: Recirculate, Pass: Pass{lock: l, at: l.head, end: l.tail, chain: chain}})
+	d.emit(Output{Kind: Recirculate, Pass: Pass{lock: l, at: q.head, end: q.tail, exclusive: exclusive}})
 }
 
 // Resume takes a packet that has recirculated. The outputs are valid until the next call.
 func (d *DataPlane) Resume(now clock.Time, p Pass) []Output {
 	d.out = d.out[:0]
 	l := p.lock
-	if !p.chain {
-		// If the new head is shared, it already has the lock.
-		if s := l.at(p.at); s.Mode == netlock.Exclusive && d.waits(l, p.at) {
-			d.grant(now, l, p.at)
-		}
+	if l.removed {
 		return d.out
 	}
-	if d.cfg.Processing == ChainLock {
-		p.at = max(p.at, l.head)
+	if len(l.rings) > 1 {
+		d.step(now, l)
+		return d.out
 	}
-	end := l.tail
-	if d.cfg.Processing == Snapshot {
+	q := &l.rings[0]
+	d.touch(regHead)
+	d.touch(regTail)
+	d.touch(regSlot)
+	if p.exclusive && d.cfg.Processing == ChainLock {
+		p.at = max(p.at, q.head)
+	}
+	end := q.tail
+	if d.cfg.Processing == Snapshot && p.chain {
 		end = p.end
 	}
-	if p.at >= end || l.at(p.at).Mode != netlock.Shared {
-		l.busy = false
-		return d.out
+	s := q.at(p.at)
+	switch {
+	case s.Mode == netlock.Exclusive || p.exclusive && p.at >= end:
+		// A chain may find the queue renewed: all that it has granted has ended, and an exclusive request after it.
+		next := !p.chain || d.cfg.Processing == ChainLock && p.at == q.head
+		if next && s.Mode == netlock.Exclusive && d.waits(q, p.at) {
+			d.grant(now, l, q, p.at)
+		}
+		if p.exclusive {
+			d.touch(regBusy)
+			l.busy = false
+		}
+	case p.exclusive: // if not, the shared request at the head already has the lock
+		d.grant(now, l, q, p.at)
+		p.at++
+		p.chain = true
+		switch {
+		case d.cfg.Bugs.Has(ChainSkipsOne):
+			p.at++
+		case d.cfg.Bugs.Has(ChainStops):
+			l.busy = false
+			return d.out
+		}
+		d.emit(Output{Kind: Recirculate, Pass: p})
 	}
-	d.grant(now, l, p.at)
-	p.at++
-	d.emit(Output{Kind: Recirculate, Pass: p})
 	return d.out
 }
 
 // waits reports whether the request at a position is still queued and not granted. The listings do not look: nothing
 // tells them.
-func (d *DataPlane) waits(l *entry, n uint64) bool {
-	return d.cfg.Processing != ChainLock || n >= l.head && n < l.tail && !l.at(n).granted
-}
-
-// over returns how many requests the server buffers or are on the way to it.
-func (l *entry) over() int { return int(l.sent - l.back - l.lost) }
-
-// push asks the server for what it buffers. Avail slots are for packets after the one numbered back.
-func (d *DataPlane) push(now clock.Time, l *entry) {
-	l.pushing, l.asked = true, l.sent
-	if d.cfg.PushTimeout > 0 {
-		l.repeat = now.Add(d.cfg.PushTimeout)
-		d.repeats = append(d.repeats, repeat{l, l.repeat})
-	}
-	d.emit(Output{Kind: PushRequest, Request: Request{Lock: l.id}, Avail: uint32(l.free()), Sent: l.sent, Index: l.back})
-}
-
-// Answer is what a lock server says when it pushes requests back.
-type Answer struct {
-	Last     bool   // of the requests that one push request gets; an answer without a request is the only one
-	Received uint64 // requests that it ever received to be buffered
-	Index    uint64 // number of the request among those ever pushed back for the lock, from 1
-	Sent     uint64 // as in the push request that it answers
-}
-
-// PushBack takes a request that the server has buffered. Requests come in order: after a gap, and again, they are
-// dropped, and the next push request says which one was the last. The outputs are valid until the next call.
-func (d *DataPlane) PushBack(now clock.Time, r Request, a Answer) []Output {
-	d.out = d.out[:0]
-	l := d.locks[r.Lock]
-	if l == nil || l.over() == 0 || l.free() == 0 || a.Index != l.back+1 {
-		d.emit(Output{Kind: Dropped, Request: r})
-		return d.out
-	}
-	l.back++
-	d.insert(now, l, r)
-	if a.Last && l.pushing && a.Sent == l.asked {
-		l.pushing, l.repeat = false, clock.Never
-		// Links are first in, first out: what was sent before the push request and has not been received is lost.
-		if a.Received <= l.asked {
-			l.lost = max(l.lost, l.asked-a.Received)
-		}
-	}
-	return d.out
-}
-
-// PushEmpty takes the answer of a server that buffers nothing: what was sent before the push request is lost. The
-// outputs are valid until the next call.
-func (d *DataPlane) PushEmpty(now clock.Time, lock uint32, a Answer) []Output {
-	d.out = d.out[:0]
-	l := d.locks[lock]
-	if l == nil || !l.pushing || a.Sent != l.asked || a.Index != l.back {
-		return d.out // an answer to a push request that was repeated
-	}
-	l.pushing, l.repeat = false, clock.Never
-	l.lost = l.asked - l.back
-	if l.over() > 0 && l.count() == 0 {
-		d.push(now, l)
-	}
-	return d.out
-}
-
-// repeat is when a push request without an answer is repeated. They are in order of time.
-type repeat struct {
-	lock *entry
-	at   clock.Time
-}
-
-// NextTimer returns when Timer is due; clock.Never: not before the next packet.
-func (d *DataPlane) NextTimer() clock.Time {
-	for len(d.repeats) > 0 && d.repeats[0].lock.repeat != d.repeats[0].at {
-		d.repeats = d.repeats[1:]
-	}
-	if len(d.repeats) == 0 {
-		return clock.Never
-	}
-	return d.repeats[0].at
-}
-
-// Timer repeats push requests. The outputs are valid until the next call.
-func (d *DataPlane) Timer(now clock.Time) []Output {
-	d.out = d.out[:0]
-	for d.NextTimer() <= now {
-		l := d.repeats[0].lock
-		d.repeats = d.repeats[1:]
-		d.push(now, l)
-	}
-	return d.out
+func (d *DataPlane) waits(q *ring, n uint64) bool {
+	return d.cfg.Processing != ChainLock || n >= q.head && n < q.tail && !q.at(n).granted
 }
 
 // Expire removes the holders of a lock that have had it since before an instant, exactly these, and then proceeds as if
 // they had released it (section 9). The outputs are valid until the next call.
 func (d *DataPlane) Expire(now clock.Time, lock uint32, before clock.Time) []Output {
 	d.out = d.out[:0]
-	l := d.locks[lock]
-	if l == nil {
-		return d.out
+	if l := d.locks[lock]; l != nil && !d.cfg.Bugs.Has(NeverExpires) {
+		for i := range l.rings {
+			d.expire(now, l, &l.rings[i], before)
+		}
 	}
-	for n := l.head; n < l.tail; n++ {
-		s := l.at(n)
+	return d.out
+}
+
+func (d *DataPlane) expire(now clock.Time, l *entry, q *ring, before clock.Time) {
+	if d.cfg.Bugs.Has(ExpiresEarly) {
+		before += (now - before) / 2
+	}
+	for n := q.head; n < q.tail; n++ {
+		s := q.at(n)
 		if !s.granted {
 			break // holders are the front of the queue
 		}
 		if s.grantedAt >= before {
 			continue
 		}
-		if n != l.head {
-			l.exchange(n)
+		if n != q.head && !d.cfg.Bugs.Has(ExpiresAnother) {
+			l.exchange(q, n)
 		}
-		d.pop(now, l)
+		d.pop(now, l, q)
 	}
-	return d.out
 }
 
 // Demand is what the control plane reads of a lock and resets: requests since the last time, and the most that were
@@ -451,13 +488,15 @@ type Demand struct {
 	Contention int
 }
 
-// Demands returns what locks were asked for since the last call, by lock.
+// Demands returns what locks were asked for since the last call, by lock: those that are installed, and others as far as
+// there are counters for them.
 func (d *DataPlane) Demands() []Demand {
-	list := make([]Demand, 0, len(d.locks))
+	list := make([]Demand, 0, len(d.locks)+d.tracker.len())
 	for id, l := range d.locks {
 		list = append(list, Demand{id, float64(l.requests), l.most})
 		l.requests, l.most = 0, l.count()+l.over()
 	}
+	list = d.tracker.demands(list)
 	slices.SortFunc(list, func(a, b Demand) int { return cmp.Compare(a.Lock, b.Lock) })
 	return list
 }
@@ -468,5 +507,5 @@ func (d *DataPlane) Occupancy(lock uint32) (queued, slots, buffered int) {
 	if l == nil {
 		return 0, 0, 0
 	}
-	return l.count(), len(l.slots), l.over()
+	return l.count(), l.size, l.over()
 }

@@ -29,6 +29,9 @@ func (n *network) judge(inOrder bool) (f faults) {
 	asked, granted := make(map[uint32]int), make(map[uint32]int)
 	for _, s := range n.history {
 		r := s.request
+		if s.reset || s.buffer {
+			continue
+		}
 		held := holders[r.Lock]
 		if held == nil {
 			held = make(map[uint32]holder)
@@ -40,6 +43,8 @@ func (n *network) judge(inOrder bool) (f faults) {
 			}
 		}
 		switch {
+		case s.reject:
+			waiting[r.Lock] = slices.DeleteFunc(waiting[r.Lock], func(id uint32) bool { return id == r.Transaction })
 		case s.release:
 			delete(held, r.Transaction)
 		case !s.grant:

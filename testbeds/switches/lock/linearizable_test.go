@@ -58,6 +58,9 @@ func (n *network) operations() (list []porcupine.Operation) {
 	asked := make(map[uint32]clock.Time)
 	for _, s := range n.history {
 		r := s.request
+		if s.reset || s.buffer || s.reject {
+			continue
+		}
 		o := porcupine.Operation{ClientId: int(r.Client.Host), Input: operation{r.Lock, r.Mode, s.release},
 			Call: int64(s.at), Return: int64(s.at)}
 		if !s.grant && !s.release {

@@ -24,8 +24,21 @@ type network struct {
 	lease, poll clock.Duration // 0: none
 	loss, kill  float64        // of a packet, of a client at a transaction
 
+	moves    clock.Duration // most time between moves of a lock; 0: none
+	restarts clock.Duration // most time between failures of the switch, which loses its registers
+	failures clock.Duration // most time between failures of the server
+	backup   bool           // a second switch serves while the first one is down
+	tenants  uint16
+	priority uint8 // lowest
+	period   clock.Duration
+	bugs     lock.Bugs
+	slots    int
+	cfg      lock.Config
+	active   int // switch that clients' packets pass; -1: none
+	planes   [2]*lock.DataPlane
+	askers   map[uint32]int // by lock, the switch that has asked the server last
+
 	random   *rand.Rand
-	plane    *lock.DataPlane
 	server   *lock.Server
 	events   events
 	now      clock.Time
@@ -50,6 +63,10 @@ type step struct {
 	at      clock.Time
 	grant   bool // otherwise a request or a release
 	release bool
+	reject  bool
+	reset   bool // a period of quotas begins
+	buffer  bool // a request is buffered
+	server  bool // a grant is the server's
 	request lock.Request
 }
 
@@ -91,32 +108,90 @@ func (n *network) send(link string, do func()) {
 // run runs the network to its end.
 func (n *network) run(seed uint64, cfg lock.Config, slots int) {
 	n.random = rand.New(rand.NewPCG(seed, 1))
-	n.plane, n.server = lock.New(cfg), lock.NewServer(cfg.Dedup)
-	n.arrivals, n.state = make(map[string]clock.Time), make([]client, n.clients)
+	n.cfg, n.slots = cfg, slots
+	n.cfg.Priorities = int(n.priority)
+	n.planes[0], n.server = lock.New(n.cfg), n.newServer(0)
+	n.arrivals, n.state, n.askers = make(map[string]clock.Time), make([]client, n.clients), make(map[uint32]int)
 	if slots > 0 {
 		for id := range n.locks {
-			if err := n.plane.Install(id, slots); err != nil {
+			if err := n.planes[0].Install(id, slots); err != nil {
 				panic(err)
 			}
 		}
 	}
-	if slots == 0 {
+	if slots == 0 || n.moves > 0 {
 		n.late = n.most
 	}
 	for i := range n.state {
 		n.begin(i)
 	}
-	if n.poll > 0 {
-		n.after(n.poll, n.polls)
-	}
+	n.every(n.poll, n.polls)
+	n.every(n.period, func() {
+		for _, d := range n.planes {
+			if d != nil {
+				d.ResetQuotas()
+			}
+		}
+		n.history = append(n.history, step{at: n.now, reset: true})
+	})
+	n.sometimes(n.moves, n.move)
+	n.sometimes(n.restarts, n.fail)
+	n.sometimes(n.failures, func() { n.server = n.newServer(n.now.Add(n.lease)) })
 	for len(n.events) > 0 {
 		e := heap.Pop(&n.events).(event)
-		for timer := n.plane.NextTimer(); timer <= e.at; timer = n.plane.NextTimer() {
-			n.now = timer
-			n.do(n.plane.Timer(timer))
+		for at := n.timers(e.at); at <= e.at; at = n.timers(e.at) {
+			n.now = at
 		}
 		n.now = e.at
 		e.do()
+	}
+}
+
+// timers lets the first timer that is due before an instant do what it does, and returns its time.
+func (n *network) timers(before clock.Time) clock.Time {
+	first, do := clock.Never, func() {}
+	for i, d := range n.planes {
+		if d != nil && d.NextTimer() < first {
+			first, do = d.NextTimer(), func() { n.do(i, d.Timer(n.now)) }
+		}
+	}
+	if at := n.server.NextTimer(); at < first {
+		first, do = at, func() { n.served(n.server.Timer(n.now)) }
+	}
+	if first <= before {
+		n.now = max(n.now, first)
+		do()
+	}
+	return first
+}
+
+func (n *network) newServer(notBefore clock.Time) *lock.Server {
+	s := lock.NewServer(n.cfg.Dedup)
+	s.NotBefore, s.Priorities, s.Bugs = notBefore, int(n.priority), n.cfg.Bugs
+	return s
+}
+
+// every does something in intervals until all has ended.
+func (n *network) every(d clock.Duration, do func()) {
+	if d > 0 {
+		n.after(d, func() {
+			do()
+			if n.now < n.stop+clock.Time(20*n.lease) {
+				n.every(d, do)
+			}
+		})
+	}
+}
+
+// sometimes does something now and then until transactions end.
+func (n *network) sometimes(most clock.Duration, do func()) {
+	if most > 0 {
+		n.after(most/4+clock.Duration(n.random.Int64N(int64(most))), func() {
+			if n.now < n.stop {
+				do()
+				n.sometimes(most, do)
+			}
+		})
 	}
 }
 
@@ -124,11 +199,76 @@ func (n *network) run(seed uint64, cfg lock.Config, slots int) {
 func (n *network) polls() {
 	for id := range n.locks {
 		before := n.now - clock.Time(n.lease)
-		n.do(n.plane.Expire(n.now, id, before))
+		for i, d := range n.planes {
+			if d != nil {
+				n.do(i, d.Expire(n.now, id, before))
+			}
+		}
 		n.served(n.server.Expire(n.now, id, before))
 	}
-	if n.now < n.stop+clock.Time(20*n.lease) {
-		n.after(n.poll, n.polls)
+}
+
+// move moves a lock to the server, to the switch, or to other slots.
+func (n *network) move() {
+	id := uint32(n.random.IntN(int(n.locks)))
+	if n.active < 0 {
+		return
+	}
+	d, draw := n.planes[n.active], n.random.IntN(2)
+	if _, slots, _ := d.Occupancy(id); slots == 0 {
+		n.take(n.active, id, lock.FromServer, 0)
+	} else if draw == 0 {
+		n.do(n.active, d.Leave(n.now, id))
+	} else if d.Drain(id) {
+		n.place(n.active, d, id)
+	}
+}
+
+// place gives a lock other slots as soon as it can.
+func (n *network) place(sw int, d *lock.DataPlane, id uint32) {
+	n.after(n.most/4+1, func() {
+		switch {
+		case n.planes[sw] != d: // it has failed
+		case !d.Drained(id):
+			if d.Moving(id) {
+				n.place(sw, d, id)
+			}
+		default:
+			n.do(sw, d.Place(n.now, id, 0, max(int(n.priority), 1+n.random.IntN(2*n.slots))))
+		}
+	})
+}
+
+func (n *network) take(sw int, id uint32, from lock.Source, notBefore clock.Time) {
+	list, err := n.planes[sw].Take(n.now, id, n.slots, from, notBefore)
+	if err != nil {
+		panic(err)
+	}
+	n.do(sw, list)
+}
+
+// fail stops the switch. It, or a backup and then it, goes on without registers.
+func (n *network) fail() {
+	if n.active != 0 || n.planes[1] != nil {
+		return
+	}
+	n.active, n.planes[0] = -1, nil
+	n.after(n.lease/8, func() {
+		sw := 0
+		if n.backup {
+			sw = 1
+		}
+		n.start(sw, lock.FromServer, n.now.Add(n.lease))
+		if n.backup {
+			n.after(3*n.lease, func() { n.start(0, lock.FromBackup, n.now) })
+		}
+	})
+}
+
+func (n *network) start(sw int, from lock.Source, notBefore clock.Time) {
+	n.planes[sw], n.active = lock.New(n.cfg), sw
+	for id := range n.locks {
+		n.take(sw, id, from, notBefore)
 	}
 }
 
@@ -146,6 +286,12 @@ func (n *network) begin(i int) {
 	n.requests++
 	c.request = lock.Request{Lock: uint32(n.random.IntN(int(n.locks))), Transaction: uint32(n.requests), Mode: mode,
 		Client: lock.Client{Host: uint32(i)}}
+	if n.tenants > 0 {
+		c.request.Tenant = uint16(i) % n.tenants
+	}
+	if n.priority > 0 {
+		c.request.Priority = uint8(i)%n.priority + 1
+	}
 	c.waiting, c.tries = true, 0
 	n.ask(i)
 }
@@ -164,62 +310,130 @@ func (n *network) ask(i int) {
 }
 
 func (n *network) acquire(r lock.Request) {
+	if n.active < 0 {
+		return
+	}
 	n.history = append(n.history, step{at: n.now, request: r})
-	n.do(n.plane.Acquire(n.now, r))
+	n.do(n.active, n.planes[n.active].Acquire(n.now, r))
 }
 
 func (n *network) release(r lock.Request) {
-	n.history = append(n.history, step{at: n.now, release: true, request: r})
-	list := n.plane.Release(n.now, r)
-	if len(list) == 1 && list[0].Kind == lock.ForwardOwned {
-		n.send("to server", func() { n.served(n.server.Release(n.now, r)) })
+	if n.active < 0 {
 		return
 	}
-	n.do(list)
+	n.history = append(n.history, step{at: n.now, release: true, request: r})
+	n.released(n.active, r)
 }
 
-// do sends what the switch sends.
-func (n *network) do(list []lock.Output) {
+// released does what a switch does with a release.
+func (n *network) released(sw int, r lock.Request) {
+	list := n.planes[sw].Release(n.now, r)
+	if len(list) != 1 || list[0].Kind != lock.ForwardOwned {
+		n.do(sw, list)
+		return
+	}
+	if list[0].Peer {
+		n.peer(sw, func(other int) { n.released(other, r) })
+		return
+	}
+	n.send("to server", func() { n.served(n.server.Release(n.now, r)) })
+}
+
+// peer sends something from a switch to the other one.
+func (n *network) peer(sw int, do func(other int)) {
+	other := 1 - sw
+	n.send(fmt.Sprint("to peer ", other), func() {
+		if n.planes[other] != nil {
+			do(other)
+		}
+	})
+}
+
+// do sends what a switch sends.
+func (n *network) do(sw int, list []lock.Output) {
+	d := n.planes[sw]
 	for _, o := range list {
-		switch o.Kind {
-		case lock.Grant:
-			n.granted(o.Request)
-		case lock.Recirculate:
-			n.after(n.recirculate, func() { n.do(n.plane.Resume(n.now, o.Pass)) })
-		case lock.ForwardBuffer:
-			n.send("to server", func() { n.server.Buffer(o.Request) })
-		case lock.PushRequest:
-			n.send("to server", func() { n.push(&o) })
-		case lock.ForwardOwned:
+		switch {
+		case o.Kind == lock.Grant:
+			n.granted(o.Request, false)
+		case o.Kind == lock.Rejected:
+			n.history = append(n.history, step{at: n.now, reject: true, request: o.Request})
+		case o.Kind == lock.Recirculate:
+			n.after(n.recirculate, func() {
+				if n.planes[sw] == d {
+					n.do(sw, d.Resume(n.now, o.Pass))
+				}
+			})
+		case o.Kind == lock.ForwardBuffer:
+			n.history = append(n.history, step{at: n.now, buffer: true, request: o.Request})
+			n.send("to server", func() { n.served(n.server.Keep(n.now, o.Request)) })
+		case o.Kind == lock.PushRequest && o.Peer:
+			n.peer(sw, func(other int) {
+				n.do(other, n.planes[other].Yield(n.now, o.Request.Lock, lock.Answer{Sent: o.Sent}))
+			})
+		case o.Kind == lock.PushRequest:
+			n.send("to server", func() { n.push(sw, &o) })
+		case o.Kind == lock.ForwardOwned && o.Peer:
+			n.peer(sw, func(other int) { n.do(other, n.planes[other].Acquire(n.now, o.Request)) })
+		case o.Kind == lock.ForwardOwned:
 			n.send("to server", func() { n.served(n.server.Acquire(n.now, o.Request)) })
+		case o.Kind == lock.Emptied:
+			n.peer(sw, func(other int) { n.do(other, n.planes[other].PushEmpty(n.now, o.Request.Lock, answer(&o))) })
 		}
 	}
 }
 
+// answer returns what PUSH_EMPTY with a mark says.
+func answer(o *lock.Output) lock.Answer {
+	return lock.Answer{Last: true, Sent: o.Sent, Index: o.Index, Queue: o.Request.Priority, Mark: o.Mark}
+}
+
 // granted sends a grant to its client.
-func (n *network) granted(r lock.Request) {
-	n.history = append(n.history, step{at: n.now, grant: true, request: r})
+func (n *network) granted(r lock.Request, server bool) {
+	n.history = append(n.history, step{at: n.now, grant: true, request: r, server: server})
 	i := int(r.Client.Host)
 	n.send(fmt.Sprint("to client ", i), func() { n.answer(i, r) })
 }
 
-// served sends the grants of the server, which pass the switch.
+// served sends what the server sends, which passes the switch.
 func (n *network) served(list []lock.Output) {
 	for _, o := range list {
-		if o.Kind == lock.Grant {
-			n.send("from server", func() { n.granted(o.Request) })
+		switch o.Kind {
+		case lock.Grant:
+			n.send("from server", func() {
+				if n.active >= 0 {
+					n.granted(o.Request, true)
+				}
+			})
+		case lock.Emptied:
+			n.toAsker(o.Request.Lock, func(sw int) { n.do(sw, n.planes[sw].PushEmpty(n.now, o.Request.Lock, answer(&o))) })
 		}
 	}
 }
 
-func (n *network) push(o *lock.Output) {
+// toAsker sends an answer of the server to the switch that asked.
+func (n *network) toAsker(id uint32, do func(sw int)) {
+	sw := n.askers[id]
+	n.send("from server", func() {
+		if n.planes[sw] != nil {
+			do(sw)
+		}
+	})
+}
+
+func (n *network) push(sw int, o *lock.Output) {
+	n.askers[o.Request.Lock] = sw
+	if o.Mark != netlock.Unmarked {
+		n.served(n.server.Handover(n.now, o))
+		return
+	}
 	for _, p := range n.server.Push(o) {
-		n.send("from server", func() {
+		n.toAsker(o.Request.Lock, func(sw int) {
 			if p.Empty {
-				n.do(n.plane.PushEmpty(n.now, p.Lock, p.Answer))
+				n.do(sw, n.planes[sw].PushEmpty(n.now, o.Request.Lock, p.Answer))
 				return
 			}
-			n.do(n.plane.PushBack(n.now, p.Request, p.Answer))
+			n.do(sw, n.planes[sw].PushBack(n.now, p.Request, p.Answer))
 		})
 	}
 }

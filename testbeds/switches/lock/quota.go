@@ -5,6 +5,7 @@ type quotas struct {
 	most map[uint16]int // of tenants that differ
 	all  int            // of the others; 0: any number
 	used []int          // by tenant
+	bugs Bugs
 }
 
 // admits counts a request and reports whether the tenant may still have it.
@@ -15,6 +16,12 @@ func (q *quotas) admits(tenant uint16) bool {
 	}
 	if most == 0 {
 		return true
+	}
+	if q.bugs.Has(QuotaOffByOne) {
+		most++
+	}
+	if q.bugs.Has(QuotaShared) {
+		tenant /= 2
 	}
 	if int(tenant) >= len(q.used) {
 		q.used = append(q.used, make([]int, int(tenant)+1-len(q.used))...)

@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"maps"
 	"slices"
 
 	"candela.dev/candela/clock"
@@ -10,9 +11,18 @@ import (
 // Server is a lock server: it owns the locks that are not in the switch, and buffers requests for those that are
 // (sections 6.2 and 6.3). It processes each packet at once.
 type Server struct {
+	// NotBefore is when a server that replaces a failed one begins to grant: when the leases of holders that it does not
+	// know have ended (section 9). Requests wait until then; see NextTimer.
+	NotBefore clock.Time
+	// Priorities of requests for locks that the server owns: a higher one comes before all lower ones that wait. At most
+	// 1: requests have the order of arrival.
+	Priorities int
+	// Bugs are seeded.
+	Bugs Bugs
+
 	dedup bool
 	owned map[uint32]*queue
-	kept  map[uint32]*buffer
+	kept  map[uint32]*backlog
 	out   []Output
 }
 
@@ -22,34 +32,67 @@ type queue struct {
 	since    []clock.Time // of the holders
 }
 
-// buffer holds the requests for a lock of the switch, in the order of arrival. Those that were pushed back are kept
-// until the switch says that it has them.
+// backlog is what the server buffers for a lock of the switch.
+type backlog struct {
+	buffers []buffer // by priority, 0: of a switch without priorities
+	base    uint64   // of the latest move to the switch
+	moved   bool     // there was one
+	wanted  bool     // the switch wants to know when the lock's queue is empty
+}
+
+// buffer holds the requests of a queue of the switch, in the order of arrival. Those that were pushed back are kept until
+// the switch says that it has them.
 type buffer struct {
 	requests []Request
 	taken    uint64 // number of packets that the switch has taken: the first of requests has the next one
-	received uint64
+	received uint64 // of all that were sent; what a failed server pushed back is added when the switch says so
+	known    bool   // taken and received include those
+	owned    bool   // the switch has handed the queue over
 }
 
 // NewServer returns a lock server without requests. dedup: requests that are already queued are dropped.
 func NewServer(dedup bool) *Server {
-	return &Server{dedup: dedup, owned: make(map[uint32]*queue), kept: make(map[uint32]*buffer)}
+	return &Server{dedup: dedup, owned: make(map[uint32]*queue), kept: make(map[uint32]*backlog)}
 }
 
 // Acquire takes a request for a lock that the server owns. The outputs are valid until the next call.
 func (s *Server) Acquire(now clock.Time, r Request) []Output {
 	s.out = s.out[:0]
-	q := s.owned[r.Lock]
+	s.acquire(now, r)
+	return s.out
+}
+
+func (s *Server) acquire(now clock.Time, r Request) {
+	q := s.queue(r.Lock)
+	if s.dedup && slices.ContainsFunc(q.requests, same(r)) {
+		s.out = append(s.out, Output{Kind: Dropped, Request: r})
+		return
+	}
+	i := len(q.requests)
+	for i > len(q.since) && s.class(&q.requests[i-1]) > s.class(&r) {
+		i--
+	}
+	q.requests = slices.Insert(q.requests, i, r)
+	s.grant(now, q)
+	q.requests[i].OneRTT = false
+}
+
+// queue returns the queue of a lock that the server owns.
+func (s *Server) queue(lock uint32) *queue {
+	q := s.owned[lock]
 	if q == nil {
 		q = &queue{}
-		s.owned[r.Lock] = q
+		s.owned[lock] = q
 	}
-	if s.dedup && slices.ContainsFunc(q.requests, same(r)) {
-		return append(s.out, Output{Kind: Dropped, Request: r})
+	return q
+}
+
+// class returns the place of a request's priority among all, as the switch has it.
+func (s *Server) class(r *Request) int {
+	if n := int(r.Priority); n >= 1 && n < s.Priorities {
+		return n
 	}
-	q.requests = append(q.requests, r)
-	s.grant(now, q)
-	q.requests[len(q.requests)-1].OneRTT = false
-	return s.out
+	return s.Priorities
 }
 
 // same reports whether a request is of the same transaction.
@@ -59,6 +102,9 @@ func same(r Request) func(Request) bool {
 
 // grant grants what the front of the queue may have.
 func (s *Server) grant(now clock.Time, q *queue) {
+	if now < s.NotBefore && !s.Bugs.Has(ServerGrantsEarly) {
+		return
+	}
 	for n := len(q.since); n < len(q.requests); n++ {
 		next := q.requests[n]
 		if n > 0 && (next.Mode == netlock.Exclusive || q.requests[0].Mode == netlock.Exclusive) {
@@ -72,10 +118,8 @@ func (s *Server) grant(now clock.Time, q *queue) {
 // end removes a holder and grants what it kept waiting.
 func (s *Server) end(now clock.Time, lock uint32, q *queue, i int) {
 	q.requests, q.since = slices.Delete(q.requests, i, i+1), slices.Delete(q.since, i, i+1)
-	if len(q.requests) == 0 {
-		delete(s.owned, lock)
-	}
 	s.grant(now, q)
+	s.tell(now, lock)
 }
 
 // Release takes the end of the use of a lock that the server owns. A release of nobody is dropped. The outputs are
@@ -97,7 +141,7 @@ func (s *Server) Expire(now clock.Time, lock uint32, before clock.Time) []Output
 	s.out = s.out[:0]
 	q := s.owned[lock]
 	for i := 0; q != nil && i < len(q.since); {
-		if q.since[i] >= before {
+		if q.since[i] >= before || s.Bugs.Has(NeverExpires) {
 			i++
 			continue
 		}
@@ -106,19 +150,59 @@ func (s *Server) Expire(now clock.Time, lock uint32, before clock.Time) []Output
 	return s.out
 }
 
-// Buffer takes a request for a lock of the switch.
-func (s *Server) Buffer(r Request) {
-	b := s.kept[r.Lock]
-	if b == nil {
-		b = &buffer{}
-		s.kept[r.Lock] = b
-	}
+// Buffer takes a request for a lock of the switch. Of locks that move, Keep does.
+func (s *Server) Buffer(r Request) { s.buffer(r, s.backlog(r.Lock).buffer(r.Priority)) }
+
+func (s *Server) buffer(r Request, b *buffer) {
 	if s.dedup && slices.ContainsFunc(b.requests, same(r)) {
 		return
 	}
 	b.received++
 	r.OneRTT = false
 	b.requests = append(b.requests, r)
+}
+
+// Keep takes a request for a lock of the switch, as Buffer does. If the switch has handed the lock over, and does not know
+// yet that the server knows, the request is one for a lock that the server owns. The outputs are valid until the next call.
+func (s *Server) Keep(now clock.Time, r Request) []Output {
+	s.out = s.out[:0]
+	if b := s.backlog(r.Lock).buffer(r.Priority); b.owned {
+		s.acquire(now, r)
+	} else {
+		s.buffer(r, b)
+	}
+	return s.out
+}
+
+// backlog returns what is buffered for a lock.
+func (s *Server) backlog(lock uint32) *backlog {
+	k := s.kept[lock]
+	if k == nil {
+		k = &backlog{}
+		s.kept[lock] = k
+	}
+	return k
+}
+
+// buffer returns that of a priority.
+func (k *backlog) buffer(priority uint8) *buffer {
+	for len(k.buffers) <= int(priority) {
+		k.buffers = append(k.buffers, buffer{})
+	}
+	return &k.buffers[priority]
+}
+
+// take notes which packets the switch has taken. If it knows more than the server, another server has pushed them back.
+func (b *buffer) take(index uint64) {
+	if !b.known {
+		b.known = true
+		b.taken += index
+		b.received += index
+	}
+	if index > b.taken {
+		b.requests = slices.Delete(b.requests, 0, min(int(index-b.taken), len(b.requests)))
+		b.taken = index
+	}
 }
 
 // Push is a request that a server pushes back, or, if Empty, that there is none.
@@ -128,22 +212,15 @@ type Push struct {
 	Empty bool
 }
 
-// Push answers a push request of the data plane.
+// Push answers a push request of the data plane without a mark.
 func (s *Server) Push(o *Output) []Push {
-	b := s.kept[o.Request.Lock]
-	if b == nil {
-		b = &buffer{taken: o.Index}
-		s.kept[o.Request.Lock] = b
-	}
-	if o.Index > b.taken {
-		b.requests = slices.Delete(b.requests, 0, min(int(o.Index-b.taken), len(b.requests)))
-		b.taken = o.Index
-	}
-	a := Answer{Received: b.received, Index: b.taken, Sent: o.Sent}
+	b := s.backlog(o.Request.Lock).buffer(o.Request.Priority)
+	b.take(o.Index)
+	a := Answer{Received: b.received, Index: b.taken, Sent: o.Sent, Queue: o.Request.Priority}
 	n := min(int(o.Avail), len(b.requests))
 	if n == 0 {
 		a.Last = true
-		return []Push{{Request{Lock: o.Request.Lock}, a, true}}
+		return []Push{{Request{Lock: o.Request.Lock, Priority: o.Request.Priority}, a, true}}
 	}
 	list := make([]Push, n)
 	for i, r := range b.requests[:n] {
@@ -151,4 +228,77 @@ func (s *Server) Push(o *Output) []Push {
 		list[i] = Push{Request: r, Answer: a}
 	}
 	return list
+}
+
+// Handover takes a push request with a mark: a lock moves to the server (Owned) or to the switch (Failover); see move.go.
+// The outputs are valid until the next call.
+func (s *Server) Handover(now clock.Time, o *Output) []Output {
+	s.out = s.out[:0]
+	k := s.backlog(o.Request.Lock)
+	if o.Mark == netlock.Failover {
+		if !k.moved || k.base != o.Sent {
+			if s.Bugs.Has(KeepsBuffer) {
+				for i := range k.buffers {
+					k.buffers[i].owned = false
+				}
+			} else {
+				clear(k.buffers)
+				k.buffer(0)
+			}
+			k.moved, k.base = true, o.Sent
+		}
+		k.wanted = true
+		s.tell(now, o.Request.Lock)
+		return s.out
+	}
+	b := k.buffer(o.Request.Priority)
+	s.out = append(s.out, Output{Kind: Emptied, Request: o.Request, Sent: o.Sent, Index: o.Index, Mark: netlock.Owned})
+	if !b.owned {
+		b.take(o.Index)
+		b.owned = true
+		for _, r := range b.requests {
+			s.acquire(now, r)
+		}
+		b.requests = nil
+	}
+	return s.out
+}
+
+// tell tells the switch that the queue of a lock that it wants is empty, and forgets an empty queue.
+func (s *Server) tell(now clock.Time, lock uint32) {
+	if q := s.owned[lock]; q != nil {
+		if len(q.requests) > 0 {
+			return
+		}
+		delete(s.owned, lock)
+	}
+	if k := s.kept[lock]; k != nil && k.wanted && (now >= s.NotBefore || s.Bugs.Has(ServerGrantsEarly)) {
+		k.wanted = false
+		s.out = append(s.out, Output{Kind: Emptied, Request: Request{Lock: lock}, Sent: k.base, Index: k.base,
+			Mark: netlock.Failover})
+	}
+}
+
+// NextTimer returns when Timer is due; clock.Never: not before the next packet.
+func (s *Server) NextTimer() clock.Time {
+	if s.NotBefore > 0 && len(s.owned)+len(s.kept) > 0 {
+		return s.NotBefore
+	}
+	return clock.Never
+}
+
+// Timer begins to grant. The outputs are valid until the next call.
+func (s *Server) Timer(now clock.Time) []Output {
+	s.out = s.out[:0]
+	if now < s.NotBefore {
+		return s.out
+	}
+	s.NotBefore = 0
+	for _, lock := range slices.Sorted(maps.Keys(s.owned)) {
+		s.grant(now, s.owned[lock])
+	}
+	for _, lock := range slices.Sorted(maps.Keys(s.kept)) {
+		s.tell(now, lock)
+	}
+	return s.out
 }

@@ -1,0 +1,89 @@
+package lock
+
+import "math/bits"
+
+// key identifies a request.
+type key struct {
+	client      Client
+	transaction uint32
+}
+
+// place is where a request is: a queue of a lock, and a position in it.
+type place struct {
+	class int
+	at    uint64
+}
+
+// index finds the entries of a lock by their requests. It has room for as many as the lock has slots, and never grows.
+type index struct {
+	cells []indexCell
+}
+
+type indexCell struct {
+	key   key
+	place place
+	used  bool
+}
+
+// newIndex returns an index of at most n entries.
+func newIndex(n int) *index {
+	const least, spare = 4, 2
+	return &index{cells: make([]indexCell, 1<<bits.Len(uint(max(least, n*spare)-1)))}
+}
+
+// home returns the cell where a key should be.
+func (x *index) home(k key) int {
+	h := uint64(k.client.Host)<<32 | uint64(k.transaction)
+	h = (h ^ uint64(k.client.Thread)<<56) * 0x9e3779b97f4a7c15
+	return int(h >> 33 & uint64(len(x.cells)-1))
+}
+
+// find returns the cell that has a key, or the empty one where it belongs.
+func (x *index) find(k key) *indexCell {
+	for i := x.home(k); ; i = (i + 1) & (len(x.cells) - 1) {
+		if c := &x.cells[i]; !c.used || c.key == k {
+			return c
+		}
+	}
+}
+
+// get returns where a request is.
+func (x *index) get(k key) (p place, ok bool) {
+	if x == nil {
+		return p, false
+	}
+	c := x.find(k)
+	return c.place, c.used
+}
+
+// put notes where a request is.
+func (x *index) put(k key, p place) {
+	if x != nil {
+		*x.find(k) = indexCell{k, p, true}
+	}
+}
+
+// remove forgets a request.
+func (x *index) remove(k key) {
+	if x == nil {
+		return
+	}
+	mask := len(x.cells) - 1
+	i := x.home(k)
+	for ; x.cells[i].key != k; i = (i + 1) & mask {
+		if !x.cells[i].used {
+			return
+		}
+	}
+	if !x.cells[i].used {
+		return
+	}
+	// Entries after it move up, unless that puts them before their home.
+	for j := (i + 1) & mask; x.cells[j].used; j = (j + 1) & mask {
+		if (j-x.home(x.cells[j].key))&mask >= (j-i)&mask {
+			x.cells[i] = x.cells[j]
+			i = j
+		}
+	}
+	x.cells[i] = indexCell{}
+}

@@ -1,0 +1,71 @@
+package lock_test
+
+import (
+	"os"
+	"strconv"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"candela.dev/candela/clock"
+	"candela.dev/candela/testbeds/switches/lock"
+)
+
+// wide returns how many networks to draw: CANDELA_TEST_WIDE, or few.
+func wide(t *testing.T, few int) int {
+	t.Helper()
+	text := os.Getenv("CANDELA_TEST_WIDE")
+	if text == "" {
+		return few
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatalf("CANDELA_TEST_WIDE=%q: want the number of networks to draw", text)
+	}
+	return n
+}
+
+// drawn returns a network that is correct, with whatever may happen to it.
+func drawn(t *rapid.T, faulty bool) (n *network, cfg lock.Config, slots int) {
+	n = &network{least: micro(0.3), most: micro(rapid.Float64Range(0.3, 5).Draw(t, "delay")),
+		recirculate: micro(rapid.SampledFrom([]float64{0.1, 0.2, 1, 5, 20}).Draw(t, "recirculation")),
+		clients:     rapid.IntRange(1, 16).Draw(t, "clients"), locks: rapid.Uint32Range(1, 3).Draw(t, "locks"),
+		shared: rapid.SampledFrom([]float64{0, 0.5, 0.9, 1}).Draw(t, "shared"),
+		think:  micro(rapid.Float64Range(0, 10).Draw(t, "think")), stop: clock.Time(clock.Millisecond / 2)}
+	cfg = lock.Config{Processing: lock.ChainLock, TIDCheck: rapid.Bool().Draw(t, "check")}
+	n.moves = micro(rapid.SampledFrom([]float64{0, 5, 50}).Draw(t, "moves"))
+	if faulty {
+		n.stop *= 4
+		n.loss, n.kill = rapid.SampledFrom([]float64{0, 0.02}).Draw(t, "loss"),
+			rapid.SampledFrom([]float64{0, 0.01}).Draw(t, "kill")
+		n.expiry, n.lease, n.poll = micro(150), micro(200), micro(20)
+		n.restarts = micro(rapid.SampledFrom([]float64{0, 500}).Draw(t, "restarts"))
+		n.failures = micro(rapid.SampledFrom([]float64{0, 500}).Draw(t, "failures"))
+		n.backup = rapid.Bool().Draw(t, "backup")
+		cfg.TIDCheck, cfg.Dedup, cfg.PushTimeout = true, true, micro(30)
+	}
+	slots = rapid.SampledFrom([]int{1, 2, 3, 5, 16}).Draw(t, "slots")
+	return n, cfg, slots
+}
+
+// Locks that move between switch and server are granted once, in order, to one at a time, whatever waits for them.
+func TestLocksMoveWithoutFaults(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n, cfg, slots := drawn(t, false)
+		n.run(rapid.Uint64().Draw(t, "seed"), cfg, slots)
+		if f := n.judge(true); f != (faults{}) {
+			t.Fatalf("%v in %d requests", f, n.requests)
+		}
+	})
+}
+
+// The same with losses of packets, deaths of clients, and failures of the switch, a backup of it, and the server.
+func TestNothingIsLostInFailures(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n, cfg, slots := drawn(t, true)
+		n.run(rapid.Uint64().Draw(t, "seed"), cfg, slots)
+		if f := n.judge(false); f != (faults{}) {
+			t.Fatalf("%v in %d requests", f, n.requests)
+		}
+	})
+}

@@ -172,7 +172,7 @@ func tableName(id uint32) string {
 func (c *Client) entryUpdate(op p4pb.Update_Type, e Entry) update {
 	te := &p4pb.TableEntry{TableId: e.Table, Match: c.info.Table(e.Table).Match(e.Key)}
 	if op != p4pb.Update_DELETE {
-		te.Action = c.info.TableAction(e.Action)
+		te.Action = c.info.Table(e.Table).Action(e.Action)
 	}
 	return update{&p4pb.Update{Type: op, Entity: tableEntity(te)}, e.describe}
 }
@@ -196,7 +196,7 @@ func (e Entry) describe() string {
 func (c *Client) defaultUpdate(table uint32, a p4.Action) update {
 	return update{
 		&p4pb.Update{Type: p4pb.Update_MODIFY, Entity: tableEntity(&p4pb.TableEntry{TableId: table, IsDefaultAction: true,
-			Action: c.info.TableAction(a)})},
+			Action: c.info.Table(table).Action(a)})},
 		func() string { return tableName(table) + " default action" },
 	}
 }

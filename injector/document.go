@@ -61,7 +61,7 @@ func (p *Program) Document(hits []uint64) Entries {
 
 func (p *Program) event(e Entry) EntriesEvent {
 	in := &p.intents[e.Intent]
-	table, action := p4.Base().Table(e.Table), p.Info.Action(e.Action.ID)
+	table, action := p4.Base().Table(e.Table), p.Info.Table(e.Table).Offers(e.Action.ID)
 	out := EntriesEvent{
 		Index: in.Index, Where: in.Where, Event: in.String(), Connection: in.Flow.Connection(), Flow: int(in.Flow),
 		Packet: in.Class.String(), PSN: in.RelPSN, Nth: in.Nth, Table: table.Name, Key: fields(table.Fields, e.Key),

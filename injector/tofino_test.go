@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,8 +20,9 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// renumber returns info as a compiler serves it that chooses ids of counters itself.
-func renumber(t *testing.T, info *p4.Info) *p4.Info {
+// compiled returns info as a compiler for hardware serves it: ids of counters are its own, and each event table has actions
+// of its own, with its name in front of theirs.
+func compiled(t *testing.T, info *p4.Info) *p4.Info {
 	t.Helper()
 	pb := proto.Clone(info.Proto()).(*configpb.P4Info)
 	for i, c := range pb.GetCounters() {
@@ -28,12 +30,29 @@ func renumber(t *testing.T, info *p4.Info) *p4.Info {
 	}
 	for i, c := range pb.GetDirectCounters() {
 		c.Preamble.Id = 0x13f00000 + uint32(i)
-		for _, table := range pb.GetTables() {
-			if table.GetPreamble().GetId() == c.GetDirectTableId() {
-				table.DirectResourceIds = []uint32{c.GetPreamble().GetId()}
+	}
+	shared := map[uint32]*configpb.Action{}
+	for _, a := range pb.GetActions() {
+		shared[a.GetPreamble().GetId()] = a
+	}
+	gone := map[uint32]bool{}
+	for i, table := range pb.GetTables() {
+		if info.Table(table.GetPreamble().GetId()).DirectCounter == 0 {
+			continue
+		}
+		for _, ref := range table.GetActionRefs() {
+			if ref.GetId() == p4.ActionNoAction {
+				continue
 			}
+			own := proto.Clone(shared[ref.GetId()]).(*configpb.Action)
+			gone[ref.GetId()] = true
+			own.Preamble.Id = ref.GetId() | uint32(i+1)<<16
+			own.Preamble.Name = table.GetPreamble().GetName() + "." + own.GetPreamble().GetName()
+			ref.Id = own.GetPreamble().GetId()
+			pb.Actions = append(pb.Actions, own)
 		}
 	}
+	pb.Actions = slices.DeleteFunc(pb.Actions, func(a *configpb.Action) bool { return gone[a.GetPreamble().GetId()] })
 	out, err := p4.New(pb)
 	if err != nil {
 		t.Fatal(err)
@@ -51,31 +70,45 @@ func (d asContract) Counter(id uint32, index int) (packets, bytes uint64) {
 	return d.datapath.Counter(p4.Base().CounterNamed(d.info.Counter(id).Name).ID, index)
 }
 
-func TestCountersAreFoundByName(t *testing.T) {
-	info := renumber(t, p4.Base())
+func TestCountersAndActionsAreFoundByName(t *testing.T) {
+	info := compiled(t, p4.Base())
 	tg := startTargetOf(t, info, func(d datapath) datapath { return asContract{d, info} })
 	c := tg.connect(t, injector.Config{Pipeline: injector.Pipeline{Info: info}})
-	if _, err := c.Program(t.Context(), twoHosts(), oneConnection(), manyEvents(1)); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.OpenGate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	tg.server.Do(func() {
-		for range 3 {
-			var r pipeline.Result
-			tg.pipe.Process(0, 0, write(oneConnection()[0], 2), &r)
+	for range 2 { // the second run finds the entries of the first
+		program, err := c.Program(t.Context(), twoHosts(), oneConnection(), manyEvents(2))
+		if err != nil {
+			t.Fatal(err)
 		}
-	})
-	counters, err := c.Counters(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	equal(t, "RoCE packets received", counters.RoCERx().Packets, 3)
-	equal(t, "mirrored", counters.Mirrored().Packets, 3)
-	received, err := c.Received(t.Context())
-	if err != nil || received[0] != 3 {
-		t.Errorf("received: %v, %v", received, err)
+		before, err := c.Counters(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.OpenGate(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		tg.server.Do(func() {
+			for _, psn := range []int{1, 2, 3} {
+				var r pipeline.Result
+				tg.pipe.Process(0, 0, write(oneConnection()[0], psn), &r)
+			}
+		})
+		hits, err := c.Hits(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "hits", hits, []uint64{1, 1})
+		equal(t, "action", program.Document(hits).Events[1].Action, "drop")
+		after, err := c.Counters(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		counters := after.Since(before)
+		equal(t, "RoCE packets received", counters.RoCERx().Packets, 3)
+		equal(t, "mirrored", counters.Mirrored().Packets, 3)
+		received, err := c.Received(t.Context())
+		if err != nil || received[0] != after.RoCERx().Packets {
+			t.Errorf("received: %v, %v", received, err)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"net/netip"
+	"slices"
 
 	p4pb "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc/codes"
@@ -132,10 +133,22 @@ func (t *Table) ParseMatch(match []*p4pb.FieldMatch) (Key, error) {
 	return k, nil
 }
 
-// TableAction encodes a, whose action info must know.
-func (info *Info) TableAction(a Action) *p4pb.TableAction {
-	out := &p4pb.Action{ActionId: a.ID}
-	if known := info.actionID[a.ID]; known != nil {
+// TableAction encodes a, whose action info must know under its own id.
+func (info *Info) TableAction(a Action) *p4pb.TableAction { return info.actionID[a.ID].encode(a.ID, a) }
+
+// Action encodes a for t, which must offer it.
+func (t *Table) Action(a Action) *p4pb.TableAction {
+	ref := t.Offers(a.ID)
+	if ref == nil {
+		return (*ActionInfo)(nil).encode(a.ID, a)
+	}
+	return ref.encode(ref.wire, a)
+}
+
+// encode encodes action a under an id; an action that is not known has no parameters.
+func (known *ActionInfo) encode(id uint32, a Action) *p4pb.TableAction {
+	out := &p4pb.Action{ActionId: id}
+	if known != nil {
 		for i, f := range known.Params {
 			out.Params = append(out.Params, &p4pb.Action_Param{ParamId: f.ID, Value: Uint(a.Params[i]).Bytes()})
 		}
@@ -150,10 +163,12 @@ func (t *Table) ParseAction(ta *p4pb.TableAction, asDefault bool) (Action, error
 	if a == nil {
 		return Action{}, status.Errorf(codes.InvalidArgument, "table %q needs a direct action", t.Name)
 	}
-	ref := t.Offers(a.GetActionId())
-	switch {
-	case ref == nil:
+	i := slices.IndexFunc(t.Actions, func(r ActionRef) bool { return r.wire == a.GetActionId() })
+	if i < 0 {
 		return Action{}, status.Errorf(codes.InvalidArgument, "table %q offers no action %d", t.Name, a.GetActionId())
+	}
+	ref := &t.Actions[i]
+	switch {
 	case ref.DefaultOnly && !asDefault:
 		return Action{}, status.Errorf(codes.PermissionDenied, "action %q may only be the default of table %q", ref.Name,
 			t.Name)

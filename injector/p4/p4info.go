@@ -10,11 +10,14 @@ import (
 	_ "embed"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	configpb "github.com/p4lang/p4runtime/go/p4/config/v1"
 	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/proto"
+
+	"candela.dev/candela/trace"
 )
 
 //go:embed injector.p4info.txtpb
@@ -68,10 +71,12 @@ type ActionInfo struct {
 	Params []Field
 }
 
-// ActionRef is an action that a table offers.
+// ActionRef is an action that a table offers. Compilers for hardware want an action for each table where actions count:
+// then action "event.drop" of table "event" is the contract's "drop", with its id; only messages have the other one.
 type ActionRef struct {
 	*ActionInfo
 	TableOnly, DefaultOnly bool // scope: only for entries, only as default action
+	wire                   uint32
 }
 
 // Table describes a table.
@@ -184,8 +189,17 @@ func (info *Info) addTable(t *configpb.Table) error {
 		if a == nil {
 			return fmt.Errorf("refers to action %d, which does not exist", r.GetId())
 		}
-		out.Actions = append(out.Actions, ActionRef{a, r.GetScope() == configpb.ActionRef_TABLE_ONLY,
-			r.GetScope() == configpb.ActionRef_DEFAULT_ONLY})
+		ref := ActionRef{a, r.GetScope() == configpb.ActionRef_TABLE_ONLY,
+			r.GetScope() == configpb.ActionRef_DEFAULT_ONLY, a.ID}
+		if name, own := strings.CutPrefix(a.Name, out.Name+"."); own {
+			if row := slices.IndexFunc(trace.Actions, func(row trace.Action) bool { return row.Name == name }); row >= 0 {
+				ref.ActionInfo = &ActionInfo{ID: trace.Actions[row].ID, Name: name, Params: a.Params}
+			}
+		}
+		if out.Offers(ref.ID) != nil {
+			return fmt.Errorf("offers action %q twice", ref.Name)
+		}
+		out.Actions = append(out.Actions, ref)
 	}
 	out.InitialDefault = Action{ID: t.GetInitialDefaultAction().GetActionId()}
 	info.tables = append(info.tables, out)

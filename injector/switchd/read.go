@@ -150,7 +150,7 @@ func (e *entry) passes(te *p4pb.TableEntry) bool {
 
 func (s *Server) tableEntry(t *tableState, e *entry, isDefault, withCounter bool) *p4pb.TableEntry {
 	out := &p4pb.TableEntry{
-		TableId: t.info.ID, Action: s.active.info.TableAction(e.action), ControllerMetadata: e.cookie, Metadata: e.metadata,
+		TableId: t.info.ID, Action: t.info.Action(e.action), ControllerMetadata: e.cookie, Metadata: e.metadata,
 		IsDefaultAction: isDefault,
 	}
 	if !isDefault {

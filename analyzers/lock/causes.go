@@ -1,0 +1,260 @@
+package lock
+
+import (
+	"fmt"
+	"strconv"
+
+	"candela.dev/candela/analyzers/cause"
+	"candela.dev/candela/clock"
+	"candela.dev/candela/lock"
+	"candela.dev/candela/packet/netlock"
+	"candela.dev/candela/trace"
+)
+
+type causeOf = cause.Cause
+
+func packet(id uint64) cause.Argument    { return cause.Name(trace.PacketText(id)) }
+func (p place) packet() cause.Argument   { return packet(p.id) }
+func (p place) at() cause.Argument       { return lockNumber(p.lock) }
+func lockNumber(n uint32) cause.Argument { return cause.Name(fmt.Sprintf("lock %d", n)) }
+func number(v float64) string            { return strconv.FormatFloat(v, 'g', -1, 64) }
+
+// N1.
+
+func overlapping(p place, mode, other netlock.Mode, grant uint64, after cause.Duration) cause.Cause {
+	return cause.Of(lock.RuleExclusion, "overlapping", "%v granted %v in mode %v by packet %v, although it had granted "+
+		"it in mode %v by packet %v %v before and had got no release.", p.who, p.at(), mode, p.packet(), other, packet(grant),
+		after)
+}
+
+// N2.
+
+func unasked(p place, op string) cause.Cause {
+	return cause.Of(lock.RuleOnce, "unasked", "%v sent packet %v (%v of %v), for which nobody had asked.", p.who, p.packet(),
+		cause.Name(op), p.at())
+}
+
+func grantedTwice(p place, first uint64) cause.Cause {
+	return cause.Of(lock.RuleOnce, "twice", "%v granted %v a second time by packet %v: packet %v had granted the same "+
+		"request.", p.who, p.at(), p.packet(), packet(first))
+}
+
+func tooMany(p place, answers, asks int64) cause.Cause {
+	return cause.Of(lock.RuleOnce, "answers", "%v answered a request for %v by packet %v; these are %v to %v.", p.who,
+		p.at(), p.packet(), cause.Counted{N: answers, Noun: "answer"}, cause.Counted{N: asks, Noun: "request"})
+}
+
+// N3.
+
+func skipped(p place, later uint64) cause.Cause {
+	return cause.Of(lock.RuleLost, "skipped", "%v never granted the request of packet %v for %v; that of packet %v, "+
+		"which came later, was granted.", p.who, p.packet(), p.at(), packet(later))
+}
+
+func forgotten(p place, idle cause.Duration) cause.Cause {
+	return cause.Of(lock.RuleLost, "forgotten", "%v never granted the request of packet %v: %v has been free for %v "+
+		"longer than a grant takes.", p.who, p.packet(), p.at(), idle)
+}
+
+func notForwarded(p place, since cause.Duration) cause.Cause {
+	return cause.Of(lock.RuleLost, "not-forwarded", "%v neither sent the request of packet %v to the server that owns %v "+
+		"nor rejected it; it came %v before the end.", p.who, p.packet(), p.at(), since)
+}
+
+func strandedAt(p place, since cause.Duration) cause.Cause {
+	return cause.Of(lock.RuleLost, "stranded", "%v has not asked the server for the request of packet %v, although its "+
+		"own queue of %v has been empty for %v.", p.who, p.packet(), p.at(), since)
+}
+
+// N4 and N5.
+
+func overtakenInSwitch(p place, of, by uint64) cause.Cause {
+	return cause.Of(lock.RuleOrder, "overtaken", "%v granted the request of packet %v for %v by packet %v only after "+
+		"that of packet %v, which had come later.", p.who, packet(of), p.at(), p.packet(), packet(by))
+}
+
+func overtakenAtServer(p place, of, by uint64) cause.Cause {
+	return cause.Of(lock.RuleOrder, "at-server", "The server of %v granted the request of packet %v only after that of "+
+		"packet %v, which had come later: packet %v.", p.at(), packet(of), packet(by), p.packet())
+}
+
+func overtakenInBuffer(p place, of, by uint64) cause.Cause {
+	return cause.Of(lock.RuleSingleQueue, "overtaken", "%v granted the request of packet %v for %v, which the server had "+
+		"buffered, by packet %v only after that of packet %v, which had come later.", p.who, packet(of), p.at(),
+		p.packet(), packet(by))
+}
+
+func askedEarly(p place, holder uint64) cause.Cause {
+	return cause.Of(lock.RuleSingleQueue, "asked-early", "%v asked for buffered requests of %v by packet %v, although "+
+		"whoever it had granted the lock to by packet %v still held it.", p.who, p.at(), p.packet(), packet(holder))
+}
+
+// N6.
+
+func notPreferred(p place, high, low uint8, by uint64) cause.Cause {
+	return cause.Of(lock.RulePriority, "overtaken", "%v granted a request of priority %v for %v by packet %v only after "+
+		"one of priority %v, by packet %v, although it waited when that was decided.", p.who, cause.Count(int64(high)+1), p.at(),
+		p.packet(), cause.Count(int64(low)+1), packet(by))
+}
+
+// N7 and N8.
+
+func tooEarly(p place, passes cause.Times, took, least cause.Duration) cause.Cause {
+	return cause.Of(lock.RuleBatch, "early", "%v granted %v by packet %v %v after the release, with the packet "+
+		"recirculated %v that takes %v.", p.who, p.at(), p.packet(), took, passes, least)
+}
+
+func lateInBatch(p place, passes cause.Times, over cause.Duration) cause.Cause {
+	return cause.Of(lock.RuleBatch, "late", "%v granted %v by packet %v %v later than its place in the shared run gives, "+
+		"with the packet recirculated %v.", p.who, p.at(), p.packet(), over, passes)
+}
+
+func tooLate(p place, took, over cause.Duration) cause.Cause {
+	return cause.Of(lock.RuleDelay, "late", "%v granted %v by packet %v %v after the request, %v later than the pipeline "+
+		"and its passes allow.", p.who, p.at(), p.packet(), took, over)
+}
+
+// N9.
+
+func overflowed(p place, had, slots int64) cause.Cause {
+	return cause.Of(lock.RuleOccupancy, "overflowed", "%v took the request that packet %v granted as number %v in the "+
+		"queue of %v, which has %v.", p.who, p.packet(), cause.Count(had), p.at(), cause.Counted{N: slots, Noun: "slot"})
+}
+
+func bufferedEarly(p place, present, slots int64) cause.Cause {
+	return cause.Of(lock.RuleOccupancy, "buffered", "%v sent packet %v to the server to be buffered, although at most %v "+
+		"of %v of %v were taken and the server had nothing of it.", p.who, p.packet(), cause.Count(present),
+		cause.Counted{N: slots, Noun: "slot"}, p.at())
+}
+
+func bufferedForeign(p place) cause.Cause {
+	return cause.Of(lock.RuleOccupancy, "foreign", "%v sent packet %v to the server to be buffered, although %v is not "+
+		"installed.", p.who, p.packet(), p.at())
+}
+
+// N10.
+
+func sentAway(p place) cause.Cause {
+	return cause.Of(lock.RulePlacement, "sent-away", "%v sent packet %v to the server as a request for a lock of the "+
+		"server, although %v is installed.", p.who, p.packet(), p.at())
+}
+
+func byServer(p place) cause.Cause {
+	return cause.Of(lock.RulePlacement, "by-server", "A server granted %v by packet %v, although it is installed in %v.",
+		p.at(), p.packet(), within(p.who))
+}
+
+func bySwitch(p place) cause.Cause {
+	return cause.Of(lock.RulePlacement, "by-switch", "%v granted %v by packet %v, although it is not installed.", p.who,
+		p.at(), p.packet())
+}
+
+func within(s cause.Switch) cause.Argument {
+	if s == "" {
+		return cause.Name("the switch")
+	}
+	return cause.Name("switch " + string(s))
+}
+
+// N11.
+
+func overQuota(who cause.Switch, tenant, got, quota int64) cause.Cause {
+	return cause.Of(lock.RuleQuota, "over", "%v accepted %v of tenant %v in one period; its quota is %v.", who,
+		cause.Counted{N: got, Noun: "request"}, cause.Count(tenant), cause.Count(quota))
+}
+
+func rejectedEarly(p place, tenant, before, quota int64) cause.Cause {
+	return cause.Of(lock.RuleQuota, "rejected", "%v rejected a request of tenant %v by packet %v after at most %v in the "+
+		"period; its quota is %v.", p.who, cause.Count(tenant), p.packet(), cause.Counted{N: before, Noun: "request"},
+		cause.Count(quota))
+}
+
+func rejectedFreely(p place, tenant int64) cause.Cause {
+	return cause.Of(lock.RuleQuota, "without", "%v rejected a request of tenant %v, which has no quota, by packet %v.",
+		p.who, cause.Count(tenant), p.packet())
+}
+
+// N12.
+
+func heldOn(p place, over cause.Duration) cause.Cause {
+	return cause.Of(lock.RuleLease, "late", "%v granted %v by packet %v %v later than the end of the lease before, the "+
+		"poll and the passes allow.", p.who, p.at(), p.packet(), over)
+}
+
+func neverExpired(p place) cause.Cause {
+	return cause.Of(lock.RuleLease, "never", "%v never ended the lease of whoever holds %v, for which packet %v waits.",
+		p.who, p.at(), p.packet())
+}
+
+// N13.
+
+func tooSoon(p place, who string, after, lease cause.Duration) cause.Cause {
+	return cause.Of(lock.RuleFailover, "soon", "%v granted %v by packet %v %v after %v had failed, from which somebody "+
+		"may hold it for %v.", p.who, p.at(), p.packet(), after, cause.Name(who), lease)
+}
+
+func unneeded(p place) cause.Cause {
+	return cause.Of(lock.RuleFailover, "standby", "%v granted %v by packet %v, although it is on standby and no other "+
+		"switch had failed.", p.who, p.at(), p.packet())
+}
+
+func bypassed(p place, after cause.Duration) cause.Cause {
+	return cause.Of(lock.RuleFailover, "bypassed", "%v still had a request for %v, which packet %v grants, when the "+
+		"switch that had returned granted one %v after it came.", p.who, p.at(), p.packet(), after)
+}
+
+// N14.
+
+func tooMuch(who cause.Switch, sum, slots int64) cause.Cause {
+	return cause.Of(lock.RuleAllocation, "too-much", "%v has %v and gives %v to locks.", who,
+		cause.Counted{N: slots, Noun: "slot"}, cause.Count(sum))
+}
+
+func beyond(who cause.Switch, id uint32, n, most int64) cause.Cause {
+	return cause.Of(lock.RuleAllocation, "beyond", "%v gives %v %v; its contention is %v.", who, lockNumber(id),
+		cause.Counted{N: n, Noun: "slot"}, cause.Count(most))
+}
+
+func notOptimal(who cause.Switch, got, best requestRate) cause.Cause {
+	return cause.Of(lock.RuleAllocation, "not-optimal", "%v serves at least %v requests per second by its allocation; "+
+		"the best one gives %v.", who, got, best)
+}
+
+// N15.
+
+func changed(who cause.Switch, id uint64) cause.Cause {
+	return cause.Of(lock.RuleTransparency, "changed", "%v sent packet %v of others, which it had not received so.", who,
+		packet(id))
+}
+
+func reordered(who cause.Switch, id, by uint64) cause.Cause {
+	return cause.Of(lock.RuleTransparency, "reordered", "%v sent packet %v of others after packet %v, which had come "+
+		"later in the same flow.", who, packet(id), packet(by))
+}
+
+func notJudged(what, why string) cause.Cause {
+	return cause.Of(ruleNotJudged, "not-judged", "Not judged is %v: %v.", cause.Name(what), cause.Name(why))
+}
+
+// Causes lists an example of each cause.
+func Causes() []cause.Cause {
+	p := place{"", 7, 12}
+	span := func(d clock.Duration) cause.Duration { return cause.Span(d) }
+	const us = clock.Microsecond
+	return []cause.Cause{
+		overlapping(p, netlock.Exclusive, netlock.Shared, 9, span(3*us)),
+		unasked(p, netlock.Acquire.String()), grantedTwice(p, 9), tooMany(p, 2, 1),
+		skipped(p, 15), forgotten(p, span(40*us)), notForwarded(p, span(40*us)), strandedAt(p, span(40*us)),
+		overtakenInSwitch(p, 8, 9), overtakenAtServer(p, 8, 9), overtakenInBuffer(p, 8, 9), askedEarly(p, 9),
+		notPreferred(p, 0, 1, 9), tooEarly(p, 1, span(600*clock.Nanosecond), span(800*clock.Nanosecond)),
+		lateInBatch(p, 3, span(2*us)), tooLate(p, span(3*us), span(2*us)),
+		overflowed(p, 5, 4), bufferedEarly(p, 1, 4), bufferedForeign(p),
+		sentAway(p), byServer(p), bySwitch(p),
+		overQuota("", 1, 101, 100), rejectedEarly(p, 1, 9, 100), rejectedFreely(p, 1),
+		heldOn(p, span(500*us)), neverExpired(p),
+		tooSoon(p, "another", span(2*clock.Millisecond), span(10*clock.Millisecond)), unneeded(p), bypassed(p, span(8*us)),
+		tooMuch("", 11, 10), beyond("", 7, 3, 2), notOptimal("", 110, 200),
+		changed("", 12), reordered("", 12, 13),
+		notJudged("packets of others", "there are too many flows"),
+	}
+}

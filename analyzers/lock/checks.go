@@ -1,0 +1,449 @@
+package lock
+
+import (
+	"candela.dev/candela/analyzers/cause"
+	"candela.dev/candela/clock"
+	"candela.dev/candela/lock"
+	"candela.dev/candela/packet/netlock"
+)
+
+// place is a lock at a switch, with the packet at hand.
+type place struct {
+	who  cause.Switch
+	lock uint32
+	id   uint64
+}
+
+func (d *device) place(l *state, p *Packet) place { return place{d.who, l.id, p.ID} }
+
+// exclusive judges N1: whoever holds the lock as it is granted, and could not share it, has lost the lease.
+func (j *Judge) exclusive(d *device, l *state, r *request, p *Packet) {
+	if l.xs == 0 && (r.mode == netlock.Shared || l.held == 0) {
+		return
+	}
+	for i := l.holders; i != none; {
+		h := &j.requests[i]
+		i = h.next
+		if r.mode == netlock.Shared && h.mode == netlock.Shared {
+			continue
+		}
+		own := j.switches[h.sw]
+		if may, _ := j.lapses(h); own.Lease > 0 && p.Time >= may {
+			j.lapsed(h)
+			continue
+		}
+		if !j.facts.Complete || j.overrun || j.facts.Uncertainty >= max(d.Pipeline, 1) && j.facts.Uncertainty > 0 {
+			j.unsure++
+			continue
+		}
+		// A lock about which there is doubt is judged, too: both grants and no release were seen.
+		j.tell(nil, overlapping(d.place(l, p), r.mode, h.mode, h.grant, cause.Span(p.Time.Sub(h.at))), p.Time, p.ID, h.grant)
+	}
+}
+
+// twice reports more answers than requests (N2).
+func (j *Judge) twice(d *device, l *state, r *request, p *Packet) {
+	switch {
+	case r.asks == 0:
+		j.tell(l, unasked(d.place(l, p), p.Header.Op.String()), p.Time, p.ID)
+	case r.linked:
+		j.tell(l, grantedTwice(d.place(l, p), r.grant), p.Time, p.ID, r.grant, r.id)
+	default:
+		j.tell(l, tooMany(d.place(l, p), int64(r.answers)+1, int64(r.asks)), p.Time, p.ID, r.id)
+	}
+}
+
+// misplaced judges N10.
+func (j *Judge) misplaced(d *device, l *state, p *Packet, server bool) {
+	if !d.Placed || d.out || d.restarted || d.Moves && p.Time <= d.changed.Add(d.Settled) {
+		return
+	}
+	slots := d.Locks[l.id]
+	if (slots > 0) == !server {
+		return
+	}
+	switch {
+	case p.Header.Op == netlock.Acquire && p.Header.Mark == netlock.Owned:
+		j.tell(l, sentAway(d.place(l, p)), p.Time, p.ID)
+	case server:
+		j.tell(l, byServer(d.place(l, p)), p.Time, p.ID)
+	default:
+		j.tell(l, bySwitch(d.place(l, p)), p.Time, p.ID)
+	}
+}
+
+// owns judges N13.
+func (j *Judge) owns(d *device, l *state, r *request, p *Packet) {
+	if r.server {
+		if at, ok := j.servers[l.server]; ok && at != clock.Never && p.Src != l.server && d.Lease > 0 &&
+			p.Time < at.Add(d.Lease-j.facts.Uncertainty) {
+			j.tell(l, tooSoon(d.place(l, p), "the server", cause.Span(p.Time.Sub(at)), cause.Span(d.Lease)), p.Time, p.ID)
+		}
+		return
+	}
+	began := r.inserted // it was decided no earlier
+	if r.since != unknown {
+		began = max(began, r.since.Add(-d.PipelineMost))
+	}
+	if d.Standby {
+		if !j.failed {
+			j.tell(l, unneeded(d.place(l, p)), p.Time, p.ID)
+		} else if r.phase == waiting && r.asks == 1 && l.primary != unknown &&
+			l.primary > r.inserted.Add(d.PipelineMost+j.facts.Uncertainty) {
+			j.tell(l, bypassed(d.place(l, p), cause.Span(l.primary.Sub(r.inserted))), p.Time, p.ID, r.id)
+		}
+	} else if d.restarted {
+		l.primary = max(l.primary, began)
+	}
+	if d.takeover != clock.Never && d.Lease > 0 && began > d.takeover &&
+		p.Time < d.takeover.Add(d.Lease-j.facts.Uncertainty) {
+		j.tell(l, tooSoon(d.place(l, p), "another", cause.Span(p.Time.Sub(d.takeover)), cause.Span(d.Lease)), p.Time, p.ID)
+	}
+}
+
+// early judges that the shared requests that waited for an exclusive one are granted a pass each (N7). With priorities
+// a pass that is under way may find another request than the one for which it began.
+func (j *Judge) early(d *device, l *state, r *request, p *Packet) {
+	from := l.exclusive
+	if r.mode != netlock.Shared || from == unknown || from <= r.inserted {
+		return
+	}
+	passes := int64(d.Passes) + l.chained
+	l.chained++
+	if l.exclusiveLeased || d.Recirculation == 0 || d.Priorities > 1 {
+		return
+	}
+	took := clock.Duration(passes)*d.Recirculation + d.Pipeline
+	if p.Time < from.Add(took-j.facts.Uncertainty) {
+		j.tell(l, tooEarly(d.place(l, p), cause.Times(passes), cause.Span(p.Time.Sub(from)), cause.Span(took)), p.Time, p.ID,
+			r.id)
+	}
+}
+
+// due returns by when the switch has to have decided to grant a request, if nobody else holds the lock.
+func (j *Judge) due(d *device, l *state, r *request) (by clock.Time, passes int64, leased bool) {
+	by = r.inserted
+	from, lease, n := l.ended, l.endedLeased, int64(d.Passes)
+	if r.mode == netlock.Shared {
+		from, lease, n = l.exclusive, l.exclusiveLeased, int64(d.Passes)+l.chain
+	}
+	if from == unknown {
+		return by, 0, false
+	}
+	if at := from.Add(clock.Duration(n) * d.RecirculationMost); at >= r.inserted-clock.Time(j.facts.Uncertainty) {
+		return max(by, at), n, lease
+	}
+	return by, 0, false
+}
+
+// late judges N8, and of chains and leases N7 and N12.
+func (j *Judge) late(d *device, l *state, r *request, p *Packet) {
+	by, passes, leased := j.due(d, l, r)
+	if r.mode == netlock.Shared && passes > 0 {
+		l.chain++
+	}
+	if r.since == unknown || d.restarted && r.over || r.mode == netlock.Exclusive && l.held > 0 ||
+		r.mode == netlock.Shared && l.xs > 0 {
+		return
+	}
+	j.measures.delays++
+	most := by.Add(d.PipelineMost + j.facts.Uncertainty)
+	if r.since <= most {
+		return
+	}
+	over := cause.Span(r.since.Sub(most))
+	switch {
+	case leased:
+		j.tell(l, heldOn(d.place(l, p), over), p.Time, p.ID, r.id)
+	case r.mode == netlock.Shared && passes > int64(d.Passes):
+		j.tell(l, lateInBatch(d.place(l, p), cause.Times(passes), over), p.Time, p.ID, r.id)
+	default:
+		j.tell(l, tooLate(d.place(l, p), cause.Span(p.Time.Sub(r.inserted)), over), p.Time, p.ID, r.id)
+	}
+}
+
+// overfull judges that the lock had a slot for a request (N9). All that were granted before came before it, so that of
+// those that were granted all but those that had been released by then were there.
+func (j *Judge) overfull(d *device, l *state, r *request, p *Packet) {
+	slots := d.Locks[l.id]
+	c := l.class(r)
+	if !d.Placed || slots == 0 || r.first <= max(c.before.order, c.within.order) {
+		return
+	}
+	had := c.grants - r.dequeues + 1
+	if had <= int64(slots) {
+		return
+	}
+	for i := l.holders; i != none; i = j.requests[i].next {
+		if h := &j.requests[i]; !h.expired && d.Lease > 0 {
+			if may, _ := j.lapses(h); may <= r.inserted {
+				had--
+			}
+		}
+	}
+	if had > int64(slots) {
+		j.tell(l, overflowed(d.place(l, p), had, int64(slots)), p.Time, p.ID, r.id)
+	}
+}
+
+// justified judges that a request that is sent to be buffered found no slot (N9).
+func (j *Judge) justified(d *device, l *state, r *request, p *Packet) {
+	if !d.Placed || d.out || d.restarted || d.Moves || r.asks != 1 || l.tainted || r.phase != waiting {
+		return
+	}
+	slots := d.Locks[l.id]
+	if slots == 0 {
+		j.tell(l, bufferedForeign(d.place(l, p)), p.Time, p.ID)
+		return
+	}
+	if !r.over && int(r.present) < slots {
+		j.tell(l, bufferedEarly(d.place(l, p), int64(r.present), int64(slots)), p.Time, p.ID, r.id)
+	}
+}
+
+// prematurely judges that a switch asks for what is buffered only once its own queue is empty (N5).
+func (j *Judge) prematurely(d *device, l *state, p *Packet) {
+	if d.restarted || l.tainted || l.requested > l.settled || len(d.ports) == 0 || p.Port < 0 || p.Port >= len(d.ports) ||
+		d.ports[p.Port].rate <= 0 || d.Pauses {
+		return
+	}
+	decided := d.ports[p.Port].since.Add(-d.PipelineMost - j.facts.Uncertainty)
+	for i := l.holders; i != none; i = j.requests[i].next {
+		h := &j.requests[i]
+		if may, _ := j.lapses(h); h.server || h.expired || d.Lease > 0 && may <= p.Time || h.inserted >= decided ||
+			h.inserted == unknown || h.asks == 0 {
+			continue
+		}
+		j.tell(l, askedEarly(d.place(l, p), h.grant), p.Time, p.ID, h.grant)
+		return
+	}
+}
+
+// inOrder judges N4 and N5: who is granted now was not overtaken.
+func (j *Judge) inOrder(d *device, l *state, r *request, p *Packet) {
+	c := l.class(r)
+	if c.batch != l.batch || r.mode == netlock.Exclusive {
+		c.before = latest(c.before, c.within)
+		c.within, c.batch = granted{}, l.batch
+	}
+	j.measures.orders++
+	slack := j.facts.Uncertainty
+	overtook := func(g *granted) bool {
+		return g.order > r.last && (slack == 0 || g.arrived > r.arrived.Add(slack))
+	}
+	own := granted{order: r.first, arrived: r.arrived, at: p.Time, id: r.id}
+	switch {
+	case overtook(&c.before):
+		j.overtaken(d, l, r, p, c.before.id)
+	case r.mode == netlock.Exclusive:
+	case overtook(&c.within) && d.Processing == lock.ChainLock && r.since != unknown &&
+		r.since.Add(-d.PipelineMost) > c.within.at.Add(slack-d.Pipeline):
+		j.overtaken(d, l, r, p, c.within.id)
+	}
+	if r.mode == netlock.Exclusive {
+		l.batch++
+		c.batch = l.batch
+		c.before = latest(c.before, own)
+	} else {
+		c.within = latest(c.within, own)
+	}
+}
+
+func latest(a, b granted) granted {
+	if b.order > a.order {
+		return b
+	}
+	return a
+}
+
+func (j *Judge) overtaken(d *device, l *state, r *request, p *Packet, by uint64) {
+	switch {
+	case r.server:
+		j.tell(l, overtakenAtServer(d.place(l, p), r.id, by), p.Time, p.ID, r.id, by)
+	case r.returned:
+		j.tell(l, overtakenInBuffer(d.place(l, p), r.id, by), p.Time, p.ID, r.id, by)
+	default:
+		j.tell(l, overtakenInSwitch(d.place(l, p), r.id, by), p.Time, p.ID, r.id, by)
+	}
+}
+
+// preferred judges N6: while it waited, nothing was decided in favour of a lower priority.
+func (j *Judge) preferred(d *device, l *state, r *request, p *Packet) {
+	if len(l.all) == 0 {
+		return
+	}
+	for i := int(r.class) + 1; i < len(l.all); i++ {
+		if c := &l.all[i]; c.event != unknown && c.event > r.inserted.Add(j.facts.Uncertainty) {
+			j.tell(l, notPreferred(d.place(l, p), r.class, uint8(i), c.eventID), p.Time, p.ID, c.eventID, r.id)
+			break
+		}
+	}
+	event, leased := l.ended, l.endedLeased
+	if r.mode == netlock.Shared {
+		event, leased = l.exclusive, l.exclusiveLeased
+	}
+	if event == unknown || event < r.inserted {
+		event, leased = r.inserted, false
+	}
+	if c := l.class(r); !leased && event > c.event {
+		c.event, c.eventID = event, p.ID
+	}
+}
+
+// quiescence judges N3 at the end: who waits although nobody holds the lock, and whom later requests have overtaken.
+func (j *Judge) quiescence() {
+	heads := make(map[int32]int32) // the first of each lock that waits in a switch
+	for i := range j.requests {
+		r := &j.requests[i]
+		if r.asks == 0 || r.answers > 0 || r.phase != waiting && r.phase != owned {
+			continue
+		}
+		if first, ok := heads[r.lock]; !ok || r.first < j.requests[first].first {
+			heads[r.lock] = int32(i)
+		}
+	}
+	for i := range j.requests {
+		r := &j.requests[i]
+		if r.asks != 1 || r.answers > 0 || r.phase != waiting {
+			continue
+		}
+		d, l := j.switches[r.sw], j.of(r)
+		if d.out || d.number != int(r.sw) {
+			continue
+		}
+		if !j.passedOver(d, l, r) && heads[r.lock] == int32(i) {
+			j.stuck(d, l, r)
+		}
+	}
+	for i := range j.locks {
+		if l := &j.locks[i]; l.used {
+			j.stranded(l)
+		}
+	}
+}
+
+// passedOver judges whether a request was skipped for good.
+func (j *Judge) passedOver(d *device, l *state, r *request) bool {
+	c := l.class(r)
+	if c.before.order <= r.last || !d.exactly(j) || l.parked > 0 && !r.returned {
+		return false
+	}
+	if d.Period > 0 && j.quietSince(d, int(r.port)) <= r.inserted.Add(d.PipelineMost) {
+		return false // its rejection may wait at the port
+	}
+	j.tell(l, skipped(place{d.who, l.id, r.id}, c.before.id), j.now, r.id, c.before.id)
+	return true
+}
+
+// askedAgain judges, before it counts that a client asks again, that its request was not lost (N3).
+func (j *Judge) askedAgain(l *state, r *request) {
+	d := j.switches[r.sw]
+	if r.asks != 1 || r.answers > 0 || r.phase != waiting || d.out {
+		return
+	}
+	if !j.passedOver(d, l, r) && l.live == 1 {
+		j.stuck(d, l, r)
+	}
+}
+
+// exactly reports whether the order of arrivals at different ports is certain.
+func (d *device) exactly(j *Judge) bool { return j.facts.Uncertainty == 0 }
+
+// stuck judges the first that waits for a lock.
+func (j *Judge) stuck(d *device, l *state, r *request) {
+	slots, known := d.Locks[l.id], d.Placed
+	pending := r.inserted.Add(d.PipelineMost + j.facts.Uncertainty)
+	if known && slots == 0 {
+		if p := j.quietSince(d, d.busy()); pending < p && !(d.Moves && pending <= d.changed.Add(d.Settled)) {
+			j.tell(l, notForwarded(place{d.who, l.id, r.id}, cause.Span(j.now.Sub(r.inserted))), j.now, r.id)
+		}
+		return
+	}
+	if l.tainted || len(d.ports) == 0 || d.Pauses || l.parked > 0 && !r.returned {
+		return
+	}
+	if r.mode == netlock.Exclusive && l.held > 0 || l.xs > 0 {
+		for i := l.holders; i != none; i = j.requests[i].next {
+			if h := &j.requests[i]; r.mode == netlock.Exclusive || h.mode == netlock.Exclusive {
+				if _, has := j.lapses(h); j.switches[h.sw].Lease == 0 || has.Add(d.PipelineMost+
+					clock.Duration(d.Passes)*d.RecirculationMost) >= j.now {
+					return
+				}
+			}
+		}
+		if by := j.quietSince(d, int(r.port)); by >= j.now {
+			j.tell(l, neverExpired(place{d.who, l.id, r.id}), j.now, r.id)
+		}
+		return
+	}
+	by, _, leased := j.due(d, l, r)
+	by = by.Add(d.PipelineMost + j.facts.Uncertainty)
+	if by >= j.quietSince(d, int(r.port)) {
+		return
+	}
+	if leased {
+		j.tell(l, neverExpired(place{d.who, l.id, r.id}), j.now, r.id)
+		return
+	}
+	j.tell(l, forgotten(place{d.who, l.id, r.id}, cause.Span(j.now.Sub(by))), j.now, r.id)
+}
+
+// quietSince returns until when what a port had to send has been sent: the end, unless it is busy.
+func (j *Judge) quietSince(d *device, at int) clock.Time {
+	if at < 0 || at >= len(d.ports) || d.ports[at].rate <= 0 {
+		return unknown
+	}
+	if w := &d.ports[at]; w.until >= j.now {
+		return w.since
+	}
+	return j.now
+}
+
+// busy returns the port that has been busy for longest, if any is.
+func (d *device) busy() int {
+	worst := 0
+	for i := range d.ports {
+		if d.ports[i].rate <= 0 {
+			return i
+		}
+		if w := &d.ports[i]; w.until > d.ports[worst].until {
+			worst = i
+		}
+	}
+	return worst
+}
+
+// stranded judges that a switch whose queue is empty asks for what the server buffers.
+func (j *Judge) stranded(l *state) {
+	if l.parked == 0 || l.live == 0 || l.held > 0 || l.tainted || l.doubt {
+		return
+	}
+	sw := none
+	for i := l.parks[0]; i != none; i = j.requests[i].next {
+		sw = j.requests[i].sw
+	}
+	if sw == none {
+		return
+	}
+	for i := range j.requests {
+		if r := &j.requests[i]; r.asks > 0 && j.of(r) == l && r.phase != parked {
+			return
+		}
+	}
+	d := j.switches[sw]
+	if d.out || d.restarted || d.Moves || l.requested > max(l.settled, l.ended) && d.PushRetry == 0 {
+		return
+	}
+	from := max(l.ended, l.settled, l.parkedAt)
+	if l.requested >= max(l.settled, l.ended) {
+		from = l.requested.Add(d.PushRetry)
+	}
+	if from == unknown {
+		return
+	}
+	if by := from.Add(d.PipelineMost + clock.Duration(d.Passes)*d.RecirculationMost + j.facts.Uncertainty); by <
+		j.quietSince(d, d.busy()) {
+		j.tell(l, strandedAt(place{d.who, l.id, j.requests[l.parks[0]].id}, cause.Span(j.now.Sub(from))), j.now,
+			j.requests[l.parks[0]].id)
+	}
+}

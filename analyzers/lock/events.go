@@ -1,0 +1,453 @@
+package lock
+
+import (
+	"candela.dev/candela/clock"
+	"candela.dev/candela/packet/netlock"
+)
+
+// asks follows an ACQUIRE that enters.
+func (j *Judge) asks(d *device, p *Packet, trunk bool) {
+	if d.out {
+		return
+	}
+	h := &p.Header
+	k := j.keyOf(h, p.Src)
+	j.order++
+	r := j.find(k)
+	if !trunk {
+		j.measures.requests++
+	}
+	if r == nil {
+		r = j.request(k, d.number, d.Priorities)
+		l := j.of(r)
+		r.mode, r.class, r.tenant = h.Mode, classOf(d, h), h.Tenant
+		r.present, r.over = l.copies, l.parked > 0 || l.lost > 0
+		r.first, r.asks, r.id = j.order, 1, p.ID
+		l.copies++
+		j.comes(d, l, r, p)
+		return
+	}
+	l := j.of(r)
+	switch {
+	case trunk && !r.linked && r.asks <= 1: // it has been seen, at the switch that passed it on
+		r.sw, r.first, r.asks = int32(d.number), j.order, 1
+		r.present, r.over = l.copies-1, l.parked > 0 || l.lost > 0
+	case r.asks == 0: // an answer had come before
+		r.asks, r.first = 1, j.order
+	default:
+		j.askedAgain(l, r)
+		r.asks++
+		l.copies++
+		if !d.Dedup || r.parks > 0 || r.expired {
+			l.tainted = true
+		}
+	}
+	if r.linked {
+		r.last = j.order
+		r.arrived = p.Time
+		return
+	}
+	if int(r.sw) != d.number {
+		r.sw, r.first = int32(d.number), j.order
+	}
+	if r.phase != waiting {
+		j.unpark(l, r, j.place(r))
+		r.mode, r.class = h.Mode, classOf(d, h)
+	}
+	j.comes(d, l, r, p)
+}
+
+func (j *Judge) comes(d *device, l *state, r *request, p *Packet) {
+	r.phase, r.last, r.port = waiting, j.order, int32(p.Port)
+	r.arrived, r.inserted = p.Time, p.Time
+	r.dequeues = l.class(r).dequeues
+	j.counts(d, r, p)
+}
+
+func classOf(d *device, h *netlock.Header) uint8 {
+	if d.Priorities <= 1 {
+		return 0
+	}
+	if h.Priority == 0 || int(h.Priority) > d.Priorities {
+		return uint8(d.Priorities - 1)
+	}
+	return h.Priority - 1
+}
+
+// withdrawn follows an ACQUIRE that the switch dropped as it came.
+func (j *Judge) withdrawn(d *device, p *Packet) {
+	r := j.find(j.keyOf(&p.Header, p.Src))
+	if r == nil {
+		return
+	}
+	j.uncount(r)
+	if r.asks > 1 {
+		r.asks--
+		j.of(r).copies--
+	} else if !r.linked {
+		j.remove(r)
+	}
+}
+
+// releases follows a RELEASE that enters.
+func (j *Judge) releases(d *device, p *Packet) {
+	j.measures.released++
+	h := &p.Header
+	r := j.find(j.keyOf(h, p.Src))
+	if r == nil || !r.linked {
+		if l := j.lockOf(h.Lock); l != nil && !d.TIDCheck && !d.out {
+			l.tainted = true // whoever is first in the queue has lost its place
+		}
+		return
+	}
+	l := j.of(r)
+	own := j.switches[r.sw]
+	if r.expired && !own.TIDCheck || int(r.sw) != d.number && !r.server {
+		l.tainted = true
+	}
+	if d.out { // it does not know: others wait until the lease ends, if its registers come back at all
+		l.tainted = true
+	}
+	j.ends(l, r, p.Time, r.expired)
+	if r.asks > r.answers {
+		r.phase, r.freed = answered, p.Time
+		if own.Dedup && own.Locks[l.id] > 0 {
+			j.ghosts.push(leased{at: p.Time.Add(own.PipelineMost + j.facts.Uncertainty), request: j.place(r), key: r.key,
+				serial: r.serial})
+		}
+		return
+	}
+	j.remove(r)
+}
+
+// exorcise forgets requests that have been released and asked again before, as far as no second answer can be on its
+// way to a port: the switch decided about it before the release.
+func (j *Judge) exorcise() {
+	for e := j.ghosts.front(); e != nil && e.at < j.now; e = j.ghosts.front() {
+		due := *e
+		j.ghosts.pop()
+		r := &j.requests[due.request]
+		if r.key != due.key || r.serial != due.serial || r.phase != answered || r.parks > 0 {
+			continue
+		}
+		d := j.switches[r.sw]
+		if from := j.quietSince(d, int(r.port)); from == unknown {
+			continue
+		} else if from < due.at && from != j.now {
+			due.at = j.now.Add(d.PipelineMost)
+			j.ghosts.push(due)
+			continue
+		}
+		j.remove(r)
+	}
+}
+
+// ends says that a request no longer holds from a time on, at the latest.
+func (j *Judge) ends(l *state, r *request, at clock.Time, leased bool) {
+	j.unlink(l, r, j.place(r))
+	if !r.expired {
+		l.class(r).dequeues++
+	}
+	if at >= l.ended {
+		l.ended, l.endedLeased = at, leased
+	}
+	if r.mode == netlock.Exclusive && at >= l.exclusive {
+		l.exclusive, l.exclusiveLeased = at, leased
+		l.chain, l.chained = 0, 0
+	}
+}
+
+// lapses returns from when on the lease of a holder may have ended, and when it has.
+func (j *Judge) lapses(r *request) (may, has clock.Time) {
+	d := j.switches[r.sw]
+	may = r.inserted
+	if r.since != unknown {
+		may = max(may, r.since.Add(-d.PipelineMost))
+	}
+	if may == unknown {
+		may = r.at
+	}
+	return may.Add(d.Lease - j.facts.Uncertainty), r.at.Add(d.Lease + d.Poll)
+}
+
+// expire ends leases.
+func (j *Judge) expire() {
+	for e := j.leases.front(); e != nil && e.at <= j.now; e = j.leases.front() {
+		if r := &j.requests[e.request]; r.linked && !r.expired && r.key == e.key && r.serial == e.serial {
+			r.expired = true
+			j.of(r).class(r).dequeues++
+		}
+		j.leases.pop()
+	}
+	for e := j.clears.front(); e != nil && e.at < j.now; e = j.clears.front() {
+		if r := &j.requests[e.request]; r.linked && r.key == e.key && r.serial == e.serial {
+			j.lapsed(r)
+		}
+		j.clears.pop()
+	}
+}
+
+// lapsed ends a hold by its lease.
+func (j *Judge) lapsed(r *request) {
+	l := j.of(r)
+	_, at := j.lapses(r)
+	j.ends(l, r, at, true)
+	if r.asks > r.answers {
+		r.phase, r.freed = answered, at
+		return
+	}
+	j.remove(r)
+}
+
+// forwarded follows an ACQUIRE that leaves for a server, or for another switch.
+func (j *Judge) forwarded(d *device, p *Packet) {
+	h := &p.Header
+	r := j.find(j.keyOf(h, p.Src))
+	if h.Mark == netlock.BufferOnly {
+		j.measures.buffered++
+	}
+	if r == nil {
+		return
+	}
+	l := j.of(r)
+	switch h.Mark {
+	case netlock.BufferOnly:
+		j.justified(d, l, r, p)
+		r.parks++
+		l.parked++
+		l.parkedAt = p.Time
+		if r.phase == waiting && r.parks >= r.asks-min(r.asks, r.answers) {
+			r.phase, r.at = parked, p.Time
+			j.park(l, r)
+		}
+	case netlock.Owned:
+		if r.phase == waiting {
+			r.phase = owned
+			l.server = p.Dst
+			j.misplaced(d, l, p, true)
+		}
+	case netlock.Unmarked, netlock.Failover:
+		if r.linked || r.asks > 1 {
+			return
+		}
+		if d.trunk(p.Port) {
+			r.phase = owned // until the other switch has it
+			return
+		}
+		j.remove(r)
+	}
+}
+
+// pushedBack follows a request that a server returns.
+func (j *Judge) pushedBack(d *device, p *Packet) {
+	h := &p.Header
+	if d.out {
+		return
+	}
+	j.measures.pushed++
+	l := j.lockOf(h.Lock)
+	if l == nil {
+		l = &j.locks[j.lock(h.Lock, d.Priorities)]
+	}
+	if h.Index > 0 {
+		if h.Index <= l.index {
+			if h.Last {
+				l.settled = p.Time
+			}
+			return // the switch has it
+		}
+		if h.Index > l.index+1 {
+			l.tainted = true // some have been lost, and whether the switch takes this one is not known
+		}
+		l.index = h.Index
+	}
+	if h.Last {
+		l.settled = p.Time
+	}
+	k := j.keyOf(h, p.Dst)
+	r := j.find(k)
+	if r == nil {
+		if l.lost == 0 {
+			l.tainted = true
+			return
+		}
+		l.lost--
+		r = j.request(k, d.number, d.Priorities)
+		l = j.of(r)
+		j.order++
+		r.mode, r.class, r.tenant, r.asks, r.id = h.Mode, classOf(d, h), h.Tenant, 1, p.ID
+		r.first, r.last, r.port, r.phase, r.arrived = j.order, j.order, int32(p.Port), parked, p.Time
+		l.copies++
+	} else if r.parks > 0 {
+		r.parks--
+		l.parked--
+	}
+	r.returned = true
+	if r.phase == parked || r.phase == answered && r.asks > r.answers {
+		j.unpark(l, r, j.place(r))
+		r.phase, r.inserted, r.sw = waiting, p.Time, int32(d.number)
+		r.dequeues = l.class(r).dequeues
+	}
+}
+
+// pushAnswered follows a server that has nothing: what was sent to it before it was asked is lost.
+func (j *Judge) pushAnswered(d *device, p *Packet) {
+	l := j.lockOf(p.Header.Lock)
+	if l == nil || d.out {
+		return
+	}
+	l.settled = p.Time
+	for i := l.parks[0]; i != none; {
+		r := &j.requests[i]
+		i = r.next
+		if r.at >= l.requested {
+			break
+		}
+		l.lost += int32(r.parks)
+		if r.answers > 0 || r.asks > r.parks { // something else of it is under way
+			j.unpark(l, r, j.place(r))
+			l.parked -= int32(r.parks)
+			r.parks, r.phase = 0, answered
+			continue
+		}
+		j.remove(r)
+	}
+}
+
+// pushRequested follows a switch that asks for what is parked.
+func (j *Judge) pushRequested(d *device, p *Packet) {
+	l := j.lockOf(p.Header.Lock)
+	if l == nil {
+		return
+	}
+	j.prematurely(d, l, p)
+	l.requested = p.Time
+}
+
+// granted follows a grant that leaves.
+func (j *Judge) granted(d *device, p *Packet, k key, since clock.Time) {
+	h := &p.Header
+	r := j.find(k)
+	if r != nil && r.transits > 0 {
+		r.transits--
+		return
+	}
+	if r == nil {
+		r = j.request(k, d.number, d.Priorities)
+		r.mode, r.class, r.tenant, r.phase = h.Mode, classOf(d, h), h.Tenant, answered
+		j.of(r).copies++
+	}
+	l := j.of(r)
+	server := h.Op == netlock.GrantFromServer
+	j.measures.grant(server, r.tenant)
+	unasked := r.answers >= r.asks
+	if unasked {
+		j.twice(d, l, r, p)
+	}
+	r.answers++
+	j.misplaced(d, l, p, server)
+	if r.linked {
+		return // it holds already: nothing changes
+	}
+	if r.phase == answered && !unasked && (server || since == unknown ||
+		since.Add(-d.PipelineMost-j.facts.Uncertainty) <= r.freed) {
+		if r.answers >= r.asks { // a second answer that was on its way as the first was released
+			j.remove(r)
+		}
+		return
+	}
+	wasWaiting := r.phase == waiting && !unasked
+	was := r.phase
+	j.serial++
+	r.serial = j.serial
+	j.unpark(l, r, j.place(r))
+	r.grant, r.at, r.since, r.server, r.expired = p.ID, p.Time, since, server, false
+	if int(r.sw) != d.number {
+		r.sw = int32(d.number)
+		l.tainted = true
+	}
+	j.exclusive(d, l, r, p)
+	j.owns(d, l, r, p)
+	if !server && !unasked {
+		j.resync(d, l, r)
+		if wasWaiting && r.asks == 1 && !l.tainted && !l.doubt {
+			j.early(d, l, r, p)
+			j.late(d, l, r, p)
+			j.overfull(d, l, r, p)
+			j.preferred(d, l, r, p)
+		} else if r.mode == netlock.Shared {
+			l.chain++
+		}
+	}
+	if !unasked && was != gone {
+		j.inOrder(d, l, r, p)
+	}
+	if r.asks > 0 {
+		j.measures.latency(server, r, d)
+	}
+	l.class(r).grants++
+	r.phase = holding
+	j.link(l, r)
+	if d.Lease > 0 {
+		may, has := j.lapses(r)
+		i := j.place(r)
+		j.leases.push(leased{at: may, request: i, key: r.key, serial: r.serial})
+		j.clears.push(leased{at: has, request: i, key: r.key, serial: r.serial})
+	}
+}
+
+// rejected follows a REJECT that leaves.
+func (j *Judge) rejected(d *device, p *Packet) {
+	j.measures.rejects++
+	r := j.find(j.keyOf(&p.Header, p.Dst))
+	if r == nil {
+		j.unaskedReject(d, p)
+		return
+	}
+	if r.transits > 0 {
+		r.transits--
+		return
+	}
+	l := j.of(r)
+	j.rejectedRightly(d, l, r, p)
+	if r.answers >= r.asks {
+		j.twice(d, l, r, p)
+		return
+	}
+	r.answers++
+	if r.answers >= r.asks && !r.linked {
+		j.remove(r)
+	}
+}
+
+// outage forgets what a switch had in its registers.
+func (j *Judge) outage(d *device) {
+	for i := range j.requests {
+		if r := &j.requests[i]; r.asks > 0 && int(r.sw) == d.number && r.phase == waiting {
+			r.phase = gone
+		}
+	}
+	for i := range j.locks {
+		if j.locks[i].used {
+			j.locks[i].tainted = true
+		}
+	}
+}
+
+// resync takes an exclusive lock that is granted at once for proof that nobody else has it, and nobody waits.
+func (j *Judge) resync(d *device, l *state, r *request) {
+	if !l.doubt && !l.tainted || r.mode != netlock.Exclusive || r.asks != 1 || l.live != 1 || l.parked > 0 ||
+		r.returned || r.phase != waiting || r.since == unknown ||
+		r.since > r.inserted.Add(d.PipelineMost+j.facts.Uncertainty) {
+		return
+	}
+	l.doubt, l.tainted = false, false
+	c := l.class(r)
+	c.grants, c.dequeues = 0, 0
+	r.dequeues = 0
+	l.only.grants, l.only.dequeues = 0, 0
+	for i := range l.all {
+		l.all[i].grants, l.all[i].dequeues = 0, 0
+	}
+	l.ended, l.exclusive, l.chain, l.chained = unknown, unknown, 0, 0
+}

@@ -1,0 +1,383 @@
+package lock
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/analyzers/cause"
+	"candela.dev/candela/clock"
+	"candela.dev/candela/lock"
+	"candela.dev/candela/packet/netlock"
+	"candela.dev/candela/trace"
+)
+
+// Judge judges all switches of a test.
+type Judge struct {
+	facts    lock.Network
+	report   *analyzers.Reporter
+	switches []*device
+	hosts    map[netip.Addr]uint32
+	servers  map[netip.Addr]clock.Time // when they stopped; Never: they have not
+	tables
+	tenants  map[uint16]*tenant
+	foreign  foreign
+	measures measures
+	noted    map[string]bool
+	now      clock.Time
+	begun    clock.Time
+	seen     bool
+	order    uint64 // of arrivals
+	serial   uint64 // of grants
+	gaps     int
+	failed   bool // a switch that is not on standby has stopped
+	failedAt clock.Time
+	unsure   int64
+	overrun  bool
+}
+
+// device is what the judge knows of a switch.
+type device struct {
+	*lock.Switch
+	number    int
+	who       cause.Switch
+	ports     []port
+	out       bool
+	restarted bool
+	takeover  clock.Time // when it last began to own locks that another may have granted; Never: not
+	changed   clock.Time // of the placement
+}
+
+// port is the wire of a port.
+type port struct {
+	since, until clock.Time // the busy period that began last
+	rate         clock.BitRate
+	framing      int
+	trunk        bool
+}
+
+// New returns a judge.
+func New(facts lock.Network) (*Judge, error) {
+	j := &Judge{facts: facts, report: analyzers.NewReporter(Name, Rules()), hosts: make(map[netip.Addr]uint32),
+		servers: make(map[netip.Addr]clock.Time), tenants: make(map[uint16]*tenant), noted: make(map[string]bool),
+		measures: newMeasures(), foreign: newForeign()}
+	j.tables = newTables()
+	j.facts.Switches = slices.Clone(facts.Switches)
+	if facts.Demands != nil && len(facts.Demands) != len(facts.Switches) {
+		return nil, fmt.Errorf("demands of %d switches, want %d", len(facts.Demands), len(facts.Switches))
+	}
+	for _, s := range facts.Servers {
+		j.servers[s] = clock.Never
+	}
+	for i := range j.facts.Switches {
+		s := &j.facts.Switches[i]
+		if err := check(s); err != nil {
+			return nil, fmt.Errorf("switch %d: %w", i, err)
+		}
+		s.PipelineMost = max(s.PipelineMost, s.Pipeline)
+		s.RecirculationMost = max(s.RecirculationMost, s.Recirculation)
+		s.Passes = max(s.Passes, 1)
+		d := &device{Switch: s, number: i, who: cause.Switch(s.Name), takeover: clock.Never, changed: -1 << 62,
+			ports: make([]port, len(s.Ports))}
+		for n, p := range s.Ports {
+			d.ports[n] = port{rate: p.Rate, framing: p.Framing, trunk: p.Trunk, until: -1 << 62}
+		}
+		if s.Placed {
+			own := make(map[uint32]int, len(s.Locks))
+			for l, n := range s.Locks {
+				own[l] = n
+			}
+			s.Locks = own
+		}
+		j.switches = append(j.switches, d)
+		j.judgeAllocation(d)
+	}
+	if facts.Joined {
+		j.gaps++
+		j.note("orders and counts of locks that were in use before", "the observation began while traffic ran")
+	}
+	return j, nil
+}
+
+func check(s *lock.Switch) error {
+	switch {
+	case s.Pipeline < 0 || s.Recirculation < 0 || s.Lease < 0 || s.Poll < 0 || s.Period < 0 || s.Settled < 0:
+		return fmt.Errorf("a negative duration")
+	case s.Priorities < 0 || s.Priorities > 255:
+		return fmt.Errorf("%d priorities, want 0 to 255", s.Priorities)
+	}
+	return nil
+}
+
+// Packet observes a packet. Packets come in order of time.
+func (j *Judge) Packet(p *Packet) {
+	if p.Switch < 0 || p.Switch >= len(j.switches) {
+		return
+	}
+	if !j.seen {
+		j.seen, j.begun = true, p.Time
+	}
+	j.now = max(j.now, p.Time)
+	d := j.switches[p.Switch]
+	j.measures.packets++
+	j.expire()
+	j.exorcise()
+	j.retired()
+	since := p.Time
+	if p.Stage == trace.Left {
+		since = d.sends(p, j.facts.Uncertainty)
+	}
+	if !p.Lock {
+		j.others(d, p)
+		return
+	}
+	switch p.Stage {
+	case trace.Entered:
+		j.enters(d, p)
+	case trace.Left:
+		j.leaves(d, p, since)
+	case trace.Dropped:
+		j.dropped(d, p)
+	}
+}
+
+// unknown is a time before which nothing is known.
+const unknown clock.Time = -1 << 62
+
+// sends returns since when the port has been busy with what it sends now; unknown: there is no telling.
+func (d *device) sends(p *Packet, slack clock.Duration) clock.Time {
+	if p.Port < 0 || p.Port >= len(d.ports) || d.Pauses {
+		return unknown
+	}
+	w := &d.ports[p.Port]
+	if w.rate <= 0 {
+		return unknown
+	}
+	if p.Time > w.until.Add(slack) {
+		w.since = p.Time
+	}
+	w.until = max(w.until, p.Time).Add(w.rate.Serialise(int(p.Size) + w.framing))
+	return w.since
+}
+
+func (d *device) trunk(port int) bool { return port >= 0 && port < len(d.ports) && d.ports[port].trunk }
+
+// host numbers an address.
+func (j *Judge) host(a netip.Addr) uint32 {
+	n, ok := j.hosts[a]
+	if !ok {
+		if len(j.hosts) >= mostHosts {
+			j.giveUp("there are too many addresses")
+			return 0
+		}
+		n = uint32(len(j.hosts)) + 1
+		j.hosts[a] = n
+	}
+	return n
+}
+
+// keyOf names the request that a packet of its client is about.
+func (j *Judge) keyOf(h *netlock.Header, client netip.Addr) key {
+	if h.Address.IsValid() {
+		client = h.Address
+	}
+	return key{lock: h.Lock, tid: h.Transaction, client: j.host(client), thread: h.Client}
+}
+
+func (j *Judge) enters(d *device, p *Packet) {
+	h := &p.Header
+	trunk := d.trunk(p.Port)
+	if slices.Contains(j.facts.Databases, p.Src) {
+		return
+	}
+	if p.DstPort == netlock.ReplyPort && (trunk || h.Op == netlock.Acquire) {
+		if r := j.find(j.keyOf(h, p.Dst)); r != nil {
+			r.transits++
+		}
+		return
+	}
+	switch h.Op {
+	case netlock.Acquire:
+		j.asks(d, p, trunk)
+	case netlock.Release:
+		if !trunk {
+			j.releases(d, p)
+		}
+	case netlock.PushBack:
+		j.pushedBack(d, p)
+	case netlock.PushEmpty:
+		j.pushAnswered(d, p)
+	case netlock.GrantFromServer, netlock.Reject, netlock.PushRequest:
+	}
+}
+
+func (j *Judge) leaves(d *device, p *Packet, since clock.Time) {
+	h := &p.Header
+	if slices.Contains(j.facts.Databases, p.Src) {
+		return
+	}
+	switch {
+	case p.DstPort == netlock.ReplyPort && h.Op == netlock.Reject:
+		j.rejected(d, p)
+	case p.DstPort == netlock.ReplyPort && (h.Op == netlock.Acquire || h.Op == netlock.PushBack ||
+		h.Op == netlock.GrantFromServer):
+		j.granted(d, p, j.keyOf(h, p.Dst), since)
+	case h.Op == netlock.Acquire && d.OneRTT && slices.Contains(j.facts.Databases, p.Dst):
+		j.granted(d, p, j.keyOf(h, p.Src), since)
+	case h.Op == netlock.Acquire:
+		j.forwarded(d, p)
+	case h.Op == netlock.PushRequest:
+		j.pushRequested(d, p)
+	}
+}
+
+// dropped follows what becomes of requests that the switch drops: an answer counts as sent.
+func (j *Judge) dropped(d *device, p *Packet) {
+	h := &p.Header
+	switch {
+	case p.DstPort == netlock.ReplyPort && h.Op != netlock.Reject:
+		j.granted(d, p, j.keyOf(h, p.Dst), unknown)
+	case p.DstPort == netlock.ReplyPort:
+		j.rejected(d, p)
+	case h.Op == netlock.Acquire && h.Mark != netlock.Unmarked:
+		j.forwarded(d, p)
+	case h.Op == netlock.Acquire:
+		j.withdrawn(d, p)
+	case h.Op == netlock.Release:
+		if l := j.lockOf(h.Lock); l != nil {
+			l.tainted = true
+		}
+	case h.Op == netlock.PushBack:
+		if l := j.lockOf(h.Lock); l != nil {
+			l.tainted = true
+		}
+	}
+}
+
+// Gap says that packets at a switch were missed between the last one shown and now.
+func (j *Judge) Gap(now clock.Time, sw int) {
+	j.now = max(j.now, now)
+	j.gaps++
+	j.forget()
+	j.foreign.forget()
+	for _, t := range j.tenants {
+		t.forget()
+	}
+	j.note("orders and counts of locks that were in use meanwhile", "packets at the switch were missed")
+}
+
+// Placed says that a switch has slots for a lock from now on; 0: the server owns it.
+func (j *Judge) Placed(now clock.Time, sw int, id uint32, slots int) {
+	d := j.switches[sw]
+	d.changed = now
+	j.now = max(j.now, now)
+	if d.Locks == nil {
+		d.Locks = make(map[uint32]int)
+	}
+	if slots == 0 {
+		delete(d.Locks, id)
+	} else {
+		d.Locks[id] = slots
+	}
+	if l := j.lockOf(id); l != nil {
+		l.tainted = true
+	}
+}
+
+// Stopping says that a switch goes out of service: its registers are lost.
+func (j *Judge) Stopping(now clock.Time, sw int) {
+	j.now = max(j.now, now)
+	d := j.switches[sw]
+	d.out = true
+	if !d.Standby {
+		j.failed, j.failedAt = true, now
+		for _, other := range j.switches {
+			if other.Standby {
+				other.takeover = now
+			}
+		}
+	}
+	d.takeover = now
+	j.outage(d)
+}
+
+// Started says that it returns.
+func (j *Judge) Started(now clock.Time, sw int) {
+	j.now = max(j.now, now)
+	d := j.switches[sw]
+	d.out, d.restarted = false, true
+}
+
+// TakesOver says when a switch began to own the locks of another; otherwise that is when the other stopped.
+func (j *Judge) TakesOver(now clock.Time, sw int) { j.switches[sw].takeover = now }
+
+// ServerStopped says that a lock server no longer answers: another one will own its locks.
+func (j *Judge) ServerStopped(now clock.Time, server netip.Addr) { j.servers[server] = now }
+
+func (j *Judge) giveUp(why string) {
+	if !j.overrun {
+		j.overrun = true
+		j.forget()
+		j.note("the rest of the run", why)
+	}
+}
+
+// note says once that something is not judged.
+func (j *Judge) note(what, why string) {
+	if j.noted[what+why] {
+		return
+	}
+	j.noted[what+why] = true
+	if j.report.Wants(ruleNotJudged, 0) {
+		c := notJudged(what, why)
+		j.report.Tell(c, analyzers.Finding{TimeNS: j.now.Nanoseconds(), Message: c.Sentence()})
+	}
+}
+
+// doubts counts a finding that a packet explains which the taps may have missed.
+func (j *Judge) doubts(l *state) bool {
+	if !j.facts.Complete || j.overrun || l != nil && l.doubt {
+		j.unsure++
+		return true
+	}
+	return false
+}
+
+// tell reports a finding about packets.
+func (j *Judge) tell(l *state, c cause.Cause, at clock.Time, packets ...uint64) {
+	if j.doubts(l) {
+		return
+	}
+	if j.report.Wants(c.Rule, 0) {
+		j.report.Tell(c, analyzers.Finding{Packets: slices.Clone(packets), TimeNS: at.Nanoseconds(),
+			Message: c.Sentence()})
+	}
+}
+
+// Finish judges what is left at the end of the observation.
+func (j *Judge) Finish(end clock.Time) analyzers.Result {
+	j.now = max(j.now, end)
+	if !j.overrun {
+		j.quiescence()
+	}
+	for _, t := range sortedTenants(j.tenants) {
+		t.finish(j)
+	}
+	if j.unsure > 0 {
+		j.note("whoever may be to blame", fmt.Sprintf("packets may be missing: %d findings are withheld", j.unsure))
+	}
+	findings := j.report.Findings()
+	slices.SortStableFunc(findings, func(a, b analyzers.Finding) int { return cmp.Compare(a.TimeNS, b.TimeNS) })
+	return analyzers.Result{Findings: findings, Metrics: j.measures.metrics(), Tables: j.measures.tables(j),
+		Coverage: j.coverage()}
+}
+
+func (j *Judge) coverage() map[string]int64 {
+	m := &j.measures
+	return map[string]int64{"packets": m.packets, "requests": m.requests, "grants-switch": m.bySwitch,
+		"grants-server": m.byServer, "rejects": m.rejects, "releases": m.released, "buffered": m.buffered,
+		"pushed-back": m.pushed, "orders": m.orders, "delays": m.delays, "unsure": j.unsure,
+		"others": m.others}
+}

@@ -1,0 +1,158 @@
+package lock
+
+import (
+	"slices"
+
+	"candela.dev/candela/clock"
+)
+
+// tenant is what is known of a tenant.
+type tenant struct {
+	number  uint16
+	partial bool      // the next period is
+	windows [2]window // the newest first
+}
+
+// window is a period between two resets of the counters.
+type window struct {
+	number  int64
+	known   bool
+	partial bool  // requests of it may have been missed
+	at      int32 // the switch
+	arrived int64 // requests, in it or at its end
+	unsure  int64 // those at its end: they may be of the next
+	sure    int64 // those in it that were not rejected
+}
+
+func (t *tenant) forget() { t.windows, t.partial = [2]window{}, true }
+
+func (j *Judge) tenant(n uint16) *tenant {
+	t := j.tenants[n]
+	if t == nil {
+		t = &tenant{number: n, partial: j.gaps > 0}
+		j.tenants[n] = t
+	}
+	return t
+}
+
+// windowOf returns the period that an arrival belongs to; not sure: or the next.
+func (j *Judge) windowOf(d *device, at clock.Time) (n int64, sure bool) {
+	u := j.facts.Uncertainty
+	first, last := floor(at.Add(-u).Sub(d.Reset), d.Period), floor(at.Add(d.PipelineMost+u).Sub(d.Reset), d.Period)
+	return first, first == last
+}
+
+func floor(a, b clock.Duration) int64 {
+	q := int64(a / b)
+	if a%b < 0 {
+		q--
+	}
+	return q
+}
+
+// counts counts a request of a tenant (N11).
+func (j *Judge) counts(d *device, r *request, p *Packet) {
+	j.uncount(r)
+	quota, ok := d.Quota[r.tenant]
+	if d.Period == 0 || !ok {
+		return
+	}
+	t := j.tenant(r.tenant)
+	n, sure := j.windowOf(d, p.Time)
+	w := &t.windows[0]
+	if !w.known || n > w.number || w.at != int32(d.number) {
+		j.closes(t, &t.windows[1], quota)
+		t.windows[1] = *w
+		*w = window{number: n, known: true, partial: t.partial, at: int32(d.number)}
+		t.partial = false
+	}
+	w.arrived++
+	if !sure {
+		w.unsure++
+		return
+	}
+	w.sure++
+	r.counted, r.window, r.nth = true, n, w.arrived
+	if last := &t.windows[1]; last.known && last.number == n-1 {
+		r.nth += last.unsure
+	}
+	if w.partial {
+		r.nth = quota + 1
+	}
+}
+
+// uncount takes back that a request counts as accepted.
+func (j *Judge) uncount(r *request) {
+	if !r.counted {
+		return
+	}
+	r.counted = false
+	t := j.tenant(r.tenant)
+	for i := range t.windows {
+		if w := &t.windows[i]; w.known && w.number == r.window && w.at == r.sw {
+			w.sure--
+		}
+	}
+}
+
+// rejectedRightly judges that the quota was used up.
+func (j *Judge) rejectedRightly(d *device, l *state, r *request, p *Packet) {
+	quota, ok := d.Quota[r.tenant]
+	if d.Period == 0 || !ok {
+		j.tell(l, rejectedFreely(d.place(l, p), int64(r.tenant)), p.Time, p.ID, r.id)
+		return
+	}
+	if !r.counted || r.asks != 1 {
+		j.uncount(r)
+		return
+	}
+	j.uncount(r)
+	if r.nth <= quota && !d.restarted {
+		j.tell(l, rejectedEarly(d.place(l, p), int64(r.tenant), r.nth-1, quota), p.Time, p.ID, r.id)
+	}
+}
+
+func (j *Judge) unaskedReject(d *device, p *Packet) {
+	if j.gaps > 0 {
+		j.unsure++
+		return
+	}
+	j.tell(nil, unasked(place{d.who, p.Header.Lock, p.ID}, p.Header.Op.String()), p.Time, p.ID)
+}
+
+// closes judges a period of which all answers have been seen.
+func (j *Judge) closes(t *tenant, w *window, quota int64) {
+	if !w.known || w.sure <= quota {
+		return
+	}
+	if d := j.switches[w.at]; !d.restarted {
+		j.tell(nil, overQuota(d.who, int64(t.number), w.sure, quota), d.Reset.Add(clock.Duration(w.number+1)*d.Period))
+	}
+}
+
+// finish judges the last periods, without the requests that may still be rejected.
+func (t *tenant) finish(j *Judge) {
+	for i := range j.requests {
+		r := &j.requests[i]
+		if r.asks == 0 || r.tenant != t.number || r.phase != waiting || !r.counted {
+			continue
+		}
+		j.uncount(r)
+	}
+	for i := range t.windows {
+		w := &t.windows[1-i]
+		if w.known {
+			if quota, ok := j.switches[w.at].Quota[t.number]; ok {
+				j.closes(t, w, quota)
+			}
+		}
+	}
+}
+
+func sortedTenants(all map[uint16]*tenant) (list []*tenant) {
+	for _, t := range all {
+		list = append(list, t)
+	}
+	slices.SortFunc(list, func(a, b *tenant) int { return int(a.number) - int(b.number) })
+	return list
+}

@@ -1,0 +1,408 @@
+package lock
+
+import (
+	"net/netip"
+
+	"candela.dev/candela/clock"
+	"candela.dev/candela/packet/netlock"
+)
+
+// key names a request.
+type key struct {
+	lock, tid uint32
+	client    uint32
+	thread    uint8
+}
+
+// phase is where a request is.
+type phase uint8
+
+const (
+	waiting  phase = iota // has come; in the switch, unless a packet shows otherwise
+	parked                // at the server, which buffers it
+	owned                 // at the server that owns the lock
+	holding               // granted
+	answered              // has what it asked for; copies of it may still be answered
+	gone                  // lost with the registers of the switch
+)
+
+// request is one that is outstanding, or holds.
+type request struct {
+	key        key
+	self       int32
+	next, prev int32 // holders of the lock, or requests that are parked
+	lock       int32
+	sw         int32
+	port       int32
+	phase      phase
+	mode       netlock.Mode
+	class      uint8 // by priority, 0 is the highest
+	transits   uint8
+	tenant     uint16
+	asks       uint16 // ACQUIREs
+	answers    uint16
+	parks      uint16 // copies at the server
+	returned   bool   // the server pushed it back
+	over       bool   // when it came the server had requests of the lock, or the switch was not known to have all
+	counted    bool   // of its quota
+	expired    bool   // its lease may have ended
+	linked     bool   // among the holders
+	queued     bool   // among those that are parked
+	server     bool   // a server granted it
+	// first and last are the places in the order of arrivals of its first and last copy: which one counts is not known.
+	first, last uint64
+	arrived     clock.Time // the last copy
+	inserted    clock.Time // into q1, if it is there
+	present     int32      // requests that the lock had when it came
+	dequeues    int64      // of its class until then
+	window      int64      // of its quota
+	nth         int64      // arrival of its tenant in it
+	id, grant   uint64     // packets
+	serial      uint64     // of its grant
+	freed       clock.Time // when it was released
+	since       clock.Time // of its grant: the port was busy from then on
+	at          clock.Time // of its grant, or when it was last parked
+}
+
+// state is what is known of a lock.
+type state struct {
+	id       uint32
+	used     bool
+	doubt    bool // packets of it may have been missed
+	tainted  bool // what the switch has of it is not what its requests say
+	live     int32
+	holders  int32    // the first
+	parks    [2]int32 // the first and the last that is parked
+	held     int32
+	xs       int32
+	parked   int32      // requests that may be at the server
+	copies   int32      // requests in switch and server at most
+	lost     int32      // parked ones that were given up
+	server   netip.Addr // that owns it
+	retiring bool
+	// Batches are shared runs: a grant of an exclusive lock ends one.
+	batch uint64
+	only  class // without priorities
+	all   []class
+	// ended is when the last hold ended, at the latest, exclusive when the last exclusive one did. Leased says that a
+	// lease ended it; then it is not exact.
+	ended, exclusive             clock.Time
+	endedLeased, exclusiveLeased bool
+	chain                        int64      // shared grants since then that the chain may have given
+	chained                      int64      // those that certainly did
+	primary                      clock.Time // the last grant of a switch that had stopped and is not on standby
+	// of the hand-over
+	requested clock.Time // the last PUSH_REQ
+	settled   clock.Time // the last answer that ended one
+	parkedAt  clock.Time // the last BUFFER_ONLY
+	index     uint64
+}
+
+// class is the order of the requests of a lock that have one priority.
+type class struct {
+	batch    uint64
+	before   granted // the latest arrival granted before this batch
+	within   granted // and in it
+	grants   int64
+	dequeues int64
+	event    clock.Time // of the latest grant of this class: what allowed it
+	eventID  uint64
+}
+
+// granted is a request that was granted.
+type granted struct {
+	order   uint64
+	arrived clock.Time
+	at      clock.Time
+	id      uint64
+}
+
+const (
+	none      = int32(-1)
+	mostHosts = 1 << 20
+	// mostRequests and mostLocks bound memory.
+	mostRequests = 1 << 21
+	mostLocks    = 1 << 21
+)
+
+// tables are requests and locks by name. Both are kept in slices whose free places are used again.
+type tables struct {
+	byKey     map[key]int32
+	requests  []request
+	freeReqs  []int32
+	byLock    map[uint32]int32
+	locks     []state
+	freeLocks []int32
+	leases    leases // what may end
+	clears    leases // what has ended
+	idle      leases // locks
+	ghosts    leases // requests that were released, and asked more than once
+}
+
+func newTables() tables {
+	return tables{byKey: make(map[key]int32), byLock: make(map[uint32]int32)}
+}
+
+// forget drops all that is known: what comes later is of locks about which there is doubt.
+func (t *tables) forget() {
+	clear(t.byKey)
+	clear(t.byLock)
+	t.requests, t.freeReqs = t.requests[:0], t.freeReqs[:0]
+	t.locks, t.freeLocks = t.locks[:0], t.freeLocks[:0]
+	t.leases.forget()
+	t.clears.forget()
+	t.idle.forget()
+	t.ghosts.forget()
+}
+
+func (t *tables) find(k key) *request {
+	if i, ok := t.byKey[k]; ok {
+		return &t.requests[i]
+	}
+	return nil
+}
+
+func (t *tables) lockOf(id uint32) *state {
+	if i, ok := t.byLock[id]; ok {
+		return &t.locks[i]
+	}
+	return nil
+}
+
+func (t *tables) of(r *request) *state { return &t.locks[r.lock] }
+
+// lock returns the place of the state of a lock, new if need be.
+func (j *Judge) lock(id uint32, priorities int) int32 {
+	if i, ok := j.byLock[id]; ok {
+		return i
+	}
+	var i int32
+	if n := len(j.freeLocks); n > 0 {
+		i = j.freeLocks[n-1]
+		j.freeLocks = j.freeLocks[:n-1]
+	} else {
+		if len(j.locks) >= mostLocks {
+			j.giveUp("there are too many locks")
+		}
+		i = int32(len(j.locks))
+		j.locks = append(j.locks, state{})
+	}
+	l := &j.locks[i]
+	all := l.all[:0]
+	*l = state{id: id, used: true, holders: none, doubt: j.gaps > 0, ended: unknown, exclusive: unknown,
+		requested: unknown, settled: unknown, parkedAt: unknown, primary: unknown, parks: [2]int32{none, none}}
+	if priorities > 1 {
+		for range priorities {
+			all = append(all, class{event: unknown})
+		}
+	}
+	l.all = all
+	l.only.event = unknown
+	j.byLock[id] = i
+	return i
+}
+
+func (l *state) class(r *request) *class {
+	if len(l.all) > 0 {
+		return &l.all[min(int(r.class), len(l.all)-1)]
+	}
+	return &l.only
+}
+
+// request returns a new one.
+func (j *Judge) request(k key, sw int, priorities int) *request {
+	l := j.lock(k.lock, priorities)
+	var i int32
+	if n := len(j.freeReqs); n > 0 {
+		i = j.freeReqs[n-1]
+		j.freeReqs = j.freeReqs[:n-1]
+	} else {
+		if len(j.requests) >= mostRequests {
+			j.giveUp("there are too many requests that nobody answers")
+			l = j.lock(k.lock, priorities)
+		}
+		i = int32(len(j.requests))
+		j.requests = append(j.requests, request{})
+	}
+	j.requests[i] = request{key: k, self: i, next: none, prev: none, lock: l, sw: int32(sw), inserted: unknown,
+		arrived: unknown, since: unknown, at: unknown}
+	j.byKey[k] = i
+	j.locks[l].live++
+	return &j.requests[i]
+}
+
+// place returns where a request is kept.
+func (t *tables) place(r *request) int32 { return r.self }
+
+// remove forgets a request, and its lock if nothing else is known about it.
+func (j *Judge) remove(r *request) {
+	i := j.place(r)
+	l := j.of(r)
+	j.unlink(l, r, i)
+	j.unpark(l, r, i)
+	if r.parks > 0 {
+		l.parked -= int32(r.parks)
+	}
+	l.copies -= j.copies(r)
+	delete(j.byKey, r.key)
+	l.live--
+	*r = request{}
+	j.freeReqs = append(j.freeReqs, i)
+	j.retire(l)
+}
+
+// copies is how many places a request may take.
+func (j *Judge) copies(r *request) int32 { return int32(max(1, r.asks)) }
+
+// retire forgets a lock of which nothing is outstanding, once no pass of it can be under way. Those that are installed
+// are as few as the facts say, and stay.
+func (j *Judge) retire(l *state) {
+	if l.live > 0 || l.retiring || !j.forgettable(l) {
+		return
+	}
+	l.retiring = true
+	j.idle.push(leased{at: j.now.Add(j.passes(l)), key: key{lock: l.id}})
+}
+
+func (j *Judge) forgettable(l *state) bool {
+	if l.lost > 0 || l.parked > 0 || l.index > 0 {
+		return false
+	}
+	if j.gaps > 0 && !l.doubt && len(j.locks) < mostLocks/2 {
+		return false // that it is known was hard to find out
+	}
+	everywhere := true
+	for _, d := range j.switches {
+		if _, here := d.Locks[l.id]; d.Placed && here {
+			return false
+		}
+		everywhere = everywhere && d.Placed
+	}
+	return everywhere || !l.tainted
+}
+
+// passes bounds how long a chain of a lock may still run.
+func (j *Judge) passes(l *state) (most clock.Duration) {
+	for _, d := range j.switches {
+		most = max(most, d.PipelineMost+d.Settled+clock.Duration(l.chained+int64(d.Passes)+1)*d.RecirculationMost)
+	}
+	return most + j.facts.Uncertainty
+}
+
+// retired forgets the locks that are idle.
+func (j *Judge) retired() {
+	for e := j.idle.front(); e != nil && e.at < j.now; e = j.idle.front() {
+		if i, ok := j.byLock[e.key.lock]; ok {
+			if l := &j.locks[i]; l.live > 0 || !j.forgettable(l) {
+				l.retiring = false
+			} else {
+				delete(j.byLock, l.id)
+				l.used = false
+				j.freeLocks = append(j.freeLocks, i)
+			}
+		}
+		j.idle.pop()
+	}
+}
+
+// link adds a holder.
+func (j *Judge) link(l *state, r *request) {
+	i := j.place(r)
+	r.next, r.prev, r.linked = l.holders, none, true
+	if l.holders != none {
+		j.requests[l.holders].prev = i
+	}
+	l.holders = i
+	l.held++
+	if r.mode == netlock.Exclusive {
+		l.xs++
+	}
+}
+
+func (j *Judge) unlink(l *state, r *request, i int32) {
+	if !r.linked {
+		return
+	}
+	if r.prev != none {
+		j.requests[r.prev].next = r.next
+	} else if l.holders == i {
+		l.holders = r.next
+	}
+	if r.next != none {
+		j.requests[r.next].prev = r.prev
+	}
+	r.next, r.prev, r.linked = none, none, false
+	l.held--
+	if r.mode == netlock.Exclusive {
+		l.xs--
+	}
+}
+
+// park adds a request to those at the server.
+func (j *Judge) park(l *state, r *request) {
+	i := j.place(r)
+	j.unpark(l, r, i)
+	r.next, r.prev, r.queued = none, l.parks[1], true
+	if r.prev != none {
+		j.requests[r.prev].next = i
+	} else {
+		l.parks[0] = i
+	}
+	l.parks[1] = i
+}
+
+func (j *Judge) unpark(l *state, r *request, i int32) {
+	if !r.queued {
+		return
+	}
+	if r.prev != none {
+		j.requests[r.prev].next = r.next
+	} else {
+		l.parks[0] = r.next
+	}
+	if r.next != none {
+		j.requests[r.next].prev = r.prev
+	} else {
+		l.parks[1] = r.prev
+	}
+	r.next, r.prev, r.queued = none, none, false
+}
+
+// leases are grants in the order in which their leases end.
+type leases struct {
+	ring        []leased
+	first, many int
+}
+
+type leased struct {
+	at      clock.Time
+	request int32
+	key     key
+	serial  uint64
+}
+
+func (q *leases) forget() { q.first, q.many = 0, 0 }
+
+func (q *leases) push(e leased) {
+	if q.many == len(q.ring) {
+		ring := make([]leased, max(64, 2*q.many))
+		for i := range q.many {
+			ring[i] = q.ring[(q.first+i)%len(q.ring)]
+		}
+		q.ring, q.first = ring, 0
+	}
+	q.ring[(q.first+q.many)%len(q.ring)] = e
+	q.many++
+}
+
+func (q *leases) front() *leased {
+	if q.many == 0 {
+		return nil
+	}
+	return &q.ring[q.first]
+}
+
+func (q *leases) pop() {
+	q.first = (q.first + 1) % len(q.ring)
+	q.many--
+}

@@ -21,6 +21,15 @@ func Greedy(demands []Demand, slots int) Allocation {
 	return fill(order, slots)
 }
 
+// byRate is Greedy with a seeded bug.
+func byRate(demands []Demand, slots int) Allocation {
+	order := slices.Clone(demands)
+	slices.SortFunc(order, func(a, b Demand) int {
+		return cmp.Or(cmp.Compare(b.Requests, a.Requests), cmp.Compare(a.Lock, b.Lock))
+	})
+	return fill(order, slots)
+}
+
 // Random divides slots among locks in random order, as the baseline does.
 func Random(demands []Demand, slots int, random *rand.Rand) Allocation {
 	order := slices.Clone(demands)

@@ -39,7 +39,7 @@ const (
 	ExpiresAnother
 	GrantsBeforeLease
 	ServerGrantsEarly
-	bugsEnd
+	AllocatesByRate
 )
 
 const (
@@ -98,6 +98,7 @@ func Table() []Bug {
 			"A switch that has lost its registers grants before the leases of holders have ended."},
 		{ServerGrantsEarly, "server-grants-early", "N13",
 			"A server that replaces a failed one grants before the leases of holders have ended."},
+		{AllocatesByRate, "allocates-by-rate", "N14", "Slots go to the locks that are asked for most, whatever they need."},
 	}
 }
 

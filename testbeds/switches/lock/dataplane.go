@@ -138,23 +138,38 @@ type DataPlane struct {
 	cfg     Config
 	locks   map[uint32]*entry
 	pool    []slot
-	repeats []repeat // from first on, in order of time
-	first   int
-	starts  []*entry // that wait for an instant
-	drained bool     // a lock is ready to be placed
+	regions regions
+	repeats fifo[repeat] // in order of time
+	starts  []*entry     // that wait for an instant
 	quotas  quotas
 	tracker tracker
 	grants  uint64
-	meter   *meter   // of tests
-	out     []Output // of the current call
+	meter   *meter // of tests
+
+	// For the control plane.
+	leases  bool
+	granted fifo[lease] // in order of time
+	asked   clock.Time  // the first request since the latest allocation; clock.Never: there is none
+	drained clock.Time  // when a lock was ready to be placed, or had moved; clock.Never: none is or has
+
+	frozen bool // another switch takes its locks
+
+	out []Output // of the current call
+}
+
+// lease is when a lock was granted.
+type lease struct {
+	at   clock.Time
+	lock *entry
 }
 
 // New returns a data plane without locks: all requests are forwarded to their servers.
 func New(cfg Config) *DataPlane {
 	d := &DataPlane{cfg: cfg, locks: make(map[uint32]*entry), quotas: quotas{most: cfg.Quotas, all: cfg.Quota}}
 	if cfg.Slots > 0 {
-		d.pool = make([]slot, cfg.Slots)
+		d.pool, d.regions.slots = make([]slot, cfg.Slots), cfg.Slots
 	}
+	d.drained, d.asked, d.quotas.counted = clock.Never, clock.Never, clock.Never
 	d.quotas.bugs, d.tracker = cfg.Bugs, newTracker(cfg.Track)
 	return d
 }
@@ -176,10 +191,11 @@ func (d *DataPlane) lock(id uint32) *entry {
 // Acquire takes a request. The outputs are valid until the next call.
 func (d *DataPlane) Acquire(now clock.Time, r Request) []Output {
 	d.out = d.out[:0]
-	if !d.quotas.admits(r.Tenant) {
+	if !d.quotas.admits(now, r.Tenant) {
 		d.emit(Output{Kind: Rejected, Request: r})
 		return d.out
 	}
+	d.asked = min(d.asked, now)
 	l := d.lock(r.Lock)
 	if l == nil {
 		d.tracker.acquire(r.Lock)
@@ -334,6 +350,9 @@ func (d *DataPlane) grantable(l *entry, q *ring, mode netlock.Mode) bool {
 func (d *DataPlane) grant(now clock.Time, l *entry, q *ring, n uint64) {
 	s := q.at(n)
 	s.granted, s.grantedAt = true, now
+	if d.leases {
+		d.granted.push(lease{now, l})
+	}
 	if len(l.rings) > 1 {
 		q.next = n + 1
 		q.exclusives -= int(s.Mode)

@@ -55,7 +55,7 @@ func (d *DataPlane) add(lock uint32, slots int) (*entry, error) {
 	if d.pool == nil {
 		memory = make([]slot, slots)
 	} else {
-		if left = d.hole(slots); left < 0 {
+		if left = d.regions.first(slots); left < 0 {
 			return nil, fmt.Errorf("lock %d: no hole of %d slots", lock, slots)
 		}
 		memory = d.pool[left : left+slots : left+slots]
@@ -73,6 +73,9 @@ func (d *DataPlane) add(lock uint32, slots int) (*entry, error) {
 	}
 	l.requests, l.most = d.tracker.take(lock)
 	d.locks[lock] = l
+	if d.pool != nil {
+		d.regions.add(l.region())
+	}
 	return l, nil
 }
 
@@ -88,7 +91,7 @@ func (d *DataPlane) Install(lock uint32, slots int) error {
 func (d *DataPlane) Take(now clock.Time, lock uint32, slots int, from Source, notBefore clock.Time) ([]Output, error) {
 	d.out = d.out[:0]
 	if l := d.locks[lock]; l != nil && l.phase == yielded { // the other switch had it
-		d.remove(l)
+		d.remove(now, l)
 	}
 	l, err := d.add(lock, slots)
 	if err != nil {
@@ -143,6 +146,7 @@ func (d *DataPlane) begin(now clock.Time) {
 			continue
 		}
 		l.phase = serving
+		d.drained = min(d.drained, now)
 		switch {
 		case l.count() == 0:
 		case len(l.rings) > 1:
@@ -206,8 +210,14 @@ func (d *DataPlane) Place(now clock.Time, lock uint32, left, slots int) []Output
 	if d.pool == nil {
 		l.divide(make([]slot, slots))
 	} else {
+		d.regions.remove(l.region())
 		l.left = left
 		l.divide(d.pool[left : left+slots : left+slots])
+		if l.reserved {
+			d.regions.remove(l.reserve)
+			l.reserved = false
+		}
+		d.regions.add(l.region())
 	}
 	if l.where != nil {
 		l.where = newIndex(slots)
@@ -229,7 +239,7 @@ func (d *DataPlane) settle(now clock.Time, l *entry) {
 	case l.phase == draining && l.leaving:
 		d.handOver(now, l)
 	case l.phase == draining:
-		d.drained = true
+		d.drained = min(d.drained, now)
 	case l.wanted && l.phase == serving && l.over() == 0:
 		d.yield(l)
 	}
@@ -244,23 +254,29 @@ func (d *DataPlane) handOver(now clock.Time, l *entry) {
 }
 
 // handedOver notes that the server owns a queue of a lock. After the last one the switch forgets the lock.
-func (d *DataPlane) handedOver(l *entry, q *ring) {
+func (d *DataPlane) handedOver(now clock.Time, l *entry, q *ring) {
 	q.answered()
 	q.handed = true
 	if !slices.ContainsFunc(l.rings, func(q ring) bool { return !q.handed }) {
-		d.remove(l)
+		d.remove(now, l)
 	}
 }
 
 // remove forgets a lock.
-func (d *DataPlane) remove(l *entry) {
+func (d *DataPlane) remove(now clock.Time, l *entry) {
 	l.removed = true
 	for i := range l.rings {
 		l.rings[i].answered()
 	}
 	delete(d.locks, l.id)
+	if d.pool != nil {
+		d.regions.remove(l.region())
+		if l.reserved {
+			d.regions.remove(l.reserve)
+		}
+	}
 	d.tracker.put(l)
-	d.drained = true
+	d.drained = min(d.drained, now)
 }
 
 // Yield takes a PUSH_REQ with mark FAILOVER of the other switch: it wants a lock, and queues all requests from now on.

@@ -1,6 +1,7 @@
 package lock_test
 
 import (
+	"math/rand/v2"
 	"os"
 	"strconv"
 	"testing"
@@ -45,6 +46,19 @@ func drawn(t *rapid.T, faulty bool) (n *network, cfg lock.Config, slots int) {
 		cfg.TIDCheck, cfg.Dedup, cfg.PushTimeout = true, true, micro(30)
 	}
 	slots = rapid.SampledFrom([]int{1, 2, 3, 5, 16}).Draw(t, "slots")
+	if faulty && rapid.Bool().Draw(t, "control") {
+		n.control = lock.ControlConfig{Lease: n.lease, Poll: n.poll, Reaction: micro(1),
+			Period: micro(rapid.SampledFrom([]float64{0, 20, 100, 500}).Draw(t, "period"))}
+		if rapid.Bool().Draw(t, "random") {
+			random := rand.New(rand.NewPCG(1, 1))
+			n.control.Allocate = func(demands []lock.Demand, slots int) lock.Allocation {
+				return lock.Random(demands, slots, random)
+			}
+		}
+		n.locks = rapid.Uint32Range(1, 8).Draw(t, "more locks")
+		cfg.Slots, cfg.Track = slots*rapid.IntRange(1, 4).Draw(t, "pool"), rapid.IntRange(0, 8).Draw(t, "track")
+		n.moves = 0
+	}
 	return n, cfg, slots
 }
 

@@ -34,8 +34,10 @@ type network struct {
 	bugs     lock.Bugs
 	slots    int
 	cfg      lock.Config
-	active   int // switch that clients' packets pass; -1: none
 	planes   [2]*lock.DataPlane
+	control  lock.ControlConfig // Lease > 0: switches have control planes
+	controls [2]*lock.Control
+	takeover lock.Takeover
 	askers   map[uint32]int // by lock, the switch that has asked the server last
 
 	random   *rand.Rand
@@ -110,22 +112,25 @@ func (n *network) run(seed uint64, cfg lock.Config, slots int) {
 	n.random = rand.New(rand.NewPCG(seed, 1))
 	n.cfg, n.slots = cfg, slots
 	n.cfg.Priorities = int(n.priority)
-	n.planes[0], n.server = lock.New(n.cfg), n.newServer(0)
+	n.server = n.newServer(0)
+	n.start(0)
 	n.arrivals, n.state, n.askers = make(map[string]clock.Time), make([]client, n.clients), make(map[uint32]int)
 	if slots > 0 {
 		for id := range n.locks {
-			if err := n.planes[0].Install(id, slots); err != nil {
-				panic(err)
+			if _, largest := n.planes[0].Free(); n.cfg.Slots == 0 || largest >= slots {
+				n.must(n.planes[0].Install(id, slots))
 			}
 		}
 	}
-	if slots == 0 || n.moves > 0 {
+	if slots == 0 || n.moves > 0 || n.control.Lease > 0 {
 		n.late = n.most
 	}
 	for i := range n.state {
 		n.begin(i)
 	}
-	n.every(n.poll, n.polls)
+	if n.control.Lease == 0 {
+		n.every(n.poll, n.polls)
+	}
 	n.every(n.period, func() {
 		for _, d := range n.planes {
 			if d != nil {
@@ -138,36 +143,41 @@ func (n *network) run(seed uint64, cfg lock.Config, slots int) {
 	n.sometimes(n.restarts, n.fail)
 	n.sometimes(n.failures, func() { n.server = n.newServer(n.now.Add(n.lease)) })
 	for len(n.events) > 0 {
-		e := heap.Pop(&n.events).(event)
-		for at := n.timers(e.at); at <= e.at; at = n.timers(e.at) {
-			n.now = at
+		if n.timers(n.events[0].at) {
+			continue // which may have made an earlier event
 		}
+		e := heap.Pop(&n.events).(event)
 		n.now = e.at
 		e.do()
 	}
 }
 
-// timers lets the first timer that is due before an instant do what it does, and returns its time.
-func (n *network) timers(before clock.Time) clock.Time {
+// timers lets the first timer that is due until an instant do what it does, and reports whether there is one.
+func (n *network) timers(until clock.Time) bool {
 	first, do := clock.Never, func() {}
 	for i, d := range n.planes {
 		if d != nil && d.NextTimer() < first {
 			first, do = d.NextTimer(), func() { n.do(i, d.Timer(n.now)) }
 		}
+		if c := n.controls[i]; c != nil && c.NextTimer() < first {
+			first, do = c.NextTimer(), func() { n.do(i, c.Timer(n.now)) }
+		}
 	}
 	if at := n.server.NextTimer(); at < first {
 		first, do = at, func() { n.served(n.server.Timer(n.now)) }
 	}
-	if first <= before {
-		n.now = max(n.now, first)
-		do()
+	if first > until {
+		return false
 	}
-	return first
+	n.now = max(n.now, first)
+	do()
+	return true
 }
 
 func (n *network) newServer(notBefore clock.Time) *lock.Server {
 	s := lock.NewServer(n.cfg.Dedup)
 	s.NotBefore, s.Priorities, s.Bugs = notBefore, int(n.priority), n.cfg.Bugs
+	s.Lease, s.Poll = n.control.Lease, n.control.Poll
 	return s
 }
 
@@ -211,16 +221,16 @@ func (n *network) polls() {
 // move moves a lock to the server, to the switch, or to other slots.
 func (n *network) move() {
 	id := uint32(n.random.IntN(int(n.locks)))
-	if n.active < 0 {
+	if n.active() < 0 {
 		return
 	}
-	d, draw := n.planes[n.active], n.random.IntN(2)
+	d, draw := n.planes[n.active()], n.random.IntN(2)
 	if _, slots, _ := d.Occupancy(id); slots == 0 {
-		n.take(n.active, id, lock.FromServer, 0)
+		n.take(n.active(), id, lock.FromServer, 0)
 	} else if draw == 0 {
-		n.do(n.active, d.Leave(n.now, id))
+		n.do(n.active(), d.Leave(n.now, id))
 	} else if d.Drain(id) {
-		n.place(n.active, d, id)
+		n.place(n.active(), d, id)
 	}
 }
 
@@ -249,26 +259,47 @@ func (n *network) take(sw int, id uint32, from lock.Source, notBefore clock.Time
 
 // fail stops the switch. It, or a backup and then it, goes on without registers.
 func (n *network) fail() {
-	if n.active != 0 || n.planes[1] != nil {
+	if n.active() != 0 || n.planes[1] != nil {
 		return
 	}
-	n.active, n.planes[0] = -1, nil
+	n.takeover.Lease, n.takeover.Allocation = n.lease, n.planes[0].Installed()
+	n.takeover.Fail()
+	n.planes[0], n.controls[0] = nil, nil
+	back := func() {
+		n.start(0)
+		list, err := n.takeover.Return(n.now, n.planes[0], n.planes[1])
+		n.must(err)
+		n.do(0, list)
+	}
+	if !n.backup {
+		n.after(n.lease/8, back)
+		return
+	}
 	n.after(n.lease/8, func() {
-		sw := 0
-		if n.backup {
-			sw = 1
-		}
-		n.start(sw, lock.FromServer, n.now.Add(n.lease))
-		if n.backup {
-			n.after(3*n.lease, func() { n.start(0, lock.FromBackup, n.now) })
-		}
+		n.start(1)
+		list, err := n.takeover.Replace(n.now, n.planes[1])
+		n.must(err)
+		n.do(1, list)
+		n.after(3*n.lease, back)
 	})
 }
 
-func (n *network) start(sw int, from lock.Source, notBefore clock.Time) {
-	n.planes[sw], n.active = lock.New(n.cfg), sw
-	for id := range n.locks {
-		n.take(sw, id, from, notBefore)
+func (n *network) must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// active returns the switch that clients' packets pass; -1: none.
+func (n *network) active() int { return int(n.takeover.Active()) }
+
+// start starts a switch without locks.
+func (n *network) start(sw int) {
+	n.planes[sw] = lock.New(n.cfg)
+	if n.control.Lease > 0 {
+		control, err := lock.NewControl(n.now, n.control, n.planes[sw])
+		n.must(err)
+		n.controls[sw] = control
 	}
 }
 
@@ -310,19 +341,19 @@ func (n *network) ask(i int) {
 }
 
 func (n *network) acquire(r lock.Request) {
-	if n.active < 0 {
+	if n.active() < 0 {
 		return
 	}
 	n.history = append(n.history, step{at: n.now, request: r})
-	n.do(n.active, n.planes[n.active].Acquire(n.now, r))
+	n.do(n.active(), n.planes[n.active()].Acquire(n.now, r))
 }
 
 func (n *network) release(r lock.Request) {
-	if n.active < 0 {
+	if n.active() < 0 {
 		return
 	}
 	n.history = append(n.history, step{at: n.now, release: true, request: r})
-	n.released(n.active, r)
+	n.released(n.active(), r)
 }
 
 // released does what a switch does with a release.
@@ -401,7 +432,7 @@ func (n *network) served(list []lock.Output) {
 		switch o.Kind {
 		case lock.Grant:
 			n.send("from server", func() {
-				if n.active >= 0 {
+				if n.active() >= 0 {
 					n.granted(o.Request, true)
 				}
 			})

@@ -50,6 +50,8 @@ type entry struct {
 	removed bool
 
 	left, size int // its region of the pool
+	reserve    Region
+	reserved   bool // it gets that region as soon as it is drained
 
 	holders   int  // with priorities
 	exclusive bool // with priorities: of the holders
@@ -125,11 +127,7 @@ func (d *DataPlane) push(now clock.Time, l *entry, q *ring) {
 	q.pushing = true
 	if d.cfg.PushTimeout > 0 && !d.cfg.Bugs.Has(NeverRepeats) {
 		q.repeat = now.Add(d.cfg.PushTimeout)
-		if len(d.repeats) == cap(d.repeats) && d.first > len(d.repeats)/2 {
-			d.repeats = d.repeats[:copy(d.repeats, d.repeats[d.first:])]
-			d.first = 0
-		}
-		d.repeats = append(d.repeats, repeat{l, q, q.repeat})
+		d.repeats.push(repeat{l, q, q.repeat})
 	}
 	d.touch(regPushing)
 	d.emit(o)
@@ -203,7 +201,7 @@ func (d *DataPlane) PushEmpty(now clock.Time, lock uint32, a Answer) []Output {
 		}
 	case a.Mark == netlock.Owned:
 		if l.phase == handing && a.Sent == q.asked {
-			d.handedOver(l, q)
+			d.handedOver(now, l, q)
 		}
 	case l.phase > draining || !q.pushing || a.Sent != q.asked || a.Index != q.back:
 		// an answer to a push request that was repeated
@@ -230,14 +228,13 @@ type repeat struct {
 
 // NextTimer returns when Timer is due; clock.Never: not before the next packet.
 func (d *DataPlane) NextTimer() clock.Time {
-	for d.first < len(d.repeats) && d.repeats[d.first].ring.repeat != d.repeats[d.first].at {
-		d.first++
-	}
 	next := clock.Never
-	if d.first < len(d.repeats) {
-		next = d.repeats[d.first].at
-	} else {
-		d.repeats, d.first = d.repeats[:0], 0
+	for r := d.repeats.front(); r != nil; r = d.repeats.front() {
+		if r.ring.repeat == r.at {
+			next = r.at
+			break
+		}
+		d.repeats.pop()
 	}
 	for _, l := range d.starts {
 		next = min(next, l.notBefore)
@@ -251,8 +248,8 @@ func (d *DataPlane) Timer(now clock.Time) []Output {
 	d.out = d.out[:0]
 	d.begin(now)
 	for d.NextTimer() <= now {
-		r := d.repeats[d.first]
-		d.first++
+		r := *d.repeats.front()
+		d.repeats.pop()
 		d.push(now, r.lock, r.ring)
 	}
 	return d.out

@@ -1,15 +1,19 @@
 package lock
 
+import "candela.dev/candela/clock"
+
 // quotas counts the requests of tenants within a period (section 8.3). The control plane begins the next period.
 type quotas struct {
 	most map[uint16]int // of tenants that differ
 	all  int            // of the others; 0: any number
 	used []int          // by tenant
 	bugs Bugs
+
+	counted clock.Time // the first request that was counted since the period began; clock.Never: there is none
 }
 
 // admits counts a request and reports whether the tenant may still have it.
-func (q *quotas) admits(tenant uint16) bool {
+func (q *quotas) admits(now clock.Time, tenant uint16) bool {
 	most, own := q.most[tenant]
 	if !own {
 		most = q.all
@@ -30,8 +34,12 @@ func (q *quotas) admits(tenant uint16) bool {
 		return false
 	}
 	q.used[tenant]++
+	q.counted = min(q.counted, now)
 	return true
 }
 
 // ResetQuotas begins a period of quotas.
-func (d *DataPlane) ResetQuotas() { clear(d.quotas.used) }
+func (d *DataPlane) ResetQuotas() {
+	clear(d.quotas.used)
+	d.quotas.counted = clock.Never
+}

@@ -14,6 +14,8 @@ type Server struct {
 	// NotBefore is when a server that replaces a failed one begins to grant: when the leases of holders that it does not
 	// know have ended (section 9). Requests wait until then; see NextTimer.
 	NotBefore clock.Time
+	// Lease is after which holders lose a lock that the server owns, and Poll how often it looks; 0: never.
+	Lease, Poll clock.Duration
 	// Priorities of requests for locks that the server owns: a higher one comes before all lower ones that wait. At most
 	// 1: requests have the order of arrival.
 	Priorities int
@@ -23,7 +25,14 @@ type Server struct {
 	dedup bool
 	owned map[uint32]*queue
 	kept  map[uint32]*backlog
+	since fifo[ownedLease] // of holders, in order of time
 	out   []Output
+}
+
+// ownedLease is when a lock was granted.
+type ownedLease struct {
+	at   clock.Time
+	lock uint32
 }
 
 // queue is a lock that the server owns.
@@ -111,6 +120,9 @@ func (s *Server) grant(now clock.Time, q *queue) {
 			return
 		}
 		q.since = append(q.since, now)
+		if s.Lease > 0 {
+			s.since.push(ownedLease{now, next.Lock})
+		}
 		s.out = append(s.out, Output{Kind: Grant, Request: next, Database: next.OneRTT})
 	}
 }
@@ -139,6 +151,11 @@ func (s *Server) Release(now clock.Time, r Request) []Output {
 // are valid until the next call.
 func (s *Server) Expire(now clock.Time, lock uint32, before clock.Time) []Output {
 	s.out = s.out[:0]
+	s.expire(now, lock, before)
+	return s.out
+}
+
+func (s *Server) expire(now clock.Time, lock uint32, before clock.Time) {
 	q := s.owned[lock]
 	for i := 0; q != nil && i < len(q.since); {
 		if q.since[i] >= before || s.Bugs.Has(NeverExpires) {
@@ -147,7 +164,6 @@ func (s *Server) Expire(now clock.Time, lock uint32, before clock.Time) []Output
 		}
 		s.end(now, lock, q, i)
 	}
-	return s.out
 }
 
 // Buffer takes a request for a lock of the switch. Of locks that move, Keep does.
@@ -281,16 +297,28 @@ func (s *Server) tell(now clock.Time, lock uint32) {
 
 // NextTimer returns when Timer is due; clock.Never: not before the next packet.
 func (s *Server) NextTimer() clock.Time {
+	next := clock.Never
 	if s.NotBefore > 0 && len(s.owned)+len(s.kept) > 0 {
-		return s.NotBefore
+		next = s.NotBefore
 	}
-	return clock.Never
+	if g := s.since.front(); g != nil {
+		end := g.at.Add(s.Lease) // the first poll after it finds the lease ended
+		next = min(next, end-end%clock.Time(s.Poll)+clock.Time(s.Poll))
+	}
+	return next
 }
 
-// Timer begins to grant. The outputs are valid until the next call.
+// Timer begins to grant, and ends leases. The outputs are valid until the next call.
 func (s *Server) Timer(now clock.Time) []Output {
 	s.out = s.out[:0]
-	if now < s.NotBefore {
+	if before := now - clock.Time(s.Lease); s.Lease > 0 {
+		for g := s.since.front(); g != nil && g.at < before; g = s.since.front() {
+			lock := g.lock
+			s.since.pop()
+			s.expire(now, lock, before)
+		}
+	}
+	if now < s.NotBefore || s.NotBefore == 0 {
 		return s.out
 	}
 	s.NotBefore = 0

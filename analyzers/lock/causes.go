@@ -30,8 +30,8 @@ func overlapping(p place, mode, other netlock.Mode, grant uint64, after cause.Du
 // N2.
 
 func unasked(p place, op string) cause.Cause {
-	return cause.Of(lock.RuleOnce, "unasked", "%v sent packet %v (%v of %v), for which nobody had asked.", p.who, p.packet(),
-		cause.Name(op), p.at())
+	return cause.Of(lock.RuleOnce, "unasked", "%v sent packet %v (%v of %v), for which nobody had asked.", p.who,
+		p.packet(), cause.Name(op), p.at())
 }
 
 func grantedTwice(p place, first uint64) cause.Cause {
@@ -93,8 +93,8 @@ func askedEarly(p place, holder uint64) cause.Cause {
 
 func notPreferred(p place, high, low uint8, by uint64) cause.Cause {
 	return cause.Of(lock.RulePriority, "overtaken", "%v granted a request of priority %v for %v by packet %v only after "+
-		"one of priority %v, by packet %v, although it waited when that was decided.", p.who, cause.Count(int64(high)+1), p.at(),
-		p.packet(), cause.Count(int64(low)+1), packet(by))
+		"one of priority %v, by packet %v, although it waited when that was decided.", p.who, cause.Count(int64(high)+1),
+		p.at(), p.packet(), cause.Count(int64(low)+1), packet(by))
 }
 
 // N7 and N8.

@@ -196,7 +196,7 @@ func (j *Judge) justified(d *device, l *state, r *request, p *Packet) {
 		j.tell(l, bufferedForeign(d.place(l, p)), p.Time, p.ID)
 		return
 	}
-	if !r.over && int(r.present) < slots {
+	if !r.over && l.parked == 0 && l.back < r.inserted && int(r.present) < slots {
 		j.tell(l, bufferedEarly(d.place(l, p), int64(r.present), int64(slots)), p.Time, p.ID, r.id)
 	}
 }
@@ -273,7 +273,8 @@ func (j *Judge) preferred(d *device, l *state, r *request, p *Packet) {
 		return
 	}
 	for i := int(r.class) + 1; i < len(l.all); i++ {
-		if c := &l.all[i]; c.event != unknown && c.event > r.inserted.Add(j.facts.Uncertainty) {
+		if c := &l.all[i]; c.event != unknown && c.event > r.inserted.Add(j.facts.Uncertainty) && r.since != unknown &&
+			r.since.Add(-d.PipelineMost) > c.eventAt.Add(j.facts.Uncertainty-d.Pipeline) {
 			j.tell(l, notPreferred(d.place(l, p), r.class, uint8(i), c.eventID), p.Time, p.ID, c.eventID, r.id)
 			break
 		}
@@ -286,7 +287,7 @@ func (j *Judge) preferred(d *device, l *state, r *request, p *Packet) {
 		event, leased = r.inserted, false
 	}
 	if c := l.class(r); !leased && event > c.event {
-		c.event, c.eventID = event, p.ID
+		c.event, c.eventAt, c.eventID = event, p.Time, p.ID
 	}
 }
 
@@ -431,6 +432,9 @@ func (j *Judge) stranded(l *state) {
 		}
 	}
 	d := j.switches[sw]
+	if l.settled != unknown && !l.remain && j.requests[l.parks[1]].at <= l.requested {
+		return // what the server had has come back; the rest was lost on its way, as the switch knows
+	}
 	if d.out || d.restarted || d.Moves || l.requested > max(l.settled, l.ended) && d.PushRetry == 0 {
 		return
 	}

@@ -45,6 +45,7 @@ func (j *Judge) asks(d *device, p *Packet, trunk bool) {
 	if r.linked {
 		r.last = j.order
 		r.arrived = p.Time
+		j.counts(d, r, p)
 		return
 	}
 	if int(r.sw) != d.number {
@@ -252,18 +253,20 @@ func (j *Judge) pushedBack(d *device, p *Packet) {
 	if h.Index > 0 {
 		if h.Index <= l.index {
 			if h.Last {
-				l.settled = p.Time
+				j.settles(l, p)
 			}
 			return // the switch has it
 		}
-		if h.Index > l.index+1 {
-			l.tainted = true // some have been lost, and whether the switch takes this one is not known
+		if h.Index > l.index+1 { // some have been lost, and whether the switch takes this one is not known
+			l.tainted = true
+			if r := j.find(j.keyOf(h, p.Dst)); r != nil {
+				r.returned = true
+			}
+			return
 		}
 		l.index = h.Index
 	}
-	if h.Last {
-		l.settled = p.Time
-	}
+	l.back = p.Time
 	k := j.keyOf(h, p.Dst)
 	r := j.find(k)
 	if r == nil {
@@ -288,15 +291,26 @@ func (j *Judge) pushedBack(d *device, p *Packet) {
 		r.phase, r.inserted, r.sw = waiting, p.Time, int32(d.number)
 		r.dequeues = l.class(r).dequeues
 	}
+	if h.Last {
+		j.settles(l, p)
+	}
 }
 
-// pushAnswered follows a server that has nothing: what was sent to it before it was asked is lost.
+// pushAnswered follows a server that has nothing.
 func (j *Judge) pushAnswered(d *device, p *Packet) {
-	l := j.lockOf(p.Header.Lock)
-	if l == nil || d.out {
+	if l := j.lockOf(p.Header.Lock); l != nil && !d.out {
+		j.settles(l, p)
+	}
+}
+
+// settles ends a hand-over. If the server has nothing left, what was sent to it before it was asked is lost.
+func (j *Judge) settles(l *state, p *Packet) {
+	h := &p.Header
+	l.settled = p.Time
+	l.remain = h.Op == netlock.PushBack && h.Received != h.Index
+	if l.remain || h.Op == netlock.PushBack && h.Index == 0 {
 		return
 	}
-	l.settled = p.Time
 	for i := l.parks[0]; i != none; {
 		r := &j.requests[i]
 		i = r.next
@@ -322,6 +336,7 @@ func (j *Judge) pushRequested(d *device, p *Packet) {
 	}
 	j.prematurely(d, l, p)
 	l.requested = p.Time
+	l.index = max(l.index, p.Header.Index)
 }
 
 // granted follows a grant that leaves.

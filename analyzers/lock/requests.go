@@ -94,6 +94,8 @@ type state struct {
 	// of the hand-over
 	requested clock.Time // the last PUSH_REQ
 	settled   clock.Time // the last answer that ended one
+	back      clock.Time // the last request that came back
+	remain    bool       // then the server had more
 	parkedAt  clock.Time // the last BUFFER_ONLY
 	index     uint64
 }
@@ -106,6 +108,7 @@ type class struct {
 	grants   int64
 	dequeues int64
 	event    clock.Time // of the latest grant of this class: what allowed it
+	eventAt  clock.Time // and when it left
 	eventID  uint64
 }
 
@@ -190,7 +193,7 @@ func (j *Judge) lock(id uint32, priorities int) int32 {
 	l := &j.locks[i]
 	all := l.all[:0]
 	*l = state{id: id, used: true, holders: none, doubt: j.gaps > 0, ended: unknown, exclusive: unknown,
-		requested: unknown, settled: unknown, parkedAt: unknown, primary: unknown, parks: [2]int32{none, none}}
+		requested: unknown, settled: unknown, back: unknown, parkedAt: unknown, primary: unknown, parks: [2]int32{none, none}}
 	if priorities > 1 {
 		for range priorities {
 			all = append(all, class{event: unknown})

@@ -609,11 +609,9 @@ func (m *sim) empty(b *box, q *queue) {
 }
 
 func (m *sim) ask(b *box, q *queue) {
-	q.out, q.asked = true, q.sent
+	q.out = true
 	q.turn++
 	turn := q.turn
-	h := netlock.Header{Op: netlock.PushRequest, Lock: q.id, Avail: uint32(q.slots), Sent: q.sent, Index: q.taken}
-	m.send(b, m.clients, m.frame(serverAddress, serverAddress, netlock.Port, h), 0)
 	if m.facts.PushRetry > 0 {
 		m.after(m.facts.PushRetry, func() {
 			if q.out && q.turn == turn && !b.down {
@@ -621,6 +619,13 @@ func (m *sim) ask(b *box, q *queue) {
 			}
 		})
 	}
+	if q.count() >= q.slots {
+		return
+	}
+	q.asked = q.sent
+	h := netlock.Header{Op: netlock.PushRequest, Lock: q.id, Avail: uint32(q.slots - q.count()), Sent: q.sent,
+		Index: q.taken}
+	m.send(b, m.clients, m.frame(serverAddress, serverAddress, netlock.Port, h), 0)
 }
 
 // resubmit is what follows pass 0 of a release of that mode.
@@ -666,6 +671,9 @@ func (m *sim) resubmit(b *box, q *queue, mode netlock.Mode) {
 				}
 				if guarded && q.chains != mine {
 					return
+				}
+				if guarded {
+					h = max(h, q.head) // an exclusive one may have come and gone since the chain's last grant
 				}
 				if n > 0 && m.faulty("stops-chain") {
 					q.busy = false

@@ -22,9 +22,10 @@ const (
 	ProtocolPFC
 	ProtocolPFabric
 	ProtocolBolt
+	ProtocolNetLock
 )
 
-var protocolNames = [...]string{"unset", "raw", "ndp", "tcp", "roce", "echo", "pfc", "pfabric", "bolt"}
+var protocolNames = [...]string{"unset", "raw", "ndp", "tcp", "roce", "echo", "pfc", "pfabric", "bolt", "netlock"}
 
 // Protocols is how many numbers of protocols there are, unset included.
 const Protocols = len(protocolNames)

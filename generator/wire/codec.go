@@ -27,6 +27,9 @@ type Codec struct {
 	Tag func(h *Header) []byte
 	// Port is the destination port of a transport over UDP, 0 otherwise. Senders use ports from DynamicPort on.
 	Port uint16
+	// Reply is the destination port of answers, which have the flag Returned; 0: the sender's port, and answers come from
+	// Port.
+	Reply uint16
 	// Parse fills h from a UDP payload, and reports whether that is a packet of the transport.
 	Parse func(body []byte, h *Header) bool
 }

@@ -12,8 +12,9 @@ const DiscardPort = 9
 
 // UDP is a transport over UDP.
 type UDP struct {
-	Port uint16 // of its receivers
-	Len  int    // bytes of its own header
+	Port  uint16 // of its receivers
+	Reply uint16 // of receivers of answers; 0: answers have the ports of requests, swapped
+	Len   int    // bytes of its own header
 	// Append appends the transport's header; with a stale checksum, as the packet was sent. nil: no header.
 	Append func(b []byte, h *Header) []byte
 	Edit   func(body []byte, h *Header) // writes the fields that switches set
@@ -23,13 +24,17 @@ type UDP struct {
 
 // Codec returns the codec of the transport.
 func (u UDP) Codec() *Codec {
-	return &Codec{IPv4: packet.ProtocolUDP, IPv6: packet.ProtocolUDP, Len: packet.UDPLen + u.Len, Port: u.Port,
+	return &Codec{IPv4: packet.ProtocolUDP, IPv6: packet.ProtocolUDP, Len: packet.UDPLen + u.Len, Port: u.Port, Reply: u.Reply,
 		Append: u.append, Edit: u.edit, Tag: u.Tag, Parse: u.Parse}
 }
 
 func (u UDP) append(b []byte, h *Header, payload []byte, length, whole int) []byte {
 	near, far := h.Port(), u.Port
-	if h.Flags&trace.Returned != 0 {
+	switch {
+	case h.Flags&trace.Returned == 0:
+	case u.Reply != 0:
+		far = u.Reply
+	default:
 		near, far = far, near
 	}
 	at := len(b)
@@ -51,7 +56,10 @@ func (u UDP) append(b []byte, h *Header, payload []byte, length, whole int) []by
 }
 
 func (u UDP) edit(b []byte, h *Header, length int) {
-	if (h.Flags&trace.Returned != 0) != (h.Flags&trace.PortsSwapped != 0) {
+	switch returned := h.Flags&trace.Returned != 0; {
+	case returned && u.Reply != 0:
+		binary.BigEndian.PutUint16(b[2:], u.Reply)
+	case returned != (h.Flags&trace.PortsSwapped != 0):
 		near := binary.BigEndian.Uint16(b)
 		copy(b, b[2:4])
 		binary.BigEndian.PutUint16(b[2:], near)
@@ -73,12 +81,15 @@ func (c *Codecs) ParseUDP(b []byte, h *Header) bool {
 		return false
 	}
 	near, far := binary.BigEndian.Uint16(b), binary.BigEndian.Uint16(b[2:])
-	if _, returned := c.listening(near); returned {
+	if p, returned := c.listening(near); returned && far != c[p].Reply {
 		near, far, h.Flags = far, near, trace.Returned
 	}
 	p, ok := c.listening(far)
 	if !ok || near < DynamicPort {
 		return false
+	}
+	if far == c[p].Reply {
+		h.Flags = trace.Returned
 	}
 	h.Protocol, h.Entropy = p, near&PortMask
 	if !c[p].Parse(b[packet.UDPLen:], h) {
@@ -93,7 +104,7 @@ func (c *Codecs) ParseUDP(b []byte, h *Header) bool {
 // listening returns the protocol of a UDP port.
 func (c *Codecs) listening(port uint16) (trace.Protocol, bool) {
 	for p, of := range c {
-		if of != nil && of.Port != 0 && of.Port == port {
+		if of != nil && port != 0 && (of.Port == port || of.Reply == port) {
 			return trace.Protocol(p), true
 		}
 	}

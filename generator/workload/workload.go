@@ -16,7 +16,8 @@ func Kinds() []Kind { return slices.Clone(kinds()) }
 
 // kinds makes the list once, as configuration and runs look kinds up often.
 var kinds = sync.OnceValue(func() []Kind {
-	return []Kind{incast(), permutation(), single(), ping(), requests(), poisson(), queries(), cbr(), flowFile()}
+	return []Kind{incast(), permutation(), single(), ping(), requests(), poisson(), queries(), cbr(), flowFile(),
+		locks(), tpcc()}
 })
 
 // Kind is a kind of workload: an item of a test's workload is a mapping from its name to its parameters.
@@ -57,6 +58,7 @@ const (
 	Transfer Exchange = "transfer" // data from src to dst
 	Pings    Exchange = "ping"     // echo requests and answers
 	Loop     Exchange = "requests" // closed loop of requests and responses
+	Locking  Exchange = "locks"    // closed loop of transactions that take locks
 )
 
 // Closed reports whether the flows of the kind end after a count of exchanges, rather than after an amount of data.
@@ -67,7 +69,7 @@ type Flow struct {
 	Kind     Exchange
 	Src, Dst int
 
-	Count             int            // of pings and requests
+	Count             int            // of pings, requests and transactions; of these 0: without end
 	Interval          clock.Duration // of pings
 	Request, Response int            // bytes, of requests
 	Service           clock.Duration // from a request's arrival to the response, at the server
@@ -78,7 +80,8 @@ type Flow struct {
 	Query    int // of the item, from 1: flows that make one query; 0: none
 	Siblings int // flows of the query, this one included
 
-	Pace *Pace // nil: an even rate
+	Pace  *Pace  // nil: an even rate
+	Locks *Locks // of Locking
 }
 
 // Scope is what the flows of an item depend on besides its parameters.

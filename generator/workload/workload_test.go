@@ -1,6 +1,7 @@
 package workload_test
 
 import (
+	"reflect"
 	"testing"
 
 	"candela.dev/candela/generator/parameter"
@@ -86,7 +87,7 @@ func TestAnItemOfASingleFlowIsThatFlow(t *testing.T) {
 				name, alone = workload.Between(want.Src, want.Dst)
 				of = workload.Find(name)
 			}
-			if got := of.Flows(alone, workload.Scope{Hosts: 8}); len(got) != 1 || got[0] != want {
+			if got := of.Flows(alone, workload.Scope{Hosts: 8, Seed: 3, Item: 5}); len(got) != 1 || !reflect.DeepEqual(got[0], want) {
 				t.Errorf("%s: %+v, want %+v", k.Name, got, want)
 			}
 		}

@@ -142,7 +142,7 @@ func (o *object) unknown(d *decoder, key *yaml.Node, path string) (guess string)
 }
 
 // maxHomes bounds the number of mappings that an error suggests for a misplaced key.
-const maxHomes = 9
+const maxHomes = 12
 
 // homesOf returns the keys of mappings in o, or in the items of its lists, that have key; nil if there are too many.
 func (o *object) homesOf(key string) (homes []string) {

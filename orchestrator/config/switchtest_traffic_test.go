@@ -98,6 +98,9 @@ func TestWrongTrafficIsRefusedWithTheReason(t *testing.T) {
 		"cbr: {src: 0, dst: 1, rate-gbps: 1, packets: 1, on-us: 5}":       "on-us: needs on-us and off-us",
 		"cbr: {src: 0, dst: 1, packets: 1, rates: [{at-us: 0, gbps: 0}]}": "rates: are all 0",
 		"poisson: {load: 0.1, stop-us: 10, jitter: 0.5}":                  "jitter: unknown key",
+		"locks: {clients: 0, servers: 1}":                                 "count: is 0: its transactions never end",
+		"tpcc: {clients: 0, servers: 1}":                                  "count: is 0: its transactions never end",
+		"locks: {clients: 0..2, servers: 2, count: 1}":                    "clients: host 2 is client and lock server",
 	} {
 		if _, err := trafficTest(item, files); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s:\ngot  %v\nwant %s", item, err, want)

@@ -197,6 +197,8 @@ func (d *decoder) validateOffer(t *SwitchTest, w *Workload, k *workload.Kind, at
 			"each flow has a size and a start of its own; poisson with sizes: fixed has one size")
 	case closed && (l.Packets != nil || l.Bytes != nil):
 		d.problemAt(at, "has a count without packets or bytes", "")
+	case k.For == workload.Locking && w.Values.Int("count") == 0 && t.Duration == 0:
+		d.problemAt(at+".count", "is 0: its transactions never end", "give a count, or duration-us for the whole test")
 	case !closed && !k.Sized && l.Packets == nil && l.Bytes == nil && t.Duration == 0 && !t.closedLoops():
 		d.problemAt(at, "never ends",
 			"give packets or bytes, duration-us for the whole test, or a ping or requests workload beside it")
@@ -229,7 +231,10 @@ func (d *decoder) validateOffer(t *SwitchTest, w *Workload, k *workload.Kind, at
 // closedLoops reports whether the workload has pings or requests: flows without a size end with them.
 func (t *SwitchTest) closedLoops() bool {
 	return slices.ContainsFunc(t.Workload,
-		func(w Workload) bool { k := workload.Find(w.Kind); return k != nil && k.Closed() })
+		func(w Workload) bool {
+			k := workload.Find(w.Kind)
+			return k != nil && k.Closed() && (k.For != workload.Locking || w.Values.Int("count") > 0)
+		})
 }
 
 func (d *decoder) validateChanges(t *SwitchTest) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"candela.dev/candela/generator/bolt"
+	"candela.dev/candela/generator/netlock"
 	"candela.dev/candela/generator/pfabric"
 	"candela.dev/candela/orchestrator/report"
 	"candela.dev/candela/orchestrator/switchtest/stack"
@@ -66,6 +67,9 @@ func textOf(p *fabric.Header, name packetName, answers bool) string {
 		text = pfabricName(p, text)
 	case fabric.Bolt:
 		text = boltName(p, text)
+	case fabric.NetLock:
+		of := netlock.FromHeader(p)
+		return of.String()
 	case fabric.PFC:
 		return "pause"
 	case fabric.Raw, fabric.RoCE:

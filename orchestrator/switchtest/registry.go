@@ -25,6 +25,7 @@ import (
 	"candela.dev/candela/orchestrator/switchtest/transport/echo"
 	"candela.dev/candela/orchestrator/switchtest/transport/kernel"
 	"candela.dev/candela/orchestrator/switchtest/transport/ndp"
+	"candela.dev/candela/orchestrator/switchtest/transport/netlock"
 	"candela.dev/candela/orchestrator/switchtest/transport/pfabric"
 	"candela.dev/candela/orchestrator/switchtest/transport/raw"
 	"candela.dev/candela/orchestrator/switchtest/transport/tcp"
@@ -32,6 +33,7 @@ import (
 	"candela.dev/candela/testbeds/switches/aqm"
 	"candela.dev/candela/testbeds/switches/deflect"
 	"candela.dev/candela/testbeds/switches/fair"
+	"candela.dev/candela/testbeds/switches/lock"
 	"candela.dev/candela/testbeds/switches/rank"
 	"candela.dev/candela/testbeds/switches/sai"
 	"candela.dev/candela/testbeds/switches/trimming"
@@ -55,13 +57,14 @@ var families = sync.OnceValue(func() []family {
 		{aqm.Family(), judgeaqm.NewJudge, judgeaqm.Rules()},
 		{fair.Family(), judgefair.NewJudge, judgefair.Rules()},
 		{deflect.Family(), judgedeflect.NewJudge, judgedeflect.Rules()},
+		{Family: lock.Family()},
 	}
 })
 
 // transports lists every transport, the default first. A new one is one line here. Like families it is made once.
 var transports = sync.OnceValue(func() []transport.Transport {
 	return []transport.Transport{echo.Transport(), ndp.Transport(), bolt.Transport(), pfabric.Transport(), raw.Transport(),
-		tcp.Transport(), kernel.Transport()}
+		tcp.Transport(), kernel.Transport(), netlock.Transport()}
 })
 
 // codecs are those of all transports.

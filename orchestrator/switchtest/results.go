@@ -191,6 +191,11 @@ func (r *run) counters() (*CountersDocument, error) {
 			}
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(r.endpoints.open)) {
+		if of, ok := r.endpoints.open[name].(transport.Counter); ok {
+			of.Counters(func(host fabric.HostID, word string, n int64) { c[fmt.Sprintf("host-%d.%s", host, word)] = n })
+		}
+	}
 	if r.ledger != nil {
 		c.readTaps(r.ledger)
 	} else {

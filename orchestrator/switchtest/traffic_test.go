@@ -71,6 +71,7 @@ func everyKind(t *testing.T) map[string]string {
 		"queries":   "{servers: 3, load: 0.2, stop-us: 500, service-us: 5, service-deviation-us: 1}",
 		"cbr":       "{src: 0..2, shift: 3, rate-gbps: 1, jitter: 0.5, on-us: 5, off-us: 9, on-off: exponential, bytes: 5000}",
 		"flow-file": "{file: " + file + "}",
+		"locks":     "{clients: 0..2, servers: 5, count: 3}", "tpcc": "{clients: 0..2, servers: 5, count: 3}",
 	}
 }
 
@@ -96,7 +97,10 @@ workload: [%s: %s]
 				if of.Pace != nil {
 					text += fmt.Sprintf(" %+v", *of.Pace)
 				}
-				of.Pace = nil
+				if l := of.Locks; l != nil {
+					text += fmt.Sprintf(" %v %v", l.Servers, l.Draws.New()(nil))
+				}
+				of.Pace, of.Locks = nil, nil
 				got = append(got, fmt.Sprintf("%s %+v", text, of))
 			}
 			if want == nil {

@@ -273,6 +273,30 @@ func (h *Header) AppendTo(b []byte) []byte {
 	return b
 }
 
+// Len returns the bytes of the header.
+func (h *Header) Len() int {
+	n := Size
+	if h.Mark != Unmarked {
+		n++
+	}
+	option := func(kind byte, there bool) {
+		if there {
+			n += 2 + sizes[kind]
+		}
+	}
+	option(optionPriority, h.Priority != 0)
+	option(optionTenant, h.Tenant != 0)
+	option(optionLast, h.Last)
+	option(optionAvail, h.Avail != 0)
+	option(optionSent, h.Sent != 0)
+	option(optionReceived, h.Received != 0)
+	option(optionIndex, h.Index != 0)
+	if h.Address.IsValid() {
+		n += 2 + h.Address.BitLen()/8
+	}
+	return n
+}
+
 // appendOption appends an option with a number, unless that is 0.
 func appendOption(b []byte, kind byte, n uint64) []byte {
 	if n == 0 {

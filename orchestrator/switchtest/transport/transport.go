@@ -38,6 +38,11 @@ type Endpoints interface {
 	Settle()
 }
 
+// Counter is Endpoints that count what their hosts do, for switch-counters.json.
+type Counter interface {
+	Counters(add func(host fabric.HostID, name string, n int64))
+}
+
 // Flow is one flow of a plan.
 type Flow struct {
 	workload.Flow
@@ -59,7 +64,9 @@ type Flow struct {
 }
 
 // Endless reports whether the flow sends until the test ends.
-func (f *Flow) Endless() bool { return f.Kind == workload.Transfer && f.Payload == 0 }
+func (f *Flow) Endless() bool {
+	return f.Kind == workload.Transfer && f.Payload == 0 || f.Kind == workload.Locking && f.Count == 0
+}
 
 // Text says in a line what the flow is.
 func (f *Flow) Text() string {
@@ -67,6 +74,8 @@ func (f *Flow) Text() string {
 	switch {
 	case f.Kind == workload.Pings:
 		s += fmt.Sprintf(", %d of %d B every %s", f.Count, f.PacketSize, f.Interval)
+	case f.Kind == workload.Locking:
+		s += locksText(f)
 	case f.Kind == workload.Loop:
 		s += fmt.Sprintf(", %d of %d B for %d B", f.Count, f.Request, f.Response)
 		if f.Service > 0 {
@@ -109,6 +118,24 @@ func (f *Flow) Text() string {
 		s += ", rank deadline " + clock.Time(f.Rank.Value*uint64(clock.Nanosecond)).String()
 	case f.Rank.Kind != wire.Unranked:
 		s += ", rank " + f.Rank.String()
+	}
+	return s
+}
+
+// locksText says what a thread that takes locks does.
+func locksText(f *Flow) string {
+	s := ", transactions without end"
+	if f.Count > 0 {
+		s = fmt.Sprintf(", %d transactions", f.Count)
+	}
+	if f.Locks.Interval > 0 {
+		s += " every " + f.Locks.Interval.String()
+	}
+	if f.Locks.Think > 0 {
+		s += " of " + f.Locks.Think.String()
+	}
+	if f.Locks.Kill > 0 {
+		s += ", killed after " + f.Locks.Kill.String()
 	}
 	return s
 }

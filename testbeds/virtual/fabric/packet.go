@@ -25,6 +25,7 @@ const (
 	PFC       = trace.ProtocolPFC
 	PFabric   = trace.ProtocolPFabric
 	Bolt      = trace.ProtocolBolt
+	NetLock   = trace.ProtocolNetLock
 	protocols = trace.Protocols
 )
 

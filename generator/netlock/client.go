@@ -1,0 +1,413 @@
+package netlock
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/wire"
+	"candela.dev/candela/generator/workload"
+	"candela.dev/candela/packet/netlock"
+)
+
+// Thread is what one thread of a client does: transactions, each of which takes locks, keeps them for a while, and
+// releases them.
+type Thread struct {
+	Flow        int                                       // its number in the test
+	Directory   func(lock uint32) wire.HostID             // server of a lock
+	Next        func(buf []workload.Lock) []workload.Lock // locks of the next transaction, each once
+	Start       clock.Time
+	Count       int            // transactions; 0: until Kill or the end of the test
+	Think       clock.Duration // from the last grant to the releases
+	Timeout     clock.Duration // from the requests; see Resend
+	Interval    clock.Duration // between starts of transactions; 0: each follows another
+	Outstanding int            // transactions at a time; 0: 1
+	Kill        clock.Time     // the thread dies, and releases nothing; 0: never
+	Tenant      uint16
+	Priority    uint8
+	Resend      bool // after the timeout requests without an answer are repeated; else the transaction starts anew
+}
+
+// Sink hears what becomes of the transactions of a host.
+type Sink interface {
+	// Committed is told when a transaction has released its locks, with the time since its first request.
+	Committed(now clock.Time, flow int, took clock.Duration)
+	// Ended is told when a thread has done its count.
+	Ended(now clock.Time, flow int)
+}
+
+// Counts is what a client has counted.
+type Counts struct {
+	Requests, Releases     int64 // packets
+	BySwitch, ByServer     int64 // grants, by who sent them
+	Transactions           int64 // that were committed
+	Expired, Resent        int64 // transactions that timed out; requests that were repeated
+	Rejected, Late, Strays int64 // answers: over the quota; to transactions that had expired; to none
+}
+
+// Packet is one that a client sends.
+type Packet struct {
+	To     wire.HostID
+	Header netlock.Header
+}
+
+// Client is the threads of one host. It is driven as a [fabric.Stack] is.
+type Client struct {
+	Counts Counts
+
+	sink    Sink
+	rand    *rand.Rand
+	threads []*thread // by number
+	out     queue[Packet]
+	timers  timers
+	free    []*transaction
+	serial  uint64
+	late    map[pending]netlock.Mode // requests of transactions that expired, which may still be granted
+}
+
+type thread struct {
+	Thread
+	number uint8
+	tid    uint32
+	begun  int
+	ended  int
+	due    clock.Time // start of the next transaction
+	timed  bool       // a timer for it is set
+	active []*transaction
+	buffer []workload.Lock
+}
+
+// transaction is one that is under way.
+type transaction struct {
+	of      *thread
+	id      uint32
+	serial  uint64 // changes when timers of it no longer count
+	began   clock.Time
+	locks   []held
+	waiting int
+	// Its timer of expiry is set once and looks at the deadline when it fires: most transactions end long before.
+	deadline clock.Time // clock.Never: it waits for nothing
+	armed    bool
+}
+
+type held struct {
+	workload.Lock
+	granted bool
+}
+
+type pending struct {
+	thread uint8
+	tid    uint32
+	lock   uint32
+}
+
+// MaxThreads is how many threads a host has at most: the packet has 8 bits for the number.
+const MaxThreads = 256
+
+// mostLate bounds what a client remembers of requests that may never be answered.
+const mostLate = 1 << 16
+
+// NewClient returns a client without threads. seed decides how long transactions back off.
+func NewClient(host wire.HostID, seed uint64, sink Sink) *Client {
+	const stream = 0x6e65746c6f636b
+	return &Client{sink: sink, rand: rand.New(rand.NewPCG(seed, stream^uint64(host)<<48)),
+		late: make(map[pending]netlock.Mode)}
+}
+
+// Add adds a thread.
+func (c *Client) Add(t Thread) error {
+	if len(c.threads) == MaxThreads {
+		return fmt.Errorf("a host has at most %d threads that take locks", MaxThreads)
+	}
+	of := &thread{Thread: t, number: uint8(len(c.threads)), due: t.Start}
+	of.Outstanding = max(1, t.Outstanding)
+	c.threads = append(c.threads, of)
+	of.timed = true // the first call of HandleTimer begins it
+	c.timers.add(timer{at: t.Start, kind: timeBegin, thread: of})
+	if t.Kill > 0 {
+		c.timers.add(timer{at: t.Kill, kind: timeKill, thread: of})
+	}
+	return nil
+}
+
+// arm begins what transactions of a thread are due, as far as there are any and room for them, or sets the timer for
+// the next.
+func (c *Client) arm(now clock.Time, t *thread) {
+	for !t.timed && len(t.active) < t.Outstanding && (t.Count == 0 || t.begun < t.Count) {
+		if t.due > now {
+			t.timed = true
+			c.timers.add(timer{at: t.due, kind: timeBegin, thread: t})
+			return
+		}
+		c.begin(now, t)
+	}
+}
+
+// NextTimer returns when HandleTimer is due.
+func (c *Client) NextTimer() clock.Time { return c.timers.next() }
+
+// HandleTimer serves what is due.
+func (c *Client) HandleTimer(now clock.Time) {
+	for c.timers.next() <= now {
+		e := c.timers.pop()
+		switch e.kind {
+		case timeBegin:
+			e.thread.timed = false
+			c.arm(now, e.thread)
+		case timeKill:
+			c.kill(e.thread)
+		case timeRelease:
+			if e.of.serial == e.serial {
+				c.commit(now, e.of)
+			}
+		case timeExpire:
+			c.look(now, e.of)
+		case timeRestart:
+			if e.of.serial == e.serial {
+				c.request(now, e.of)
+			}
+		case timeRetry:
+			if e.of.serial == e.serial {
+				c.acquire(now, e.of, int(e.lock))
+			}
+		}
+	}
+}
+
+// begin starts a transaction.
+func (c *Client) begin(now clock.Time, t *thread) {
+	t.begun++
+	if t.due = max(t.due, t.Start); t.Interval > 0 {
+		t.due = t.due.Add(t.Interval)
+	}
+	tr := c.take()
+	tr.of, tr.began, tr.locks = t, now, tr.locks[:0]
+	t.buffer = t.Next(t.buffer[:0])
+	for _, l := range t.buffer {
+		tr.locks = append(tr.locks, held{Lock: l})
+	}
+	t.active = append(t.active, tr)
+	c.request(now, tr)
+}
+
+func (c *Client) take() *transaction {
+	if n := len(c.free); n > 0 {
+		tr := c.free[n-1]
+		c.free = c.free[:n-1]
+		return tr
+	}
+	return new(transaction)
+}
+
+// request asks for all locks of a transaction, under a new number.
+func (c *Client) request(now clock.Time, tr *transaction) {
+	tr.of.tid++
+	tr.id, tr.waiting = tr.of.tid, len(tr.locks)
+	c.renew(tr)
+	for i := range tr.locks {
+		tr.locks[i].granted = false
+		c.acquire(now, tr, i)
+	}
+	c.wait(now, tr)
+}
+
+// wait sets the deadline of a transaction.
+func (c *Client) wait(now clock.Time, tr *transaction) {
+	tr.deadline = now.Add(c.patience(tr.of))
+	if !tr.armed {
+		tr.armed = true
+		c.timers.add(timer{at: tr.deadline, kind: timeExpire, of: tr})
+	}
+}
+
+// look serves the timer of expiry of a transaction.
+func (c *Client) look(now clock.Time, tr *transaction) {
+	tr.armed = false
+	switch {
+	case tr.deadline <= now:
+		c.expire(now, tr)
+	case tr.deadline != clock.Never:
+		tr.armed = true
+		c.timers.add(timer{at: tr.deadline, kind: timeExpire, of: tr})
+	}
+}
+
+// renew has timers of a transaction count no longer.
+func (c *Client) renew(tr *transaction) {
+	c.serial++
+	tr.serial, tr.deadline = c.serial, clock.Never
+}
+
+// patience is T_exp of section 7.
+func (c *Client) patience(t *thread) clock.Duration { return max(t.Timeout, 2*t.Think) }
+
+func (c *Client) acquire(now clock.Time, tr *transaction, i int) {
+	c.Counts.Requests++
+	c.send(now, netlock.Acquire, tr, &tr.locks[i].Lock)
+}
+
+func (c *Client) release(now clock.Time, tr *transaction, l *workload.Lock) {
+	c.Counts.Releases++
+	c.send(now, netlock.Release, tr, l)
+}
+
+func (c *Client) send(now clock.Time, op netlock.Op, tr *transaction, l *workload.Lock) {
+	c.out.push(Packet{To: tr.of.Directory(l.ID), Header: netlock.Header{Op: op, Mode: modeOf(l), Client: tr.of.number,
+		Transaction: tr.id, Lock: l.ID, Timestamp: uint64(now.Nanoseconds()), Tenant: tr.of.Tenant,
+		Priority: tr.of.Priority}})
+}
+
+func modeOf(l *workload.Lock) netlock.Mode {
+	if l.Exclusive {
+		return netlock.Exclusive
+	}
+	return netlock.Shared
+}
+
+// Receive takes a packet that has arrived.
+func (c *Client) Receive(now clock.Time, h *netlock.Header) {
+	if int(h.Client) >= len(c.threads) {
+		c.Counts.Strays++
+		return
+	}
+	t := c.threads[h.Client]
+	tr, i := t.find(h)
+	switch {
+	case tr == nil:
+		c.unexpected(now, t, h)
+	case h.Op == netlock.Reject:
+		const pause = 10 * clock.Microsecond
+		c.Counts.Rejected++
+		c.timers.add(timer{at: now.Add(pause), kind: timeRetry, of: tr, serial: tr.serial, lock: uint32(i)})
+	default:
+		c.granted(h)
+		tr.locks[i].granted = true
+		if tr.waiting--; tr.waiting == 0 {
+			c.renew(tr)
+			if t.Think == 0 {
+				c.commit(now, tr)
+			} else {
+				c.timers.add(timer{at: now.Add(t.Think), kind: timeRelease, of: tr, serial: tr.serial})
+			}
+		}
+	}
+}
+
+func (c *Client) granted(h *netlock.Header) {
+	if h.Op == netlock.GrantFromServer {
+		c.Counts.ByServer++
+	} else {
+		c.Counts.BySwitch++
+	}
+}
+
+// find returns the transaction that waits for what a packet answers, and which of its locks that is.
+func (t *thread) find(h *netlock.Header) (*transaction, int) {
+	for _, tr := range t.active {
+		if tr.id != h.Transaction {
+			continue
+		}
+		for i := range tr.locks {
+			if l := &tr.locks[i]; l.ID == h.Lock && !l.granted {
+				return tr, i
+			}
+		}
+	}
+	return nil, 0
+}
+
+// unexpected takes an answer that nobody waits for. What an expired transaction is granted is released at once.
+func (c *Client) unexpected(now clock.Time, t *thread, h *netlock.Header) {
+	key := pending{h.Client, h.Transaction, h.Lock}
+	mode, expired := c.late[key]
+	delete(c.late, key)
+	switch {
+	case !expired:
+		c.Counts.Strays++
+	case h.Op != netlock.Reject:
+		c.Counts.Late++
+		c.granted(h)
+		tr := transaction{of: t, id: h.Transaction}
+		c.release(now, &tr, &workload.Lock{ID: h.Lock, Exclusive: mode == netlock.Exclusive})
+	}
+}
+
+// commit ends a transaction.
+func (c *Client) commit(now clock.Time, tr *transaction) {
+	for i := range tr.locks {
+		c.release(now, tr, &tr.locks[i].Lock)
+	}
+	t := tr.of
+	c.renew(tr)
+	for i, other := range t.active {
+		if other == tr {
+			t.active = append(t.active[:i], t.active[i+1:]...)
+			break
+		}
+	}
+	c.free = append(c.free, tr)
+	c.Counts.Transactions++
+	t.ended++
+	c.sink.Committed(now, t.Flow, now.Sub(tr.began))
+	if t.Count > 0 && t.ended == t.Count {
+		c.sink.Ended(now, t.Flow)
+		return
+	}
+	c.arm(now, t)
+}
+
+// expire gives up waiting: requests are repeated, or the transaction starts anew after a while (section 7).
+func (c *Client) expire(now clock.Time, tr *transaction) {
+	t := tr.of
+	if t.Resend {
+		for i := range tr.locks {
+			if !tr.locks[i].granted {
+				c.Counts.Resent++
+				c.acquire(now, tr, i)
+			}
+		}
+		c.wait(now, tr)
+		return
+	}
+	c.Counts.Expired++
+	for i := range tr.locks {
+		if l := &tr.locks[i]; l.granted {
+			c.release(now, tr, &l.Lock)
+		} else if len(c.late) < mostLate {
+			c.late[pending{t.number, tr.id, l.ID}] = modeOf(&l.Lock)
+		}
+	}
+	c.renew(tr)
+	tr.id, tr.waiting = 0, 0 // numbers start at 1: what comes meanwhile answers nothing
+	const (
+		steps = 10
+		step  = 30 * clock.Microsecond
+		of    = 400 * clock.Microsecond
+	)
+	pause := clock.Duration(c.rand.IntN(steps)) * step * (t.Timeout / clock.Microsecond) / (of / clock.Microsecond)
+	c.timers.add(timer{at: now.Add(pause), kind: timeRestart, of: tr, serial: tr.serial})
+}
+
+// kill ends a thread, which keeps its locks.
+func (c *Client) kill(t *thread) {
+	t.Count, t.begun = 1, 1 // no more
+	for _, tr := range t.active {
+		c.renew(tr)
+	}
+	t.active = nil
+	kept := 0
+	for range c.out.len() {
+		if p := c.out.pop(); p.Header.Client != t.number {
+			c.out.push(p)
+			kept++
+		}
+	}
+}
+
+// Poll returns the next packet to send; false: there is none.
+func (c *Client) Poll() (Packet, bool) {
+	if c.out.len() == 0 {
+		return Packet{}, false
+	}
+	return c.out.pop(), true
+}

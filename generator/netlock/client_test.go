@@ -1,0 +1,189 @@
+package netlock_test
+
+import (
+	"testing"
+
+	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/netlock"
+	"candela.dev/candela/generator/wire"
+	"candela.dev/candela/generator/workload"
+	packet "candela.dev/candela/packet/netlock"
+)
+
+// sink notes what becomes of transactions.
+type sink struct {
+	committed int
+	took      clock.Duration
+	ended     int
+}
+
+func (s *sink) Committed(_ clock.Time, _ int, took clock.Duration) {
+	s.committed, s.took = s.committed+1, took
+}
+func (s *sink) Ended(clock.Time, int) { s.ended++ }
+
+// bench is a client whose packets a test answers.
+type bench struct {
+	*netlock.Client
+	sink
+	now clock.Time
+}
+
+func newBench(t *testing.T, threads ...netlock.Thread) *bench {
+	t.Helper()
+	b := new(bench)
+	b.Client = netlock.NewClient(3, 1, &b.sink)
+	for _, of := range threads {
+		of.Directory = func(lock uint32) wire.HostID { return wire.HostID(10 + lock%2) }
+		if err := b.Add(of); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b
+}
+
+// to goes to an instant and returns what is sent on the way, as operations with locks.
+func (b *bench) to(at clock.Duration) (sent []netlock.Packet) {
+	for b.NextTimer() <= clock.Time(0).Add(at) {
+		b.now = max(b.now, b.NextTimer())
+		b.HandleTimer(b.now)
+		sent = append(sent, b.sent()...)
+	}
+	b.now = clock.Time(0).Add(at)
+	return sent
+}
+
+func (b *bench) sent() (sent []netlock.Packet) {
+	for p, ok := b.Poll(); ok; p, ok = b.Poll() {
+		sent = append(sent, p)
+	}
+	return sent
+}
+
+// answer grants what a packet asks for, and returns what is sent then.
+func (b *bench) answer(p netlock.Packet, op packet.Op) []netlock.Packet {
+	h := p.Header
+	h.Op = op
+	b.Receive(b.now, &h)
+	return b.sent()
+}
+
+func takes(locks ...uint32) func([]workload.Lock) []workload.Lock {
+	return func(buf []workload.Lock) []workload.Lock {
+		for _, id := range locks {
+			buf = append(buf, workload.Lock{ID: id, Exclusive: id%2 == 1})
+		}
+		return buf
+	}
+}
+
+func check(t *testing.T, what string, got []netlock.Packet, want ...string) {
+	t.Helper()
+	for i, p := range got {
+		h := p.Header
+		h.Timestamp = 0
+		if i >= len(want) || h.String() != want[i] {
+			t.Errorf("%s: packet %d is %v; want %q", what, i, h.String(), want)
+		}
+	}
+	if len(got) < len(want) {
+		t.Errorf("%s: %d packets, want %q", what, len(got), want)
+	}
+}
+
+func TestATransactionTakesAllItsLocksAndReleasesThemAfterThinking(t *testing.T) {
+	b := newBench(t, netlock.Thread{Next: takes(4, 7), Count: 1, Think: 50 * clock.Microsecond,
+		Timeout: 400 * clock.Microsecond, Tenant: 9})
+	sent := b.to(0)
+	check(t, "at the start", sent, "ACQUIRE S lock 4 transaction 1 client 0 tenant 9",
+		"ACQUIRE X lock 7 transaction 1 client 0 tenant 9")
+	if sent[0].To != 10 || sent[1].To != 11 {
+		t.Errorf("they are sent to %d and %d, want 10 and 11", sent[0].To, sent[1].To)
+	}
+	b.to(5 * clock.Microsecond)
+	check(t, "after one grant", b.answer(sent[1], packet.GrantFromServer))
+	check(t, "after a grant twice", b.answer(sent[1], packet.GrantFromServer))
+	check(t, "after both", b.answer(sent[0], packet.Acquire))
+	check(t, "while it thinks", b.to(54*clock.Microsecond))
+	check(t, "then", b.to(55*clock.Microsecond), "RELEASE S lock 4 transaction 1 client 0 tenant 9",
+		"RELEASE X lock 7 transaction 1 client 0 tenant 9")
+	check(t, "afterwards", b.to(clock.Second))
+	want := netlock.Counts{Requests: 2, Releases: 2, BySwitch: 1, ByServer: 1, Transactions: 1, Strays: 1}
+	if b.Counts != want || b.committed != 1 || b.ended != 1 || b.took != 55*clock.Microsecond {
+		t.Errorf("%+v, %d committed in %v, %d ended; want %+v, 1 in 55 us, 1", b.Counts, b.committed, b.took, b.ended, want)
+	}
+}
+
+func TestAnExpiredTransactionReleasesWhatItHasAndStartsAnew(t *testing.T) {
+	b := newBench(t, netlock.Thread{Next: takes(4, 7), Count: 1, Timeout: 400 * clock.Microsecond})
+	first := b.to(0)
+	b.answer(first[0], packet.Acquire)
+	check(t, "before", b.to(399*clock.Microsecond))
+	later := b.to(400*clock.Microsecond + 270*clock.Microsecond)
+	check(t, "when it expires", later, "RELEASE S lock 4 transaction 1 client 0", "ACQUIRE S lock 4 transaction 2 client 0",
+		"ACQUIRE X lock 7 transaction 2 client 0")
+	check(t, "a late grant", b.answer(first[1], packet.Acquire), "RELEASE X lock 7 transaction 1 client 0")
+	check(t, "the same again", b.answer(first[1], packet.Acquire))
+	b.answer(later[1], packet.Acquire)
+	check(t, "in the end", b.answer(later[2], packet.Acquire), "RELEASE S lock 4 transaction 2 client 0",
+		"RELEASE X lock 7 transaction 2 client 0")
+	if c := b.Counts; c.Expired != 1 || c.Late != 1 || c.Transactions != 1 || b.ended != 1 {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestResendingRepeatsARequestWithItsNumber(t *testing.T) {
+	b := newBench(t, netlock.Thread{Next: takes(7), Count: 1, Timeout: 400 * clock.Microsecond, Resend: true})
+	b.to(0)
+	again := b.to(400 * clock.Microsecond)
+	check(t, "after the timeout", again, "ACQUIRE X lock 7 transaction 1 client 0")
+	check(t, "a refusal", b.answer(again[0], packet.Reject))
+	check(t, "10 us later", b.to(410*clock.Microsecond), "ACQUIRE X lock 7 transaction 1 client 0")
+	check(t, "the grant", b.answer(again[0], packet.Acquire), "RELEASE X lock 7 transaction 1 client 0")
+}
+
+func TestADeadClientSendsNothingAndKeepsItsLocks(t *testing.T) {
+	b := newBench(t, netlock.Thread{Next: takes(7), Think: 50 * clock.Microsecond, Timeout: 400 * clock.Microsecond,
+		Kill: clock.Time(20 * clock.Microsecond)}, netlock.Thread{Next: takes(9), Count: 1, Timeout: 400 * clock.Microsecond})
+	sent := b.to(0)
+	b.answer(sent[0], packet.Acquire)
+	check(t, "the dead thread", b.to(399*clock.Microsecond))
+	check(t, "another one", b.answer(sent[1], packet.Acquire), "RELEASE X lock 9 transaction 1 client 1")
+	check(t, "for ever", b.to(clock.Second))
+}
+
+func TestTransactionsStartAtIntervalsAsFarAsTheyMayOverlap(t *testing.T) {
+	b := newBench(t, netlock.Thread{Next: takes(2), Interval: 10 * clock.Microsecond, Outstanding: 3,
+		Timeout: 400 * clock.Microsecond})
+	sent := b.to(100 * clock.Microsecond)
+	if len(sent) != 3 {
+		t.Fatalf("%d requests, want 3", len(sent))
+	}
+	check(t, "one ends", append(b.answer(sent[1], packet.Acquire), b.to(100*clock.Microsecond)...),
+		"RELEASE S lock 2 transaction 2 client 0", "ACQUIRE S lock 2 transaction 4 client 0")
+}
+
+// Every header that hosts of a network send comes back from its bytes, and has the size that is announced.
+func TestHeadersPassThroughPackets(t *testing.T) {
+	for _, want := range []packet.Header{
+		{Op: packet.Acquire, Mode: packet.Exclusive, Client: 255, Transaction: 1 << 31, Lock: 55_000, Timestamp: 1 << 60,
+			Mark: packet.BufferOnly, Tenant: 515, Priority: 2},
+		{Op: packet.PushRequest, Lock: 1, Avail: 1 << 31, Sent: 1 << 31, Index: 4},
+		{Op: packet.PushBack, Transaction: 9, Lock: 1, Last: true, Received: 5, Index: 4, Sent: 7,
+			Address: wire.HostID(6).IPv4()},
+	} {
+		for _, v6 := range []bool{false, true} {
+			h := wire.Header{Src: 1, Dst: 2, IPv6: v6}
+			if v6 && want.Address.IsValid() {
+				want.Address = wire.HostID(6).IPv6()
+			}
+			netlock.Fill(&want, &h)
+			if got := netlock.FromHeader(&h); got != want {
+				t.Errorf("got %+v, want %+v", got, want)
+			}
+			if size := int(netlock.Size(&want, v6)) - netlock.Codec().HeaderSize(v6) + packet.Size; size != len(want.AppendTo(nil)) {
+				t.Errorf("%v: %d bytes are announced, %d are sent", want.String(), size, len(want.AppendTo(nil)))
+			}
+		}
+	}
+}

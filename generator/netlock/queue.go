@@ -1,0 +1,105 @@
+package netlock
+
+import "candela.dev/candela/clock"
+
+// queue is a ring that grows.
+type queue[T any] struct {
+	ring  []T
+	first int
+	count int
+}
+
+func (q *queue[T]) len() int { return q.count }
+
+func (q *queue[T]) push(v T) {
+	if q.count == len(q.ring) {
+		const least = 16
+		grown := make([]T, max(least, 2*len(q.ring)))
+		n := copy(grown, q.ring[q.first:])
+		copy(grown[n:], q.ring[:q.first])
+		q.ring, q.first = grown, 0
+	}
+	q.ring[(q.first+q.count)%len(q.ring)] = v
+	q.count++
+}
+
+func (q *queue[T]) pop() T {
+	v := q.ring[q.first]
+	q.first = (q.first + 1) % len(q.ring)
+	q.count--
+	return v
+}
+
+type timeKind uint8
+
+const (
+	timeBegin   timeKind = iota // a transaction of a thread
+	timeKill                    // a thread
+	timeRelease                 // the locks of a transaction
+	timeExpire                  // a transaction
+	timeRestart                 // an expired one
+	timeRetry                   // a request that was rejected
+)
+
+// timer is what a client does at an instant. Those of a transaction count while it has their serial number.
+type timer struct {
+	at     clock.Time
+	order  uint64 // of timers of one instant
+	kind   timeKind
+	thread *thread
+	of     *transaction
+	serial uint64
+	lock   uint32 // place of it among those of the transaction
+}
+
+// timers is a binary heap, first what is due first.
+type timers struct {
+	heap  []timer
+	order uint64
+}
+
+func (t *timers) next() clock.Time {
+	if len(t.heap) == 0 {
+		return clock.Never
+	}
+	return t.heap[0].at
+}
+
+func (t *timer) before(o *timer) bool { return t.at < o.at || t.at == o.at && t.order < o.order }
+
+func (t *timers) add(e timer) {
+	t.order++
+	e.order = t.order
+	t.heap = append(t.heap, e)
+	h := t.heap
+	for i := len(h) - 1; i > 0; {
+		up := (i - 1) / 2
+		if !h[i].before(&h[up]) {
+			return
+		}
+		h[i], h[up] = h[up], h[i]
+		i = up
+	}
+}
+
+func (t *timers) pop() timer {
+	h := t.heap
+	top, n := h[0], len(h)-1
+	h[0] = h[n]
+	h[n] = timer{}
+	h = h[:n]
+	t.heap = h
+	for i := 0; ; {
+		least := i
+		for _, down := range [2]int{2*i + 1, 2*i + 2} {
+			if down < n && h[down].before(&h[least]) {
+				least = down
+			}
+		}
+		if least == i {
+			return top
+		}
+		h[i], h[least] = h[least], h[i]
+		i = least
+	}
+}

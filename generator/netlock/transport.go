@@ -1,0 +1,129 @@
+// Package netlock is the hosts of a lock manager in a switch: clients, which run transactions that take locks (reference
+// model netlock.md, section 7), and what their packets are like in a network. They are state machines without I/O.
+package netlock
+
+import (
+	"candela.dev/candela/generator/parameter"
+	"candela.dev/candela/generator/wire"
+	"candela.dev/candela/packet/ndp"
+	"candela.dev/candela/packet/netlock"
+	"candela.dev/candela/packet/tcp"
+	"candela.dev/candela/trace"
+)
+
+// Name is that of the transport in test files.
+const Name = "netlock"
+
+// Transport declares the transport.
+func Transport() wire.Transport {
+	return wire.Transport{
+		Model: parameter.Model{
+			Name: Name,
+			Doc: "NetLock's hosts: clients take and release locks, lock servers grant those that the switch does not have " +
+				"and buffer what it has no room for. Packets have the size of their header; `packet-size` bounds it.",
+			Parameters: parameter.Table{
+				{Name: "packet-size", Kind: parameter.Integer, Unit: "bytes", Default: "128", Min: 128, Max: 9216,
+					Doc: "Most bytes of a frame without FCS."},
+				{Name: "server-cores", Kind: parameter.Integer, Default: "8", Min: 1, Max: 256,
+					Doc: "Cores of a lock server; one core serves all packets of a lock."},
+				{Name: "server-ns", Kind: parameter.Duration, Unit: "ns", Default: "444", Max: 1_000_000_000,
+					Doc: "How long a core takes for each packet (18 million requests/s with 8 cores)."},
+				{Name: "client-ns", Kind: parameter.Duration, Unit: "ns", Default: "55", Max: 1_000_000_000,
+					Doc: "Least time between two packets that a host sends (18 million packets/s)."},
+				{Name: "host-delay-ns", Kind: parameter.Duration, Unit: "ns", Default: "0", Max: 1_000_000_000,
+					Doc: "How long a packet takes from the NIC to the client or lock server, and back, each way."},
+				{Name: "host-jitter-ns", Kind: parameter.Duration, Unit: "ns", Default: "0", Max: 1_000_000_000,
+					Doc: "Most that is added to host-delay-ns at random, each time; packets of a host stay in order."},
+				{Name: "server-not-before-us", Kind: parameter.Duration, Unit: "us", Default: "0", Max: 1_000_000_000,
+					Doc: "Lock servers grant nothing before: those of a server that failed may still be held."},
+			},
+		},
+		Protocol: trace.ProtocolNetLock, Reliable: true, OnePacketSize: true, Codec: Codec(),
+		Data: func(*wire.Header) bool { return false },
+	}
+}
+
+// The header's fields are in the packet where NDP and TCP have their own: a packet carries one of them.
+//
+//	Flow, Number         lock, transaction
+//	NDP.Kind, Flags      operation; mode, mark, last
+//	NDP.Path, Length     tenant; client in the upper half, priority in the lower
+//	NDP.Connection       client's host plus 1, 0: none
+//	NDP.Seq, Counter     avail, sent
+//	TCP.Seq, Ack         time stamp, upper half and lower half
+//	TCP.SACK             received, index
+
+const (
+	exclusive = 1 << iota
+	last
+	markShift = iota
+	half      = 8
+	word      = 32
+)
+
+// Fill writes a header into that of a packet.
+func Fill(n *netlock.Header, h *wire.Header) {
+	flags := ndp.Flags(n.Mark) << markShift
+	if n.Mode == netlock.Exclusive {
+		flags |= exclusive
+	}
+	if n.Last {
+		flags |= last
+	}
+	client := wire.Nobody
+	if n.Address.IsValid() {
+		client = wire.HostOf(n.Address.AsSlice())
+	}
+	h.Flow, h.Number = n.Lock, n.Transaction
+	h.NDP = ndp.Header{Kind: ndp.Kind(n.Op), Flags: flags, Path: n.Tenant, Length: uint16(n.Client)<<half | uint16(n.Priority),
+		Connection: uint32(client + 1), Seq: n.Avail, Counter: uint32(n.Sent)}
+	h.TCP = tcp.Header{Seq: uint32(n.Timestamp >> word), Ack: uint32(n.Timestamp),
+		SACK: tcp.Block{Start: uint32(n.Received), End: uint32(n.Index)}}
+}
+
+// FromHeader returns the header of a packet.
+func FromHeader(h *wire.Header) netlock.Header {
+	n := netlock.Header{
+		Op: netlock.Op(h.NDP.Kind), Client: uint8(h.NDP.Length >> half), Transaction: h.Number, Lock: h.Flow,
+		Timestamp: uint64(h.TCP.Seq)<<word | uint64(h.TCP.Ack), Mark: netlock.Mark(h.NDP.Flags >> markShift),
+		Priority: uint8(h.NDP.Length), Tenant: h.NDP.Path, Last: h.NDP.Flags&last != 0, Avail: h.NDP.Seq,
+		Sent: uint64(h.NDP.Counter), Received: uint64(h.TCP.SACK.Start), Index: uint64(h.TCP.SACK.End),
+	}
+	if h.NDP.Flags&exclusive != 0 {
+		n.Mode = netlock.Exclusive
+	}
+	if c := h.NDP.Connection; c != 0 {
+		if host := wire.HostID(c - 1); h.IPv6 {
+			n.Address = host.IPv6()
+		} else {
+			n.Address = host.IPv4()
+		}
+	}
+	return n
+}
+
+// Size returns the bytes of a frame without FCS.
+func Size(n *netlock.Header, v6 bool) int32 {
+	return int32(codec.HeaderSize(v6) - netlock.Size + n.Len())
+}
+
+var codec = Codec()
+
+// Codec returns the codec.
+func Codec() *wire.Codec {
+	return wire.UDP{
+		Port: netlock.Port, Reply: netlock.ReplyPort, Len: netlock.Size,
+		Append: func(b []byte, h *wire.Header) []byte {
+			n := FromHeader(h)
+			return n.AppendTo(b)
+		},
+		Parse: func(body []byte, h *wire.Header) bool {
+			var n netlock.Header
+			if n.Parse(body) != nil || n.Sent>>word != 0 || n.Received>>word != 0 || n.Index>>word != 0 {
+				return false
+			}
+			Fill(&n, h)
+			return true
+		},
+	}.Codec()
+}

@@ -1,0 +1,53 @@
+package netlock
+
+import (
+	"math/rand/v2"
+
+	"candela.dev/candela/clock"
+)
+
+// line is the way between a host's NIC and its client or lock server: first in, first out, with a delay.
+type line struct {
+	delay, jitter clock.Duration
+	rand          *rand.Rand
+	list          []message
+	head          int
+}
+
+func (l *line) len() int { return len(l.list) - l.head }
+
+// due returns when the first arrives.
+func (l *line) due() clock.Time {
+	if l.len() == 0 {
+		return clock.Never
+	}
+	return l.list[l.head].at
+}
+
+func (l *line) push(now clock.Time, m message) {
+	m.at = now.Add(l.delay)
+	if l.jitter > 0 {
+		m.at = m.at.Add(clock.Duration(l.rand.Int64N(int64(l.jitter) + 1)))
+	}
+	if n := len(l.list); n > l.head {
+		m.at = max(m.at, l.list[n-1].at)
+	}
+	l.append(&m)
+}
+
+// append adds a message that arrives no earlier than those before it.
+func (l *line) append(m *message) {
+	if l.head > 0 && len(l.list) == cap(l.list) {
+		l.list = l.list[:copy(l.list, l.list[l.head:])]
+		l.head = 0
+	}
+	l.list = append(l.list, *m)
+}
+
+func (l *line) pop() message {
+	m := l.list[l.head]
+	if l.head++; l.head == len(l.list) {
+		l.list, l.head = l.list[:0], 0
+	}
+	return m
+}

@@ -1,0 +1,226 @@
+// Package netlock gives hosts of switch tests the clients and lock servers of a lock manager in a switch.
+package netlock
+
+import (
+	"iter"
+	"math/rand/v2"
+	"slices"
+
+	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/netlock"
+	"candela.dev/candela/generator/wire"
+	"candela.dev/candela/orchestrator/switchtest/stack"
+	"candela.dev/candela/orchestrator/switchtest/transport"
+	packet "candela.dev/candela/packet/netlock"
+	"candela.dev/candela/testbeds/virtual/fabric"
+)
+
+// Transport joins declaration and endpoints.
+func Transport() transport.Transport {
+	return transport.Transport{Transport: netlock.Transport(), Open: open}
+}
+
+// endpoints is the hosts of a run.
+type endpoints struct {
+	*transport.Setup
+	hosts map[fabric.HostID]*host
+	order []fabric.HostID
+}
+
+func open(s *transport.Setup, flows iter.Seq[*transport.Flow]) (transport.Endpoints, error) {
+	r := &endpoints{Setup: s, hosts: make(map[fabric.HostID]*host)}
+	if err := transport.OneVersion(netlock.Name, flows); err != nil {
+		return nil, err
+	}
+	err := transport.EachHost(netlock.Name, flows, func(h fabric.HostID, f *transport.Flow) error {
+		r.host(h, f.Mark)
+		return nil
+	})
+	for f := range flows {
+		for _, server := range f.Locks.Servers {
+			r.host(fabric.HostID(server), f.Mark)
+		}
+	}
+	return r, err
+}
+
+// host makes the stack of a host once.
+func (r *endpoints) host(id fabric.HostID, mark stack.Mark) *host {
+	if r.hosts[id] == nil {
+		r.hosts[id] = newHost(r, id, mark)
+		r.order = append(r.order, id)
+		r.Add(id, r.hosts[id])
+	}
+	return r.hosts[id]
+}
+
+// Start implements transport.Endpoints.
+func (r *endpoints) Start(f *transport.Flow) error {
+	l := f.Locks
+	t := netlock.Thread{Flow: f.Number, Start: f.Start, Next: l.Draws.New(), Count: f.Count, Think: l.Think, Timeout: l.Timeout,
+		Interval: l.Interval, Outstanding: l.Outstanding, Tenant: uint16(f.Tenant), Priority: uint8(l.Priority),
+		Resend: l.Resend,
+		Directory: func(lock uint32) wire.HostID {
+			return wire.HostID(l.Servers[lock%uint32(len(l.Servers))])
+		}}
+	if l.Kill > 0 {
+		t.Kill = f.Start.Add(l.Kill)
+	}
+	return r.hosts[f.Src].client.Add(t)
+}
+
+// Settle implements transport.Endpoints.
+func (r *endpoints) Settle() {}
+
+// Counters implements transport.Counter.
+func (r *endpoints) Counters(add func(host fabric.HostID, name string, n int64)) {
+	slices.Sort(r.order)
+	for _, id := range r.order {
+		h := r.hosts[id]
+		if c := &h.client.Counts; c.Requests > 0 {
+			for _, of := range []struct {
+				name string
+				n    int64
+			}{
+				{"requests", c.Requests}, {"releases", c.Releases}, {"granted-by-switch", c.BySwitch},
+				{"granted-by-server", c.ByServer}, {"transactions", c.Transactions}, {"expired", c.Expired},
+				{"resent", c.Resent}, {"rejected", c.Rejected}, {"granted-late", c.Late}, {"stray-answers", c.Strays},
+			} {
+				add(id, "locks."+of.name, of.n)
+			}
+		}
+		if h.server.served > 0 {
+			add(id, "lock-server.packets", h.server.served)
+			add(id, "lock-server.granted", h.server.granted)
+			add(id, "lock-server.buffered", h.server.buffered)
+		}
+	}
+}
+
+// host is the stack of a host: its client and its lock server, one of which may be idle.
+type host struct {
+	of     *endpoints
+	at     *fabric.Host
+	mark   stack.Mark
+	client *netlock.Client
+	server *server
+
+	arriving, leaving line
+	gap               clock.Duration // least time between two packets
+	free              clock.Time     // when the next packet may leave
+	now               clock.Time     // of the latest call: what is due by then is polled, without a timer
+}
+
+func newHost(r *endpoints, id fabric.HostID, mark stack.Mark) *host {
+	const stream = 0x6e6574686f7374
+	v := r.Values
+	rng := rand.New(rand.NewPCG(r.Test.Seed^stream, uint64(id)))
+	delay, jitter := v.Duration("host-delay-ns"), v.Duration("host-jitter-ns")
+	h := &host{of: r, at: r.Net.Host(id), mark: mark, gap: v.Duration("client-ns"), now: -1,
+		arriving: line{delay: delay, jitter: jitter, rand: rng}, leaving: line{delay: delay, jitter: jitter, rand: rng}}
+	h.client = netlock.NewClient(id, r.Test.Seed, h)
+	h.server = newServer(v)
+	return h
+}
+
+// Committed implements netlock.Sink.
+func (h *host) Committed(_ clock.Time, flow int, took clock.Duration) {
+	if !h.at.Apart() {
+		h.of.Progress(flow).Trip(took)
+		return
+	}
+	h.at.Report(func() { h.of.Progress(flow).Trip(took) })
+}
+
+// Ended implements netlock.Sink.
+func (h *host) Ended(now clock.Time, flow int) {
+	h.at.Report(func() {
+		h.of.Progress(flow).Finish(now)
+		h.of.Close(flow)
+	})
+}
+
+// Receive implements fabric.Stack. What was trimmed is lost.
+func (h *host) Receive(now clock.Time, p *fabric.Packet) {
+	if p.Protocol != fabric.NetLock || p.Flags&fabric.Trimmed != 0 {
+		return
+	}
+	n := netlock.FromHeader(&p.Header)
+	if h.arriving.delay+h.arriving.jitter == 0 {
+		h.take(now, &message{peer: p.Src, answer: p.Flags&fabric.Returned != 0, header: n})
+		return
+	}
+	h.arriving.push(now, message{peer: p.Src, answer: p.Flags&fabric.Returned != 0, header: n})
+}
+
+// take has client or lock server process a packet: answers are for clients.
+func (h *host) take(now clock.Time, m *message) {
+	if m.answer {
+		h.client.Receive(now, &m.header)
+	} else {
+		h.server.receive(now, m)
+	}
+}
+
+// collect moves what client and server have to send to the line that leaves.
+func (h *host) collect(now clock.Time) {
+	for {
+		p, ok := h.client.Poll()
+		if !ok {
+			break
+		}
+		h.leaving.push(now, message{peer: p.To, header: p.Header})
+	}
+	for _, m := range h.server.out {
+		h.leaving.push(now, m)
+	}
+	h.server.out = h.server.out[:0]
+}
+
+// Poll implements fabric.Stack.
+func (h *host) Poll(now clock.Time, p *fabric.Packet) bool {
+	h.now = now
+	h.collect(now)
+	if h.leaving.due() > now || h.free > now {
+		return false
+	}
+	m := h.leaving.pop()
+	h.mark.Set(p)
+	p.Protocol, p.Dst, p.Size = fabric.NetLock, m.peer, netlock.Size(&m.header, h.mark.IPv6)
+	if m.answer {
+		p.Flags |= fabric.Returned
+	}
+	netlock.Fill(&m.header, &p.Header)
+	p.Entropy = uint16(m.header.Client)
+	h.free = now.Add(h.gap)
+	return true
+}
+
+// NextTimer implements fabric.Stack.
+func (h *host) NextTimer() clock.Time {
+	at := min(h.client.NextTimer(), h.server.next(), h.arriving.due())
+	if out := max(h.leaving.due(), h.free); h.leaving.len() > 0 && out > h.now {
+		at = min(at, out)
+	}
+	return at
+}
+
+// HandleTimer implements fabric.Stack.
+func (h *host) HandleTimer(now clock.Time) {
+	h.now = now
+	for h.arriving.due() <= now {
+		m := h.arriving.pop()
+		h.take(now, &m)
+	}
+	h.client.HandleTimer(now)
+	h.server.advance(now)
+	h.collect(now)
+}
+
+// message is a packet between a host's NIC and its client or lock server.
+type message struct {
+	at     clock.Time // when it gets there
+	peer   fabric.HostID
+	answer bool // to a client
+	header packet.Header
+}

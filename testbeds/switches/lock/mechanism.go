@@ -1,0 +1,217 @@
+package lock
+
+import (
+	"candela.dev/candela/clock"
+	wirelock "candela.dev/candela/generator/netlock"
+	"candela.dev/candela/generator/wire"
+	"candela.dev/candela/packet/netlock"
+	"candela.dev/candela/testbeds/virtual/fabric"
+)
+
+// Mechanism is a switch that manages locks: it takes the packets of the lock manager and makes others, and forwards all
+// other packets unchanged.
+type Mechanism struct {
+	fabric.TailDrop
+	plane       *DataPlane
+	recirculate clock.Duration
+	passes      []Pass // that recirculate, by token less 1
+	idle        []int  // places in passes
+	armed       clock.Time
+	peers       peers
+	counts      Counts
+}
+
+// peer is what packets of a lock are like: whom the switch answers for.
+type peer struct {
+	server, client wire.HostID
+	entropy        uint16
+	class, dscp    uint8
+	ipv6, known    bool
+}
+
+// peers is a table of peers by lock. Numbers of locks are dense in places: it has pages of them.
+type peers struct {
+	pages map[uint32]*[pageLocks]peer
+	last  *[pageLocks]peer // the page used last
+	at    uint32
+}
+
+const pageLocks = 256
+
+func (p *peers) of(lock uint32) *peer {
+	if page := lock / pageLocks; p.last == nil || page != p.at {
+		of := p.pages[page]
+		if of == nil {
+			if p.pages == nil {
+				p.pages = make(map[uint32]*[pageLocks]peer)
+			}
+			of = new([pageLocks]peer)
+			p.pages[page] = of
+		}
+		p.last, p.at = of, page
+	}
+	return &p.last[lock%pageLocks]
+}
+
+// Counts is what a lock switch has counted.
+type Counts struct {
+	Requests, Releases, Grants, Owned, Buffered, PushRequests, PushedBack, Recirculations, Ignored int64
+}
+
+// timerToken is that of the data plane's own timer; others are those of passes.
+const timerToken = 0
+
+// NewMechanism returns a lock switch with a data plane.
+func NewMechanism(plane *DataPlane, recirculate clock.Duration) *Mechanism {
+	return &Mechanism{plane: plane, recirculate: recirculate, armed: clock.Never}
+}
+
+// Counts returns what the switch has counted.
+func (m *Mechanism) Counts() Counts { return m.counts }
+
+// Ingress implements fabric.Mechanism. What another lock switch has marked passes, as do answers of servers.
+func (m *Mechanism) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, _ *fabric.Port,
+	v fabric.Verdict) fabric.Verdict {
+	if p.Protocol != fabric.NetLock || p.Flags&(fabric.Trimmed|fabric.Mirrored) != 0 {
+		return v
+	}
+	h := wirelock.FromHeader(&p.Header)
+	if h.Mark != netlock.Unmarked {
+		return v
+	}
+	answer := p.Flags&fabric.Returned != 0
+	r := Request{Lock: h.Lock, Transaction: h.Transaction, Mode: h.Mode, Timestamp: h.Timestamp,
+		Client: Client{Host: uint32(p.Src), Thread: h.Client}}
+	var list []Output
+	switch {
+	case h.Op == netlock.Acquire && !answer:
+		m.counts.Requests++
+		m.meet(p)
+		list = m.plane.Acquire(now, r)
+	case h.Op == netlock.Release && !answer:
+		m.counts.Releases++
+		m.meet(p)
+		list = m.plane.Release(now, r)
+	case h.Op == netlock.PushBack && answer:
+		m.counts.PushedBack++
+		r.Client.Host = uint32(p.Dst)
+		list = m.plane.PushBack(now, r, answerOf(&h))
+	case h.Op == netlock.PushEmpty && answer:
+		list = m.plane.PushEmpty(now, h.Lock, answerOf(&h))
+	default:
+		return v
+	}
+	why := reasonTaken
+	if len(list) == 1 && list[0].Kind == Dropped {
+		m.counts.Ignored++
+		why = reasonIgnored
+	}
+	sw.Discard(now, p, v.Drop(why)) // before what it makes, which may look like it, leaves
+	m.send(now, sw, &h, list)
+	return v.Consumed()
+}
+
+func answerOf(h *netlock.Header) Answer {
+	return Answer{Last: h.Last || h.Op == netlock.PushEmpty, Received: h.Received, Index: h.Index, Sent: h.Sent}
+}
+
+// meet notes whom a lock's packets are from and for.
+func (m *Mechanism) meet(p *fabric.Packet) {
+	at := m.peers.of(p.Flow)
+	if at.known && at.server == p.Dst && at.client == p.Src {
+		return
+	}
+	*at = peer{server: p.Dst, client: p.Src, entropy: p.Entropy, class: p.Class, dscp: p.DSCP, ipv6: p.IPv6, known: true}
+}
+
+// send does what the data plane says; of is the packet that it answers, nil: none.
+func (m *Mechanism) send(now clock.Time, sw *fabric.Switch, of *netlock.Header, list []Output) {
+	for i := range list {
+		switch o := &list[i]; o.Kind {
+		case Grant:
+			m.counts.Grants++
+			h := headerOf(netlock.Acquire, &o.Request)
+			if of != nil && of.Op == netlock.PushBack && of.Transaction == h.Transaction {
+				h.Op = netlock.PushBack
+			}
+			at := m.peers.of(h.Lock)
+			m.make(now, sw, at, at.server, wire.HostID(o.Request.Client.Host), fabric.Returned, &h)
+		case ForwardOwned, ForwardBuffer:
+			h := *of
+			h.Mark = netlock.Owned
+			if m.counts.Owned++; o.Kind == ForwardBuffer {
+				m.counts.Owned--
+				m.counts.Buffered++
+				h.Mark = netlock.BufferOnly
+			}
+			at := m.peers.of(h.Lock)
+			m.make(now, sw, at, wire.HostID(o.Request.Client.Host), at.server, 0, &h)
+		case PushRequest:
+			m.counts.PushRequests++
+			h := headerOf(netlock.PushRequest, &o.Request)
+			h.Avail, h.Sent, h.Index = o.Avail, o.Sent, o.Index
+			at := m.peers.of(h.Lock)
+			m.make(now, sw, at, at.client, at.server, 0, &h)
+		case Recirculate:
+			m.counts.Recirculations++
+			sw.Wake(now.Add(m.recirculate), m.keep(o.Pass))
+		case Dropped:
+		}
+	}
+	m.arm(sw)
+}
+
+func headerOf(op netlock.Op, r *Request) netlock.Header {
+	return netlock.Header{Op: op, Mode: r.Mode, Client: r.Client.Thread, Transaction: r.Transaction, Lock: r.Lock,
+		Timestamp: r.Timestamp}
+}
+
+// make sends a packet.
+func (m *Mechanism) make(now clock.Time, sw *fabric.Switch, at *peer, src, dst wire.HostID, flags fabric.Flags,
+	h *netlock.Header) {
+	header := wire.Header{Protocol: fabric.NetLock, Src: src, Dst: dst, Flags: flags, Class: at.class, DSCP: at.dscp,
+		IPv6: at.ipv6, Entropy: at.entropy, Size: wirelock.Size(h, at.ipv6)}
+	header.Original = header.Size
+	wirelock.Fill(h, &header)
+	p := sw.Make(now, header)
+	out, ok := sw.Route(p)
+	v := fabric.Verdict{Action: fabric.Forward, Port: uint16(out), Queue: p.Class}
+	if !ok {
+		v = v.Drop(sw.NoRoute(p))
+	}
+	p.Egress = uint16(out)
+	sw.Place(now, p, v)
+}
+
+// keep stores a pass and returns its token.
+func (m *Mechanism) keep(p Pass) uint64 {
+	if n := len(m.idle); n > 0 {
+		i := m.idle[n-1]
+		m.idle = m.idle[:n-1]
+		m.passes[i] = p
+		return uint64(i) + 1
+	}
+	m.passes = append(m.passes, p)
+	return uint64(len(m.passes))
+}
+
+// arm sets the timer of the data plane, unless an earlier one is set.
+func (m *Mechanism) arm(sw *fabric.Switch) {
+	if at := m.plane.NextTimer(); at < m.armed {
+		m.armed = at
+		sw.Wake(at, timerToken)
+	}
+}
+
+// HandleTimer implements fabric.Timed.
+func (m *Mechanism) HandleTimer(now clock.Time, sw *fabric.Switch, token uint64) {
+	if token == timerToken {
+		m.armed = clock.Never
+		m.send(now, sw, nil, m.plane.Timer(now))
+		return
+	}
+	i := int(token) - 1
+	p := m.passes[i]
+	m.passes[i], m.idle = Pass{}, append(m.idle, i)
+	m.send(now, sw, nil, m.plane.Resume(now, p))
+}

@@ -38,6 +38,8 @@ type Finding struct {
 	Message    string   `json:"message"`  // the rule's statement, and what else may explain the packets
 	Cause      string   `json:"cause"`    // code of what happened, one of the rule's causes
 	Headline   string   `json:"headline"` // what happened, in a sentence
+	// Role is what the subject of the headline is to the test: "requester", "switch leaf". It names no connection.
+	Role string `json:"role,omitempty"`
 	// About is the flow of the requests that it is about, plus one; 0: unknown.
 	About trace.FlowID `json:"-"`
 	// Doubtful says that the headline is qualified; see Doubt.
@@ -49,7 +51,7 @@ type Finding struct {
 
 // Because completes f with what happened.
 func (f *Finding) Because(c cause.Cause) {
-	f.Cause, f.Headline = c.Code, c.Sentence()
+	f.Cause, f.Headline, f.Role = c.Code, c.Sentence(), c.Role()
 	if f.Doubtful {
 		f.Headline = doubtful(f.Headline)
 	}
@@ -89,6 +91,8 @@ type Metric struct {
 	Sum        int64   `json:"sum"`
 	Values     []int64 `json:"values"` // the first 1000
 	Truncated  bool    `json:"truncated"`
+	// Histogram holds all values if Values does not: HdrHistogram's V2 encoding, compressed, in base64.
+	Histogram string `json:"histogram,omitempty"`
 }
 
 // Result is what one analyzer returns at the end of a trace.

@@ -102,8 +102,26 @@ func (d *Distribution) Metric() Metric {
 	if m.Values == nil {
 		m.Values = []int64{}
 	}
+	m.Histogram = d.encoded()
 	m.P50, m.P95, m.P99, m.P999 = d.quantile(0.5), d.quantile(0.95), d.quantile(0.99), d.quantile(0.999)
 	return m
+}
+
+// encoded returns the histogram for [Metric]; empty if the values are listed.
+func (d *Distribution) encoded() string {
+	packed := d.packed
+	switch h := d.hist.(type) {
+	case nil:
+		return ""
+	case *hdrhistogram.Histogram:
+		packed = hdrhistogram.NewPacked(1, histogramMax, digits)
+		packed.MergeFrom(h) // drops nothing: both have one range
+	}
+	text, err := packed.Encode()
+	if err != nil {
+		panic("analyzers: a histogram in memory cannot be encoded: " + err.Error())
+	}
+	return string(text)
 }
 
 // Quantile returns the smallest recorded value that at least the share q of all values does not exceed.

@@ -182,6 +182,8 @@ func (c *Cycle) conclude(ctx context.Context, failure error, complete bool) (*Ou
 	doc := c.test.Document()
 	doc.Schema, doc.ToolVersion, doc.Repeat, doc.Verdict = RunSchema, c.Version, c.Repeat, verdict
 	doc.Started, doc.Finished, doc.Complete = c.started.UTC(), c.Wall().UTC(), complete
+	doc.File, doc.Night = c.suitePath(), c.Night
+	doc.RunID = runIDOf(&doc, c.Executable)
 	var err error
 	if !c.NoReports {
 		err = c.test.Write(ctx, out.Report, failure == nil)
@@ -234,8 +236,15 @@ const RunSchema = "candela.run/v1"
 
 // RunDocument is run.json: what a run was, when, and what it came to.
 type RunDocument struct {
-	Schema       string `json:"schema"`
-	Name         string `json:"name"`
+	Schema string `json:"schema"`
+	// RunID identifies the run wherever its directory goes: random on real frames, otherwise a hash of what was run, by
+	// which executable and when.
+	RunID string `json:"run_id,omitempty"`
+	Name  string `json:"name"`
+	// File is the path of the test in its suite.
+	File string `json:"file,omitempty"`
+	// Night groups the runs of a nightly plan: the date on which it began. Empty: the day (UTC) of Started.
+	Night        string `json:"night,omitempty"`
 	ToolVersion  string `json:"tool_version"`
 	ConfigSHA256 string `json:"config_sha256"`
 	Testbed      string `json:"testbed"`
@@ -250,6 +259,10 @@ type RunDocument struct {
 	ClockEpochNS int64     `json:"clock_epoch_ns"` // since 1970, of mirror stamp 0
 	Started      time.Time `json:"started"`
 	Finished     time.Time `json:"finished"`
-	Complete     bool      `json:"complete"`
+	// Analysed is when the run was analysed last; zero: when it was run.
+	Analysed time.Time `json:"analysed,omitzero"`
+	Complete bool      `json:"complete"`
+	// Simulated runs are functions of configuration and seed.
+	Simulated bool `json:"-"`
 	Verdict
 }

@@ -16,6 +16,7 @@ import (
 	"candela.dev/candela/dumper"
 	"candela.dev/candela/generator"
 	"candela.dev/candela/injector"
+	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/plan"
 	"candela.dev/candela/orchestrator/report"
 	"candela.dev/candela/testbeds"
@@ -74,17 +75,21 @@ const (
 
 // Options configure a run.
 type Options struct {
-	Out      string // parent of run directories
-	ID       string // of the run; empty: the test's name
-	Strict   bool   // warnings fail
-	Version  string // of the tool, for run.json
-	Command  string // how the tool was called, for the commands that a report suggests
-	File     string // the test's file name
-	Testbed  string // overrides the testbed of the file, as given; empty: the file's
-	Repeat   int    // 1-based repetition; 0: not repeated
-	Workers  int    // that simulate a network of switches, if it can be divided; 0: one
-	Wall     func() time.Time
-	Progress func(step string) // called before each step; nil: never
+	Out     string // parent of run directories
+	ID      string // of the run; empty: the test's name
+	Strict  bool   // warnings fail
+	Version string // of the tool, for run.json
+	Command string // how the tool was called, for the commands that a report suggests
+	File    string // the test's file name
+	Suite   string // root of the suite that File is in; empty: the directory of File
+	Night   string // of a nightly plan, YYYY-MM-DD; empty: the day on which the run starts
+	// Executable identifies the program, for the ids of runs; empty: Version does.
+	Executable string
+	Testbed    string // overrides the testbed of the file, as given; empty: the file's
+	Repeat     int    // 1-based repetition; 0: not repeated
+	Workers    int    // that simulate a network of switches, if it can be divided; 0: one
+	Wall       func() time.Time
+	Progress   func(step string) // called before each step; nil: never
 	// Waivers excuse known violations; nil: none.
 	Waivers *Waivers
 	// Calibration corrects latencies; nil: they are reported only as seen at the switch.
@@ -181,7 +186,7 @@ func Run(ctx context.Context, p *plan.Plan, build Builder, o Options) (*Outcome,
 func (r *run) Document() RunDocument {
 	t := r.plan.Test
 	return RunDocument{Name: t.Name, ConfigSHA256: t.Hash(), Testbed: t.Testbed.Name, Seed: t.Seed,
-		Point: t.Point.Assigned(), Metadata: t.Metadata}
+		Point: t.Point.Assigned(), Metadata: t.Metadata, Simulated: t.Testbed.Kind == config.KindVirtual}
 }
 
 func (r *run) Prepare(c *Cycle) []Step {

@@ -20,6 +20,7 @@ func TestAFindingSaysWhatWasExpectedInTheWordsOfTheConfiguration(t *testing.T) {
 		Expected: "data psn 5 iter 2, the packet that the NACK asked for", Actual: "data psn 6 iter 2",
 		Cause:    "restarted-elsewhere",
 		Headline: "Requester of qpn 1 sent psn 6 instead of retransmitting psn 5 after the NAK at 10 us.",
+		Role:     "requester",
 	}}
 	got := s.run(t).Findings
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(analyzers.Finding{}, "Message", "About")); diff != "" {

@@ -357,7 +357,7 @@ func TestFindingsSayWhatWasSeenAndAllowed(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			about := cmpopts.IgnoreFields(analyzers.Finding{}, "About", "Cause", "Headline")
+			about := cmpopts.IgnoreFields(analyzers.Finding{}, "About", "Cause", "Headline", "Role")
 			test.want.Analyzer, test.want.Connection, test.want.Packets = "retrans", 2, []uint64{40}
 			test.want.TimeNS, test.want.PSN, test.want.PSNAbs = test.ns, 7, 0xabc
 			cfg := retrans.Config{Connections: map[int]retrans.Params{2: test.p}, HostDelayNS: 1, JitterNS: 1500}

@@ -17,6 +17,7 @@ import (
 
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/orchestrator/history"
 	"candela.dev/candela/orchestrator/plan"
 	"candela.dev/candela/orchestrator/report"
 	"candela.dev/candela/orchestrator/switchtest"
@@ -41,6 +42,9 @@ type runFlags struct {
 	workers   int
 	waivers   string
 	report    string
+	history   string
+	night     string
+	suite     string
 	line      string // the command line
 }
 
@@ -98,13 +102,20 @@ was refused.`,
 		"processors for tests of a switch: points of a sweep run side by side, and each network is divided among the "+
 			"processors that remain; the result does not depend on it")
 	fl.StringVar(&f.waivers, "waivers", "", "file of known violations that do not fail")
+	fl.StringVar(&f.history, "history", "",
+		"results store that the runs are written to: a file, or postgres://HOST/DATABASE (default CANDELA_HISTORY;\n"+
+			"without both none)")
+	fl.StringVar(&f.night, "night", "",
+		"night that the runs belong to, such as 2026-11-20 (default the day, in UTC, on which a run starts)")
+	fl.StringVar(&f.suite, "suite", "",
+		"directory that paths of tests are relative to in the results store (default that of each file)")
 	fl.StringVar(&f.junit, "junit", "", "file for the result as JUnit XML")
 	fl.StringVar(&f.report, "report", "",
 		"directory for the site of several runs (default report beside them); none: no site")
 	return cmd
 }
 
-func runTests(cmd *cobra.Command, args []string, f runFlags) error {
+func runTests(cmd *cobra.Command, args []string, f runFlags) (err error) {
 	defer outlivePipe()()
 	if f.repeat < 1 {
 		return fmt.Errorf("--repeat %d: want at least 1", f.repeat)
@@ -132,10 +143,24 @@ func runTests(cmd *cobra.Command, args []string, f runFlags) error {
 	if err != nil {
 		return err
 	}
+	if f.night != "" {
+		if _, err := history.ParseNight(f.night); err != nil {
+			return fmt.Errorf("--night: %w", err)
+		}
+	}
+	records, err := openRecorder(cmd.Context(), f.history)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closing := records.close(); closing != nil {
+			err = unrecorded(err, closing)
+		}
+	}()
 	defer warnOfWaivers(cmd, waivers)
 	s := suite{
 		cmd: cmd, flags: f, waivers: waivers, total: len(plans) * f.repeat, sweeps: make(map[string]*orchestrator.Sweep),
-		plans: plans, ahead: make(map[aheadKey]*aheadRun),
+		plans: plans, ahead: make(map[aheadKey]*aheadRun), records: records,
 	}
 	for i := range unfit {
 		r := unfit[i].report()
@@ -322,6 +347,7 @@ type suite struct {
 	running sync.WaitGroup         // of them
 	live    livebeds
 	meter   *meter
+	records *recorder // nil: no results store
 }
 
 func (s *suite) one(ctx context.Context, from *planned, repeat int) error {
@@ -357,7 +383,8 @@ func (s *suite) options(from *planned, repeat int, sweep *orchestrator.Sweep) or
 	name, point := from.named()
 	o := orchestrator.Options{
 		Out: s.flags.out, ID: name, Strict: s.flags.strict, Version: toolVersion(), Command: toolName(), File: from.file,
-		Wall: time.Now, Testbed: s.flags.testbed, Waivers: s.waivers,
+		Wall: time.Now, Testbed: s.flags.testbed, Waivers: s.waivers, Night: s.flags.night, Suite: s.flags.suite,
+		Executable: executableID(),
 	}
 	if sweep != nil {
 		o.Out, o.ID = sweep.Dir(), sweep.RunID(point)
@@ -379,6 +406,7 @@ func (s *suite) concluded(ctx context.Context, outcome *orchestrator.Outcome, er
 	point *config.Point) error {
 	if outcome != nil {
 		s.record(outcome, sweep, point)
+		s.records.record(ctx, outcome)
 		s.worst = worse(s.worst, outcome.Verdict.Exit)
 		if e := s.print(outcome); e != nil {
 			return infrastructure(e)

@@ -6,6 +6,8 @@ type Metadata struct {
 	Owner       string `json:"owner,omitempty"`       // the person or team responsible for the test
 	Requirement string `json:"requirement,omitempty"` // that the test covers
 	Issue       string `json:"issue,omitempty"`       // that the test is about
+	// Was lists what the test was called before, so that its history goes on: ids, or files with names.
+	Was []string `json:"was,omitempty"`
 }
 
 // Pair is a name and a value, for people.
@@ -42,6 +44,9 @@ func metadataSchema() *object {
 				at(func(m *Metadata) *string { return &m.Requirement })),
 			word("issue", "Issue that the test is about, as a number or an address.",
 				at(func(m *Metadata) *string { return &m.Issue })),
+			{key: "was", doc: "Former ids of the test, or its former FILE#NAME if it had none, so that its history goes on.",
+				kind: list[string]{of: metadataForm, max: 16, omit: true},
+				at:   at(func(m *Metadata) *[]string { return &m.Was })},
 		},
 	}
 }

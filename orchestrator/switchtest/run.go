@@ -76,7 +76,8 @@ func (r *run) canonical() []byte {
 func (r *run) Document() orchestrator.RunDocument {
 	t := r.plan.Test
 	return orchestrator.RunDocument{Name: t.Name, ConfigSHA256: config.HashOf(r.canonical()), Testbed: r.testbed(),
-		Seed: t.Seed, Point: t.Point.Assigned(), Metadata: t.Metadata, NotJudged: r.plan.NotJudged()}
+		Seed: t.Seed, Point: t.Point.Assigned(), Metadata: t.Metadata, NotJudged: r.plan.NotJudged(),
+		Simulated: r.testbed() == config.KindVirtual}
 }
 
 // Steps of a run, in order.

@@ -1,0 +1,280 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"candela.dev/candela/orchestrator"
+	"candela.dev/candela/orchestrator/history"
+)
+
+// historyVariable names the results store where no flag does.
+const historyVariable = "CANDELA_HISTORY"
+
+// historyFlags are common to the commands of the results store.
+type historyFlags struct {
+	store  string
+	asJSON bool
+}
+
+func newHistory() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "history",
+		Short: "Ask the results store: what broke, since when, and whose is it",
+		Long: `The results store keeps every run with its findings, metrics and environment. It
+is a file (SQLite), or a PostgreSQL server that a lab shares:
+
+  --history FILE
+  --history postgres://USER@HOST/DATABASE
+
+Without the flag it is CANDELA_HISTORY, otherwise runs/history.db. candela run
+--history writes to it, and so does candela history import.`,
+	}
+	cmd.AddCommand(newHistoryImport(), newHistoryList(), newHistoryShow())
+	return cmd
+}
+
+func (f *historyFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.store, "history", "", "results store: a file, or postgres://HOST/DATABASE (default\n"+
+		"CANDELA_HISTORY, or runs/history.db)")
+	cmd.Flags().BoolVar(&f.asJSON, "json", false, "print JSON")
+}
+
+// address is that of the store.
+func (f *historyFlags) address() string {
+	for _, address := range []string{f.store, os.Getenv(historyVariable)} {
+		if address != "" {
+			return address
+		}
+	}
+	return filepath.Join("runs", history.DefaultFile)
+}
+
+// ask opens the store for a question and prints the answer as text or JSON.
+func (f *historyFlags) ask(cmd *cobra.Command, question func(context.Context, *history.Store) (history.Answer, error)) (
+	err error) {
+	s, err := history.OpenExisting(cmd.Context(), f.address())
+	if err != nil {
+		return storeFailed(err)
+	}
+	defer func() { err = errors.Join(err, storeFailed(s.Close())) }()
+	answer, err := question(cmd.Context(), s)
+	if err != nil {
+		return storeFailed(err)
+	}
+	return f.print(cmd, answer)
+}
+
+func (f *historyFlags) print(cmd *cobra.Command, answer history.Answer) error {
+	out := cmd.OutOrStdout()
+	if !f.asJSON {
+		return machineError(answer.Text(out, textOptions(out, false)))
+	}
+	return machineError(writeIndented(out, answer))
+}
+
+func writeIndented(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
+
+func machineError(err error) error {
+	if err != nil {
+		return infrastructure(err)
+	}
+	return nil
+}
+
+// storeFailed gives an error of the store its exit status: 2 for what the user named, 4 for the rest.
+func storeFailed(err error) error {
+	if err == nil || errors.Is(err, history.ErrUsage) || errors.Is(err, orchestrator.ErrInput) {
+		return err
+	}
+	return infrastructure(err)
+}
+
+func newHistoryImport() *cobra.Command {
+	var f historyFlags
+	cmd := &cobra.Command{
+		Use:   "import DIR...",
+		Short: "Write finished runs to the results store",
+		Long: `Write run directories, sweeps, and all runs below other directories to the
+results store. It is made if it does not exist. Importing a run again changes
+nothing; a later analysis of a run replaces the earlier one.
+
+The exit status is 2 if a run could not be read; all others are imported.`,
+		Example: `  candela history import runs
+  candela history import runs/2026-11-20 --history postgres://lab@db/candela`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			dirs, err := history.Runs(args)
+			if err != nil {
+				return storeFailed(err)
+			}
+			s, err := history.Open(cmd.Context(), f.address())
+			if err != nil {
+				return storeFailed(err)
+			}
+			defer func() { err = errors.Join(err, storeFailed(s.Close())) }()
+			m := newMeter(cmd.ErrOrStderr(), "import", len(dirs))
+			done, err := s.Import(cmd.Context(), dirs, func(n int) { m.at(n, "") })
+			m.end()
+			if err != nil {
+				return storeFailed(err)
+			}
+			if err := f.print(cmd, &done); err != nil {
+				return err
+			}
+			if len(done.Unreadable) > 0 {
+				return errors.New(strings.Join(done.Unreadable, "\n"))
+			}
+			return nil
+		},
+	}
+	f.add(cmd)
+	return cmd
+}
+
+func newHistoryList() *cobra.Command {
+	var f historyFlags
+	var testbed, verdict, from, to string
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "list [TEST...]",
+		Short: "List runs, the latest first",
+		Long: `List the runs of a test, or of all tests, the latest first. TEST is the
+metadata.id of a test, its name, or its file and name; * is any text, and
+TEST@POINT is one point of a sweep.`,
+		Example: `  candela history list
+  candela history list drop-* --verdict fail --from 2026-11-01`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			filter := history.Filter{Tests: args, Testbed: testbed, Limit: limit}
+			if limit < 0 {
+				return fmt.Errorf("--limit %d: want at least 0", limit)
+			}
+			if verdict != "" {
+				v, err := history.ParseVerdict(verdict)
+				if err != nil {
+					return fmt.Errorf("--verdict: %w", err)
+				}
+				filter.Verdict = &v
+			}
+			for _, n := range []struct {
+				flag, text string
+				to         **history.Night
+			}{{"--from", from, &filter.From}, {"--to", to, &filter.To}} {
+				if n.text == "" {
+					continue
+				}
+				night, err := history.ParseNight(n.text)
+				if err != nil {
+					return fmt.Errorf("%s: %w", n.flag, err)
+				}
+				*n.to = &night
+			}
+			return f.ask(cmd, func(ctx context.Context, s *history.Store) (history.Answer, error) {
+				list, err := s.List(ctx, filter)
+				return &history.RunList{Runs: list}, err
+			})
+		},
+	}
+	f.add(cmd)
+	fl := cmd.Flags()
+	fl.StringVar(&testbed, "testbed", "", "only runs on this testbed")
+	fl.StringVar(&verdict, "verdict", "", "only runs with this verdict: pass, fail, invalid or broken")
+	fl.StringVar(&from, "from", "", "first night, such as 2026-11-20")
+	fl.StringVar(&to, "to", "", "last night")
+	fl.IntVar(&limit, "limit", 20, "how many runs; 0: all")
+	return cmd
+}
+
+func newHistoryShow() *cobra.Command {
+	var f historyFlags
+	cmd := &cobra.Command{
+		Use:   "show RUN",
+		Short: "Show a run: environment, findings, metrics and where its files are",
+		Long: `Show what the results store has of a run. RUN is its id, as candela history list
+prints it, or the beginning of it.`,
+		Example: `  candela history show 3f2a81c0`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.ask(cmd, func(ctx context.Context, s *history.Store) (history.Answer, error) { return s.Show(ctx, args[0]) })
+		},
+	}
+	f.add(cmd)
+	return cmd
+}
+
+// recorder writes the runs of a command to the results store as they end. Nil records nothing.
+type recorder struct {
+	store   *history.Store
+	address string
+	missed  []string // directories of runs that are not in the store
+	failure error    // the first
+}
+
+// openRecorder opens the store that a flag or the environment names; nil: none does.
+func openRecorder(ctx context.Context, flag string) (*recorder, error) {
+	address := flag
+	if address == "" {
+		address = os.Getenv(historyVariable)
+	}
+	if address == "" {
+		return nil, nil
+	}
+	s, err := history.Open(ctx, address)
+	if err != nil {
+		return nil, storeFailed(err)
+	}
+	return &recorder{store: s, address: address}, nil
+}
+
+// record writes a run. A store that fails does not stop the runs: their directories can be imported later.
+func (r *recorder) record(ctx context.Context, o *orchestrator.Outcome) {
+	if r == nil || o.Dir == "" {
+		return
+	}
+	run, err := history.FromOutcome(o)
+	if err == nil {
+		_, err = r.store.Ingest(context.WithoutCancel(ctx), run)
+	}
+	if err != nil {
+		r.missed = append(r.missed, o.Dir)
+		if r.failure == nil {
+			r.failure = err
+		}
+	}
+}
+
+// close closes the store and says what is missing.
+func (r *recorder) close() error {
+	if r == nil {
+		return nil
+	}
+	err := r.store.Close()
+	if r.failure != nil {
+		err = fmt.Errorf("%w\n  not recorded: %s\n  candela history import %s records them", errors.Join(r.failure, err),
+			strings.Join(r.missed, ", "), strings.Join(r.missed, " "))
+	}
+	return machineError(err)
+}
+
+// unrecorded adds to what a command came to that runs are not in the store. That outranks every verdict.
+func unrecorded(err, closing error) error {
+	var judged statusError
+	if errors.As(err, &judged) && judged.err == nil {
+		return closing
+	}
+	return errors.Join(err, closing)
+}

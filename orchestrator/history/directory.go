@@ -1,0 +1,296 @@
+package history
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/orchestrator"
+	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/orchestrator/report"
+	"candela.dev/candela/orchestrator/switchtest"
+	"candela.dev/candela/testbeds"
+)
+
+// ReadDir reads a run directory. Its errors match [orchestrator.ErrInput].
+func ReadDir(dir string) (run *Run, err error) {
+	o, err := orchestrator.OpenRun(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, o.Close()) }()
+	if run, err = read(o); err != nil {
+		return nil, fmt.Errorf("%s: %w", dir, err)
+	}
+	path, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	run.Artefacts = []Artefact{{"directory", path}}
+	return run, nil
+}
+
+func read(o *orchestrator.OpenedRun) (*Run, error) {
+	d := &o.Document
+	r := &Run{
+		ID: d.RunID, Test: Test{Path: d.File, Name: d.Name}, Point: pointText(d.Point), Testbed: d.Testbed,
+		Started: d.Started.UTC(), Finished: d.Finished.UTC(), Analysed: d.Finished.UTC(), Seed: d.Seed,
+		Repetition: d.Repeat, Config: d.ConfigSHA256, Tool: d.ToolVersion, Verdict: Verdict(d.Exit), Reasons: d.Reasons,
+		Night: NightOf(d.Started),
+	}
+	if r.ID == "" {
+		r.ID = orchestrator.DerivedRunID(d, "")
+	}
+	if d.Night != "" {
+		night, err := ParseNight(d.Night)
+		if err != nil {
+			return nil, fmt.Errorf("run.json: %w", err)
+		}
+		r.Night = night
+	}
+	if m := d.Metadata; m != nil {
+		r.Test.ID, r.Test.Owner, r.Test.Requirement, r.Test.Was = m.ID, m.Owner, m.Requirement, m.Was
+	}
+	if !d.Analysed.IsZero() {
+		r.Analysed = d.Analysed.UTC()
+	}
+	if err := r.readEnvironment(o); err != nil {
+		return nil, err
+	}
+	analysis, err := analysisOf(o)
+	if err != nil {
+		return nil, err
+	}
+	judged, err := judgedOf(o)
+	if err != nil {
+		return nil, err
+	}
+	if r.Test.Path == "" { // of a version that did not say it in run.json
+		r.Test.Path = filepath.Base(judged.File)
+		if judged.File == "" || judged.File == orchestrator.StandardInput {
+			r.Test.Path = ""
+		}
+	}
+	return r, r.results(analysis, judged)
+}
+
+// analysisOf returns what the analyzers said; nil: nothing was analysed.
+func analysisOf(o *orchestrator.OpenedRun) (*analyzers.Analysis, error) {
+	data, err := o.ReadFile("config.yml")
+	if errors.Is(err, fs.ErrNotExist) { // of a run that ended early
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	if config.IsSwitchTest(data) {
+		return orchestrator.MergeParts(append([]string{"flows"}, switchtest.AnalyzerNames()...), o.ReadFile)
+	}
+	return orchestrator.MergeAnalysis(o.ReadFile)
+}
+
+// A judged report says which findings count, and the key numbers of a switch test. It is a part of report.json.
+type judged struct {
+	File     string
+	Numbers  []report.Number
+	Findings []judgedFinding
+}
+
+type judgedFinding struct {
+	Rule       string `json:"rule"`
+	Connection int    `json:"connection"`
+	PSN        int64  `json:"psn"`
+	TimeNS     int64  `json:"t_ns"`
+	Waiver     string
+	Wanted     bool
+}
+
+func judgedOf(o *orchestrator.OpenedRun) (*judged, error) {
+	var document struct {
+		Report *judged `json:"report"`
+	}
+	data, err := o.ReadFile(report.DocumentFile)
+	if errors.Is(err, fs.ErrNotExist) { // of a run without reports
+		return &judged{}, nil
+	} else if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(data, &document); err != nil {
+		return nil, fmt.Errorf("%s: %w", report.DocumentFile, err)
+	}
+	if document.Report == nil {
+		return &judged{}, nil
+	}
+	return document.Report, nil
+}
+
+func (r *Run) readEnvironment(o *orchestrator.OpenedRun) error {
+	var env testbeds.Environment
+	data, err := o.ReadFile("environment.json")
+	if err == nil {
+		err = json.Unmarshal(data, &env)
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist): // of a run that ended before its hosts were ready
+	case err != nil:
+		return fmt.Errorf("environment.json: %w", err)
+	}
+	r.Environment = map[string]string{"tool": r.Tool}
+	for _, c := range env.Components {
+		for _, p := range c.Properties {
+			name := c.Name + "." + p.Name
+			if slices.Contains(volatile, p.Name) {
+				continue
+			}
+			if before, ok := r.Environment[name]; ok { // addresses, for example
+				r.Environment[name] = before + ", " + p.Value
+				continue
+			}
+			r.Environment[name] = p.Value
+		}
+	}
+	return nil
+}
+
+// volatile are properties that differ between any two runs and explain nothing.
+var volatile = []string{"process", "epoch", "cookie"}
+
+// results fills in findings, metrics and coverage.
+func (r *Run) results(a *analyzers.Analysis, j *judged) (err error) {
+	var numbers []Metric
+	for _, n := range j.Numbers {
+		numbers = append(numbers, Metric{Name: n.Name, N: 1, Least: n.Value, Mean: n.Value, P50: n.Value, P99: n.Value,
+			P999: n.Value, Most: n.Value})
+	}
+	defer func() { r.Metrics = unique(append(r.Metrics, numbers...)) }()
+	if a == nil {
+		return nil
+	}
+	excused := make(map[judgedFinding]judgedFinding)
+	for _, f := range j.Findings {
+		key := f
+		key.Waiver, key.Wanted = "", false
+		excused[key] = f
+	}
+	for i := range a.Findings {
+		f := &a.Findings[i]
+		e := excused[judgedFinding{Rule: f.Rule, Connection: f.Connection, PSN: f.PSN, TimeNS: f.TimeNS}]
+		r.Findings = append(r.Findings, Finding{Rule: f.Rule, Cause: f.Cause, Role: f.Role, Severity: f.Severity,
+			Expected: e.Wanted, Waiver: e.Waiver, Connection: f.Connection, PSN: f.PSN, TimeNS: f.TimeNS, Packets: f.Packets,
+			Headline: f.Summary()})
+	}
+	r.Coverage = coverageOf(a.Coverage)
+	r.Metrics, err = metrics(a.Metrics)
+	return err
+}
+
+// unique keeps the first metric of each name.
+func unique(list []Metric) []Metric {
+	seen := make(map[string]bool)
+	return slices.DeleteFunc(list, func(m Metric) bool {
+		before := seen[m.Name]
+		seen[m.Name] = true
+		return before
+	})
+}
+
+func coverageOf(all map[string]map[string]int64) map[string]Coverage {
+	c := make(map[string]Coverage)
+	for name, transitions := range all {
+		if len(transitions) == 0 {
+			continue
+		}
+		var part Coverage
+		for _, t := range sortedKeys(transitions) {
+			if transitions[t] > 0 {
+				part.Seen = append(part.Seen, t)
+			} else {
+				part.Unseen = append(part.Unseen, t)
+			}
+		}
+		c[name] = part
+	}
+	return c
+}
+
+// FromOutcome returns a finished run as the store keeps it.
+func FromOutcome(o *orchestrator.Outcome) (*Run, error) { return ReadDir(o.Dir) }
+
+// Runs lists the run directories in the named ones, each a run, a sweep, or a directory with runs somewhere below,
+// sorted. A directory in which there is no run is an error.
+func Runs(dirs []string) ([]string, error) {
+	var all []string
+	for _, dir := range dirs {
+		found, err := runsBelow(dir)
+		if err != nil {
+			return nil, err
+		}
+		if len(found) == 0 {
+			_, err := orchestrator.OpenRun(dir)
+			return nil, cmp.Or(err, error(usageError{fmt.Errorf("%s: there is no run in it", dir)}))
+		}
+		all = append(all, found...)
+	}
+	return all, nil
+}
+
+func runsBelow(dir string) (found []string, err error) {
+	err = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case !e.IsDir():
+			return nil
+		}
+		if _, err := os.Lstat(filepath.Join(path, "run.json")); err == nil {
+			found = append(found, path)
+			return fs.SkipDir // the other run of a paired one belongs to it
+		}
+		if path != dir && strings.HasPrefix(e.Name(), ".") {
+			return fs.SkipDir
+		}
+		return nil
+	})
+	return found, err
+}
+
+// Imported says what became of run directories.
+type Imported struct {
+	Ingested
+	Unreadable []string `json:"unreadable"` // with the reason
+}
+
+// Import writes run directories to the store. One that cannot be read is listed and does not stop the others.
+func (s *Store) Import(ctx context.Context, dirs []string, progress func(done int)) (done Imported, err error) {
+	done.Unreadable = []string{}
+	for part := range slices.Chunk(dirs, batch) {
+		runs := make([]*Run, 0, len(part))
+		for _, dir := range part {
+			r, err := ReadDir(dir)
+			if err == nil {
+				err = r.check()
+			}
+			if err != nil {
+				done.Unreadable = append(done.Unreadable, err.Error())
+				continue
+			}
+			runs = append(runs, r)
+		}
+		n, err := s.Ingest(ctx, runs...)
+		if err != nil {
+			return done, err
+		}
+		done.Add(n)
+		if progress != nil {
+			progress(done.New + done.Updated + done.Unchanged + len(done.Unreadable))
+		}
+	}
+	return done, nil
+}

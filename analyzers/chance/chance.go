@@ -21,6 +21,9 @@ type Wager struct {
 	ratios [len(factors) + len(echoes)]float64
 	last   bool
 	broken bool
+	// what the ratios lose with a packet of probability p: most packets have that of the one before
+	p      float64
+	losses [len(factors) + len(echoes)]float64
 	// what it has seen: packets, those selected, and how many were to be
 	Seen, Selected int
 	Expected       float64
@@ -32,7 +35,29 @@ const restart = 64
 var (
 	factors = [...]float64{0.05, 0.25, 0.5, 0.8, 0.92, 1.08, 1.25, 2, 4, 20}
 	echoes  = [...]float64{0.05, 0.5, 2, 10}
+	gains   = gained() // logs of all of them
 )
+
+func gained() (logs [len(factors) + len(echoes)]float64) {
+	for i, factor := range append(factors[:], echoes[:]...) {
+		logs[i] = math.Log(factor)
+	}
+	return logs
+}
+
+// expect notes what the ratios lose with a packet of probability p.
+func (w *Wager) expect(p float64) {
+	if p == w.p {
+		return
+	}
+	w.p = p
+	for i, factor := range factors {
+		w.losses[i] = math.Log1p(p * (factor - 1))
+	}
+	for i, factor := range echoes {
+		w.losses[len(factors)+i] = math.Log1p(p * (factor - 1))
+	}
+}
 
 // Budget gives each Wager its share α of FalseAlarm: the k-th 6/(π²k²), which sum to 1.
 type Budget struct{ wagers int }
@@ -57,18 +82,15 @@ func (w *Wager) See(p float64, selected bool) bool {
 	if selected {
 		w.Selected++
 	}
-	bet := func(i int, factor float64) {
-		w.ratios[i] -= math.Log1p(p * (factor - 1))
-		if selected {
-			w.ratios[i] += math.Log(factor)
-		}
-	}
-	for i, f := range factors {
-		bet(i, f)
-	}
+	w.expect(p)
+	bets := len(factors)
 	if w.last {
-		for i, f := range echoes {
-			bet(len(factors)+i, f)
+		bets += len(echoes)
+	}
+	for i := range bets {
+		w.ratios[i] -= w.losses[i]
+		if selected {
+			w.ratios[i] += gains[i]
 		}
 	}
 	w.last = selected

@@ -26,6 +26,7 @@ const (
 	ofPair                    // two ports are drawn together
 	ofNext                    // a port behind a congested one is deflected to, which scans favour
 	ofCoarse                  // the lowest 16 bits of a random number are 0
+	choices
 )
 
 func (c choice) String() string {
@@ -36,17 +37,29 @@ func (c choice) String() string {
 
 type wager struct{ *chance.Wager }
 
+// wager returns the one about a bet: a place for each kind and port, then for each pair of ports.
+func (d *device) wager(b bet) *wager {
+	n := len(d.ports)
+	i := int(b.of)*n + b.port
+	if b.of == ofPair {
+		i = int(choices)*n + b.port*n + b.with
+	}
+	if i >= len(d.bets) {
+		d.bets = append(d.bets, make([]*wager, i+1-len(d.bets))...)
+	}
+	if d.bets[i] == nil {
+		d.bets[i] = &wager{d.judge.wagers.Next()}
+	}
+	return d.bets[i]
+}
+
 // draw tests that something at a packet happens with a probability.
 func (d *device) draw(a *arrival, b bet, p float64, happened bool) {
 	if p <= 0 || p >= 1 {
 		return
 	}
-	w := d.bets[b]
-	if w == nil {
-		w = &wager{d.judge.wagers.Next()}
-		d.bets[b] = w
-	}
-	d.judge.coverage["draws"]++
+	w := d.wager(b)
+	d.judge.coverage.draws++
 	if w.See(p, happened) {
 		d.tell(a, wrongShare(place{d.who, b.port, a.id}, b.of, w.Selected, w.Seen, w.Expected))
 	}

@@ -16,7 +16,7 @@ type claim struct {
 }
 
 func (d *device) claimOf(a *arrival) claim {
-	c := claim{order: true}
+	c := claim{order: true, tests: d.claims[:0]}
 	for i := range a.records {
 		r := &a.records[i]
 		switch r.Kind {
@@ -37,6 +37,7 @@ func (d *device) claimOf(a *arrival) claim {
 		}
 	}
 	c.order = c.order && (len(a.records) == 0 || c.fate != nil)
+	d.claims = c.tests
 	return c
 }
 
@@ -60,8 +61,9 @@ func (d *device) arrives(a *arrival) {
 	if a.port < 0 || a.port >= len(d.ports) {
 		return
 	}
-	d.judge.coverage["decisions"]++
-	v := &verdict{a: a, c: d.claimOf(a), egress: -1, unsure: d.broken(a.at)}
+	d.judge.coverage.decisions++
+	v := &d.verdict
+	*v = verdict{a: a, c: d.claimOf(a), egress: -1, unsure: d.broken(a.at)}
 	if d.recorded && (!v.c.order || len(a.records) == 0) {
 		d.tell(a, misordered(d.placeOf(a)))
 		if v.c.fate == nil {
@@ -112,9 +114,9 @@ func (d *device) destination(v *verdict) {
 	}
 }
 
-// eligible returns the ports that a packet may be deflected to.
+// eligible returns the ports that a packet may be deflected to, until the next call.
 func (d *device) eligible(now clock.Time, in, egress int) []int {
-	list := make([]int, 0, len(d.neighbours))
+	list := d.eligibles[:0]
 	for _, port := range d.neighbours {
 		if port == in && (d.set.Eligible == deflect.NotIngress || d.set.Eligible == deflect.Neither) ||
 			port == egress && (d.set.Eligible == deflect.NotEgress || d.set.Eligible == deflect.Neither) {
@@ -124,6 +126,7 @@ func (d *device) eligible(now clock.Time, in, egress int) []int {
 			list = append(list, port)
 		}
 	}
+	d.eligibles = list
 	return list
 }
 
@@ -187,7 +190,7 @@ const mostHashes = 1 << 16
 // be decides otherwise.
 func (d *device) judgeUnknown(v *verdict) {
 	a, to := v.a, d.candidates(v.a)
-	d.judge.coverage["unsure"]++
+	d.judge.coverage.unsure++
 	if d.set.Relative == deflect.Quantile && d.set.Scheme == deflect.PD {
 		d.loseWindows(a)
 	}

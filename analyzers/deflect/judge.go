@@ -25,15 +25,26 @@ type Judge struct {
 	marks    marks
 	layers   layers
 	measures measures
-	coverage map[string]int64
-	exact    bool // times and order of what happens at a switch are known
+	coverage coverage
+	free     []*arrival // that are not used any more
+	exact    bool       // times and order of what happens at a switch are known
+}
+
+// coverage is how much was judged.
+type coverage struct {
+	packets, records, decisions, deflected, draws, unsure, victims, marks, ordered, made int64
+}
+
+func (c *coverage) counts() map[string]int64 {
+	return map[string]int64{"packets": c.packets, "records": c.records, "decisions": c.decisions,
+		"deflected": c.deflected, "draws": c.draws, "unsure": c.unsure, "victims": c.victims, "marks": c.marks,
+		"ordered": c.ordered, "made": c.made}
 }
 
 // NewJudge returns a judge.
 func NewJudge(v analyzers.SwitchView) (analyzers.SwitchJudge, error) {
 	j := &Judge{view: v, report: analyzers.NewReporter(Name, Rules()), measures: newMeasures(),
-		exact: !analyzers.OnRealFrames(v), coverage: map[string]int64{"packets": 0, "records": 0, "decisions": 0,
-			"deflected": 0, "draws": 0, "unsure": 0, "victims": 0, "marks": 0, "ordered": 0, "made": 0}}
+		exact: !analyzers.OnRealFrames(v)}
 	if view, ok := v.(analyzers.NetworkView); ok {
 		j.network = newNetwork(view)
 	}
@@ -108,6 +119,21 @@ type event struct {
 	lost    bool     // rather than sent
 }
 
+// arrival returns one of which nothing is known.
+func (j *Judge) arrival() *arrival {
+	n := len(j.free)
+	if n == 0 {
+		return &arrival{port: -1, egress: -1, line: -1}
+	}
+	a := j.free[n-1]
+	j.free = j.free[:n-1]
+	*a = arrival{port: -1, egress: -1, line: -1, records: a.records[:0]}
+	return a
+}
+
+// forget says that an arrival is not used any more.
+func (j *Judge) forget(a *arrival) { j.free = append(j.free, a) }
+
 // device is a switch. By which port a packet goes is known when it leaves or is dropped; so what happens is logged, and
 // judged in its order as soon as the fates of the packets are known. A Vertigo moves what waits: its records say where,
 // and it is judged at once.
@@ -117,7 +143,7 @@ type device struct {
 	who        cause.Switch
 	set        *deflect.Settings
 	place      int // in the network; -1: unknown
-	inside     map[uint64]*arrival
+	inside     table[arrival]
 	pending    *arrival // the latest that has come, if nothing has happened since
 	log        inorder.Log[event]
 	out        bool
@@ -125,7 +151,12 @@ type device struct {
 	recorded   bool // it keeps records
 	noted      map[string]bool
 	relinked   map[int]bool
-	neighbours []int // NB
+	neighbours []int   // NB
+	hosts      []int64 // by port; −1: none
+	links      []link  // by port
+	eligibles  []int   // of the packet at hand
+	verdict    verdict // on it
+	claims     []*trace.Decision
 	busy       []clock.Time
 	state
 	tally
@@ -138,11 +169,15 @@ func newDevice(j *Judge, number int, set *deflect.Settings) *device {
 	if j.network != nil {
 		d.place = j.network.places[number]
 	}
-	d.busy = make([]clock.Time, j.view.Ports(number))
+	d.busy, d.links = make([]clock.Time, j.view.Ports(number)), make([]link, j.view.Ports(number))
 	for port := range j.view.Ports(number) {
-		if _, host := j.view.HostAt(number, port); !host {
+		host, ok := j.view.HostAt(number, port)
+		if !ok {
 			d.neighbours = append(d.neighbours, port)
+			d.hosts = append(d.hosts, -1)
+			continue
 		}
+		d.hosts = append(d.hosts, int64(host))
 	}
 	if !j.exact {
 		d.giveUp(0, "real frames do not show when exactly what happens")
@@ -158,7 +193,7 @@ func (j *Judge) Observe(t *trace.SwitchTap) {
 	}
 	d := j.switches[t.Switch]
 	if t.Stage == trace.Entered {
-		j.coverage["packets"]++
+		j.coverage.packets++
 		j.marks.observe(d, t)
 	}
 	j.paths.observe(d, t)
@@ -170,19 +205,38 @@ func (j *Judge) Observe(t *trace.SwitchTap) {
 	}
 }
 
+// link is what a port sends with, unless that changes.
+type link struct {
+	known   bool
+	rate    clock.BitRate
+	framing int
+}
+
+// hostAt returns the host at a port.
+func (d *device) hostAt(port int) (host uint32, ok bool) {
+	if port >= len(d.hosts) || d.hosts[port] < 0 {
+		return 0, false
+	}
+	return uint32(d.hosts[port]), true
+}
+
 // paces judges that the port has sent what it sent before.
 func (d *device) paces(t *trace.SwitchTap) {
 	if t.Port >= len(d.busy) || d.relinked[t.Port] {
 		return
 	}
-	rate, framing := d.judge.view.Link(d.number, t.Port)
-	if rate <= 0 {
+	l := &d.links[t.Port]
+	if !l.known {
+		l.known = true
+		l.rate, l.framing = d.judge.view.Link(d.number, t.Port)
+	}
+	if l.rate <= 0 {
 		return
 	}
 	if t.Time < d.busy[t.Port] {
 		d.tellTap(t, tooFast(place{d.who, t.Port, t.ID}, cause.Span(d.busy[t.Port].Sub(t.Time))))
 	}
-	d.busy[t.Port] = t.Time.Add(rate.Serialise(int(t.Size) + framing))
+	d.busy[t.Port] = t.Time.Add(l.rate.Serialise(int(t.Size) + l.framing))
 }
 
 func (d *device) observe(t *trace.SwitchTap) {
@@ -190,11 +244,12 @@ func (d *device) observe(t *trace.SwitchTap) {
 		if d.out {
 			return
 		}
-		a := &arrival{at: t.Time, id: t.ID, key: flowKey{t.Src, t.Dst, t.Flow, t.Protocol, t.IPv6}, in: t.Port,
-			connection: t.Connection, entropy: t.Entropy, flags: t.Flags, ttl: t.TTL, rank: t.Rank, size: int64(t.Size),
-			port: -1, egress: -1, line: -1}
+		a := d.judge.arrival()
+		a.at, a.id, a.key, a.in = t.Time, t.ID, flowKey{t.Src, t.Dst, t.Flow, t.Protocol, t.IPv6}, t.Port
+		a.connection, a.entropy, a.flags, a.ttl, a.rank, a.size = t.Connection, t.Entropy, t.Flags, t.TTL, t.Rank,
+			int64(t.Size)
 		a.priority = priorityOf(d.set, a)
-		d.inside[t.ID] = a
+		d.inside.put(t.ID, a)
 		d.pending = a
 		if d.set.Scheme == deflect.Vertigo {
 			d.comes(a)
@@ -206,11 +261,11 @@ func (d *device) observe(t *trace.SwitchTap) {
 		}
 		return
 	}
-	a := d.inside[t.ID]
+	a := d.inside.get(t.ID)
 	if a == nil {
 		return
 	}
-	delete(d.inside, t.ID)
+	d.inside.remove(t.ID)
 	if a.made {
 		d.shows(a, t)
 	}
@@ -229,8 +284,10 @@ func (d *device) observe(t *trace.SwitchTap) {
 	}
 	if a.fate == left || a.fate == withdrawn {
 		d.log.Add(event{at: t.Time, a: a, leaving: true, lost: a.fate == withdrawn})
-		if r := d.reason(t); a.fate == withdrawn && !r.Outage {
-			d.tell(a, thrown(d.placeOf(a), r.Name))
+		if a.fate == withdrawn {
+			if r := d.reason(t); !r.Outage {
+				d.tell(a, thrown(d.placeOf(a), r.Name))
+			}
 		}
 	}
 	d.judgeLog()
@@ -262,6 +319,7 @@ func (d *device) fateOf(t *trace.SwitchTap, arriving bool) fate {
 // judgeLog judges what happened before the first packet whose fate is unknown.
 func (d *device) judgeLog() {
 	for e, ok := d.log.First(); ok && !d.overrun; e, ok = d.log.First() {
+		over := false // nothing more will be asked of the packet
 		if e.a == nil {
 			d.start(e.at)
 		} else if !e.leaving && e.a.fate == unknown {
@@ -269,6 +327,7 @@ func (d *device) judgeLog() {
 		} else if e.leaving {
 			d.update(e.at)
 			d.leaves(e.at, e.a, e.lost)
+			over = true
 		} else if e.a.fate != elsewhere {
 			d.update(e.at)
 			if e.a.made {
@@ -276,8 +335,14 @@ func (d *device) judgeLog() {
 			} else {
 				d.arrives(e.a)
 			}
+			over = e.a.fate != left && e.a.fate != inside && e.a.fate != withdrawn
+		} else {
+			over = true
 		}
 		d.log.Next()
+		if over && !d.overrun {
+			d.judge.forget(e.a)
+		}
 	}
 }
 
@@ -304,7 +369,7 @@ func (d *device) presume() bool {
 // giveUp ends the judgement of what a switch does with packets; their paths are still followed.
 func (d *device) giveUp(now clock.Time, why string) {
 	d.overrun = true
-	d.log, d.inside = inorder.Log[event]{}, nil
+	d.log, d.inside = inorder.Log[event]{}, table[arrival]{}
 	d.note(now, "the rest of the run", why)
 }
 
@@ -324,12 +389,12 @@ func (d *device) note(now clock.Time, what, why string) {
 func (j *Judge) Decide(r *trace.Decision) {
 	d := j.switches[r.Switch]
 	d.recorded = true
-	j.coverage["records"]++
+	j.coverage.records++
 	j.paths.decide(d, r)
 	if d.overrun {
 		return
 	}
-	a := d.inside[r.Packet]
+	a := d.inside.get(r.Packet)
 	if a == nil && r.Kind == deflect.Made && !d.out && j.view.Makes(r.Switch) {
 		d.makes(r)
 		return
@@ -383,8 +448,8 @@ func (j *Judge) Started(now clock.Time, sw int) {
 func (d *device) start(now clock.Time) {
 	d.state = newState(d, now)
 	d.vertigo = vertigo{}
-	if d.inside == nil || d.set.Scheme == deflect.Vertigo {
-		d.inside = make(map[uint64]*arrival)
+	if d.set.Scheme == deflect.Vertigo {
+		d.inside = table[arrival]{}
 	}
 }
 
@@ -438,7 +503,7 @@ func (j *Judge) Finish() (analyzers.Result, error) {
 		}
 		d.settle()
 		for range d.log.Waiting() {
-			j.coverage["unsure"]++
+			j.coverage.unsure++
 		}
 		if len(d.log.Waiting()) > 0 {
 			d.note(d.began, "what happened last", "a packet waits of which the taps do not show where")
@@ -449,5 +514,5 @@ func (j *Judge) Finish() (analyzers.Result, error) {
 	findings := j.report.Findings()
 	slices.SortStableFunc(findings, func(a, b analyzers.Finding) int { return cmp.Compare(a.TimeNS, b.TimeNS) })
 	return analyzers.Result{Findings: findings, Metrics: j.measures.metrics(), Tables: j.measures.tables(j),
-		Coverage: j.coverage}, nil
+		Coverage: j.coverage.counts()}, nil
 }

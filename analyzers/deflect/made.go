@@ -21,8 +21,8 @@ func (d *device) makes(r *trace.Decision) {
 		return
 	}
 	a.priority = priorityOf(d.set, a)
-	d.judge.coverage["made"]++
-	d.inside[a.id] = a
+	d.judge.coverage.made++
+	d.inside.put(a.id, a)
 	d.pending = a
 	if d.set.Scheme == deflect.Vertigo {
 		return

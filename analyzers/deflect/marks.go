@@ -43,7 +43,7 @@ func newMarks(j *Judge) marks { return marks{j, make(map[flowKey]*marked)} }
 // observe judges the mark of a packet that comes from its sender.
 func (m *marks) observe(d *device, t *trace.SwitchTap) {
 	set := d.set
-	host, ok := m.judge.view.HostAt(t.Switch, t.Port)
+	host, ok := d.hostAt(t.Port)
 	if !ok || host != t.Src || t.Flags&(trace.Made|trace.Mirrored|trace.Returned) != 0 || !m.judge.exact ||
 		set.Scheme != deflect.PD && set.Scheme != deflect.Vertigo {
 		return
@@ -66,7 +66,7 @@ func (m *marks) observe(d *device, t *trace.SwitchTap) {
 		f.any = t.Time
 		return
 	}
-	m.judge.coverage["marks"]++
+	m.judge.coverage.marks++
 	before, again := f.packets[t.Number]
 	switch {
 	case again:

@@ -11,6 +11,7 @@ import (
 type network struct {
 	*analyzers.Network
 	places []int // of judged switches; -1: a NIC
+	direct []int // by host: its port
 	by     []int // judged switch, by its place; -1: not judged
 	epochs []epoch
 }
@@ -20,6 +21,7 @@ type epoch struct {
 	since   clock.Time
 	avoided map[[2]int]bool
 	hops    map[int][]int // by switch of the destination, then by switch; -1: no path
+	ports   [][][]int     // by switch, then by that of the destination: ports on shortest paths; nil: not asked for
 }
 
 func newNetwork(v analyzers.NetworkView) *network {
@@ -36,6 +38,9 @@ func newNetwork(v analyzers.NetworkView) *network {
 		if place >= 0 {
 			n.by[place] = sw
 		}
+	}
+	for _, home := range n.Homes {
+		n.direct = append(n.direct, home.Port)
 	}
 	first := epoch{avoided: make(map[[2]int]bool), hops: make(map[int][]int)}
 	for _, f := range n.Failed {
@@ -104,19 +109,37 @@ func (n *network) routes(place int, to uint32, now clock.Time) (ports []int, ok 
 	}
 	home := n.Homes[to]
 	if home.Switch == place {
-		return []int{home.Port}, true
+		return n.direct[to : to+1 : to+1], true
 	}
 	e := n.at(now)
 	if e == nil {
 		return nil, false
 	}
-	hops := n.from(e, home.Switch)
+	if e.ports == nil {
+		e.ports = make([][][]int, len(n.Peers))
+		for i := range e.ports {
+			e.ports[i] = make([][]int, len(n.Peers))
+		}
+	}
+	known := &e.ports[place][home.Switch]
+	if *known == nil {
+		*known = append(make([]int, 0, 1), n.shortest(e, place, home.Switch)...)
+	}
+	if len(*known) == 0 {
+		return nil, true
+	}
+	return *known, true
+}
+
+// shortest returns the ports of a switch on shortest paths to another.
+func (n *network) shortest(e *epoch, place, to int) (ports []int) {
+	hops := n.from(e, to)
 	for port, next := range n.Peers[place] {
 		if next >= 0 && hops[next] >= 0 && hops[next] == hops[place]-1 && !e.avoided[[2]int{place, next}] {
 			ports = append(ports, port)
 		}
 	}
-	return ports, true
+	return ports
 }
 
 // broken reports whether a trunk of a switch fails or returns at an instant.

@@ -12,8 +12,9 @@ import (
 // paths follows packets over all switches.
 type paths struct {
 	judge    *Judge
-	journeys map[uint64]*journey
-	outage   bool // something was out of service: packets may have been lost on links
+	journeys table[journey]
+	free     []*journey // that have ended
+	outage   bool       // something was out of service: packets may have been lost on links
 }
 
 // journey is that of a packet.
@@ -27,22 +28,41 @@ type journey struct {
 }
 
 func newPaths(j *Judge) paths {
-	p := paths{judge: j, journeys: make(map[uint64]*journey)}
+	p := paths{judge: j}
 	if n := j.network; n != nil {
 		p.outage = len(n.Outages) > 0 || len(n.Failed) > 0
 	}
 	return p
 }
 
+// begin begins the journey of a packet.
+func (p *paths) begin(id uint64) *journey {
+	var w *journey
+	if n := len(p.free); n > 0 {
+		w, p.free = p.free[n-1], p.free[:n-1]
+		*w = journey{}
+	} else {
+		w = new(journey)
+	}
+	p.journeys.put(id, w)
+	return w
+}
+
+// end ends it.
+func (p *paths) end(id uint64, w *journey) {
+	p.journeys.remove(id)
+	p.free = append(p.free, w)
+}
+
 func (p *paths) observe(d *device, t *trace.SwitchTap) {
 	if t.Flags&trace.Notification != 0 {
 		return
 	}
-	w := p.journeys[t.ID]
+	w := p.journeys.get(t.ID)
 	at := place{d.who, t.Port, t.ID}
 	if w == nil && t.Flags&trace.Made != 0 && p.judge.view.Makes(t.Switch) {
-		w = &journey{tap: *t, inside: true, claimed: -1}
-		p.journeys[t.ID] = w
+		w = p.begin(t.ID)
+		w.tap, w.inside, w.claimed = *t, true, -1
 	}
 	switch t.Stage {
 	case trace.Entered:
@@ -58,23 +78,22 @@ func (p *paths) observe(d *device, t *trace.SwitchTap) {
 			d.tellTap(t, notInside(at))
 			return
 		}
-		delete(p.journeys, t.ID)
 		if r := d.reason(t); r.Name == "ttl" {
 			d.tellTap(t, ttlEnded(at, w.visits))
 			if t.TTL > 0 {
 				d.tellTap(t, ttlDrop(at, t.TTL))
 			}
 		}
+		p.end(t.ID, w)
 	}
 }
 
 func (p *paths) enters(d *device, w *journey, t *trace.SwitchTap) {
 	at := place{d.who, t.Port, t.ID}
-	host, fromHost := p.judge.view.HostAt(t.Switch, t.Port)
+	host, fromHost := d.hostAt(t.Port)
 	switch {
 	case w == nil:
-		w = &journey{}
-		p.journeys[t.ID] = w
+		w = p.begin(t.ID)
 		// A switch that is not judged may have sent it.
 		if n := p.judge.network; n != nil && d.place >= 0 && !fromHost && n.sees(n.Peers[d.place][t.Port]) {
 			d.tellTap(t, fromNowhere(at))
@@ -113,9 +132,9 @@ func (p *paths) leaves(d *device, w *journey, t *trace.SwitchTap) {
 		}
 	}
 	w.tap, w.inside = *t, false
-	if _, ok := p.judge.view.HostAt(t.Switch, t.Port); ok {
-		delete(p.journeys, t.ID)
+	if _, ok := d.hostAt(t.Port); ok {
 		p.judge.measures.delivered(w)
+		p.end(t.ID, w)
 	}
 }
 
@@ -136,7 +155,7 @@ func (p *paths) longer(d *device, came *trace.SwitchTap, port int) (trunks int, 
 
 // decide follows what records say of deflections.
 func (p *paths) decide(d *device, r *trace.Decision) {
-	w := p.journeys[r.Packet]
+	w := p.journeys.get(r.Packet)
 	if w == nil || !w.inside || w.tap.Switch != r.Switch {
 		return
 	}
@@ -144,7 +163,7 @@ func (p *paths) decide(d *device, r *trace.Decision) {
 	case deflect.Deflected:
 		w.deflections++
 		w.claimed = int(r.Kind)
-		p.judge.coverage["deflected"]++
+		p.judge.coverage.deflected++
 		p.judge.measures.deflected(d, r)
 	case deflect.Queued:
 		w.claimed = int(r.Kind)
@@ -174,7 +193,7 @@ func (p *paths) finish() {
 		return
 	}
 	var lost []*journey
-	for _, w := range p.journeys {
+	for _, w := range p.journeys.all {
 		lost = append(lost, w)
 	}
 	slices.SortFunc(lost, func(a, b *journey) int { return compareTaps(&a.tap, &b.tap) })

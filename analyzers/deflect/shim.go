@@ -145,7 +145,7 @@ func (l *layers) observe(t *athost.Tap) {
 		if data {
 			f.arrived.see(t.Number)
 			f.arrives(t)
-			l.judge.coverage["ordered"]++
+			l.judge.coverage.ordered++
 		} else { // it may have closed the connection
 			f.freed = t.Time
 		}

@@ -43,8 +43,8 @@ type state struct {
 	began  clock.Time
 	ports  []*port
 	pipes  []*pipe
-	period clock.Duration // of updates; 0: the ingress sees the queues themselves
-	bets   map[bet]*wager
+	period clock.Duration  // of updates; 0: the ingress sees the queues themselves
+	bets   []*wager        // by bet
 	hashes map[hashKey]int // the destination port that a flow had
 	epoch  *epoch          // of hashes
 }
@@ -87,6 +87,8 @@ type window struct {
 	oldest int
 	turn   int  // of samples
 	lost   bool // what it holds is not known any more
+	hash   int64
+	hashed bool // hash is that of the values
 	seen   map[load]*bounds
 }
 
@@ -100,7 +102,7 @@ type bounds struct {
 }
 
 func newState(d *device, now clock.Time) state {
-	s := state{began: now, bets: make(map[bet]*wager), hashes: make(map[hashKey]int)}
+	s := state{began: now, hashes: make(map[hashKey]int)}
 	n := d.judge.view.Ports(d.number)
 	for range n {
 		s.ports = append(s.ports, &port{})
@@ -237,6 +239,7 @@ func (w *window) sample(set *deflect.Settings, priority uint64) (entered bool) {
 	if !entered {
 		return false
 	}
+	w.hashed = false
 	if len(w.values) < set.Window {
 		w.values = append(w.values, priority)
 		return true
@@ -255,6 +258,14 @@ func (w *window) all(yield func(uint64) bool) {
 			return
 		}
 	}
+}
+
+// state returns the hash of a window.
+func (w *window) state() int64 {
+	if !w.hashed {
+		w.hash, w.hashed = deflect.WindowHash(w.all), true
+	}
+	return w.hash
 }
 
 // below returns how many values of a window are smaller.
@@ -325,7 +336,10 @@ func (d *device) relative(a *arrival, i int, w *window, t *test, r *trace.Decisi
 	switch d.set.Relative {
 	case deflect.Quantile:
 		t.known = !w.lost
-		t.numerator, t.count, t.state = w.below(a.priority), int64(len(w.values)), deflect.WindowHash(w.all)
+		t.numerator, t.count = w.below(a.priority), int64(len(w.values))
+		if r != nil {
+			t.state = w.state()
+		}
 		if t.denominator = int64(d.set.Window); d.set.ByFilled {
 			t.denominator = t.count
 		}

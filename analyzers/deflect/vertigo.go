@@ -21,7 +21,7 @@ type vertigo struct {
 // comes notes a packet.
 func (d *device) comes(a *arrival) {
 	d.update(a.at)
-	d.judge.coverage["decisions"]++
+	d.judge.coverage.decisions++
 	d.finishPulling()
 	d.a, d.egress, d.pulled, d.judged, d.moving = a, -1, nil, false, nil
 	if d.latest == nil {
@@ -152,7 +152,7 @@ func (d *device) pull(a *arrival, r *trace.Decision) {
 	if d.egress < 0 {
 		d.egress = r.Port
 	}
-	d.judge.coverage["victims"]++
+	d.judge.coverage.victims++
 	d.pulled = append(d.pulled, a)
 	a.egress = r.Port // it is deflected from there
 }

@@ -16,6 +16,8 @@ type window struct {
 	filled int
 	next   int // place that is written next
 	count  int // of packets since the latest sample
+	known  int64
+	hashed bool // known is the hash of the values
 }
 
 // smaller counts the values below x.
@@ -35,7 +37,7 @@ func (w *window) pass(x uint32, places, period int) bool {
 		if w.values == nil {
 			w.values = make([]uint32, places)
 		}
-		w.values[w.next] = x
+		w.values[w.next], w.hashed = x, false
 		if w.next++; w.next == places {
 			w.next = 0
 		}
@@ -49,7 +51,11 @@ func (w *window) pass(x uint32, places, period int) bool {
 
 // hash is deflect.WindowHash of the window.
 func (w *window) hash() int64 {
-	return deflect.WindowHash(func(yield func(uint64) bool) {
+	if w.hashed {
+		return w.known
+	}
+	w.hashed = true
+	w.known = deflect.WindowHash(func(yield func(uint64) bool) {
 		for i := range w.filled {
 			at := i
 			if w.filled == len(w.values) {
@@ -60,6 +66,7 @@ func (w *window) hash() int64 {
 			}
 		}
 	})
+	return w.known
 }
 
 // exponential returns 1 − exp(−x count / sum) in billionths (§3.7); sum / count is the mean.

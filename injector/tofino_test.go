@@ -20,8 +20,8 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// compiled returns info as a compiler for hardware serves it: ids of counters are its own, and each event table has actions
-// of its own, with its name in front of theirs.
+// compiled returns info as a compiler for hardware serves it: ids of counters are its own, and each event table has
+// actions of its own, with its name in front of theirs.
 func compiled(t *testing.T, info *p4.Info) *p4.Info {
 	t.Helper()
 	pb := proto.Clone(info.Proto()).(*configpb.P4Info)

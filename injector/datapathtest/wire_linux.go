@@ -11,16 +11,7 @@ import (
 	"candela.dev/candela/injector/switchd"
 	"candela.dev/candela/link"
 	"candela.dev/candela/link/linktest"
-	"candela.dev/candela/packet"
 )
-
-// Differences are allowed differences of a target from the pipeline in Go: what the contract leaves open or the target
-// cannot avoid.
-type Differences struct {
-	CopyPorts bool // draws the UDP ports of mirror copies otherwise
-	TxBytes   bool // counts a trimmed packet's bytes in roce_tx as they arrived
-	Turns     bool // goes on with the turns when the gate is opened that was open
-}
 
 // A Wire is the outside of a live switch: a veth pair for each port, with sockets at the far ends.
 type Wire struct {
@@ -198,28 +189,6 @@ func (w *Wire) checkSequence(t *testing.T, do func(func(switchd.Datapath) error)
 		if err != nil {
 			t.Errorf("%s: step %d: %v", s.Name, i, err)
 			return
-		}
-	}
-}
-
-// clearPorts zeroes the UDP destination ports of mirror copies.
-func clearPorts(lists ...[Ports][][]byte) {
-	for _, list := range lists {
-		for _, f := range slices.Concat(list[DumperA], list[DumperB]) {
-			l3 := packet.EthernetLen
-			if len(f) > l3 && f[12] == 0x81 && f[13] == 0 {
-				l3 += packet.VLANLen
-			}
-			if len(f) <= l3 {
-				continue
-			}
-			l4 := l3 + packet.IPv6Len
-			if f[l3]>>4 == 4 {
-				l4 = l3 + int(f[l3]&0xf)*4
-			}
-			if len(f) >= l4+4 {
-				clear(f[l4+2 : l4+4])
-			}
 		}
 	}
 }

@@ -79,7 +79,7 @@ func compare(t *testing.T, name string, made []byte) {
 }
 
 // generated is a name that the compiler makes from a source file and a line number.
-var generated = regexp.MustCompile(`\b(tbl_)?(injector_v1model|tables|constants|headers|parser|opcodes)(\d+)\b`)
+var generated = regexp.MustCompile(`\b(tbl_)?(injector_v1model|tables|events|constants|headers|parser|opcodes)(\d+)\b`)
 
 // withoutLines renumbers such names from 1 in order of appearance: a comment in the sources moves lines without
 // changing the program.

@@ -52,7 +52,7 @@ const (
 	WatchEvery = 1 << 15
 	// CopyHeader is what stands in front of a mirror copy on its way to egress, in bytes, where clone sessions cut
 	// copies (Tofino 1); their lengths count it.
-	CopyHeader = 14
+	CopyHeader = 16
 	// Saturated is where ITER, ordinals and arrival counts stop; entries must not name it.
 	Saturated = 1<<16 - 1
 )

@@ -1,19 +1,23 @@
-// The injector for Tofino 1 and 2: the same tables as for bmv2, state in register actions. docs/guide/p4.md says what was
-// checked and what was not, and how to set ports and mirror sessions up.
+// The injector for Tofino 1 and 2: the same tables as for bmv2, state in register actions. docs/guide/tofino.md says
+// what was checked and what was not, and how to compile it and set a switch up.
 //
-//	ingress  parse → flow → arrivals → ITER or ordinal → event → mirror → edit → forward
-//	egress   a bridged packet leaves, or is cut by a mirror session; a mirror copy is stamped
+//	ingress  parse → flow, mirror → arrivals, ordinal → epoch → PSN → ITER → event → edit (passes.p4)
+//	egress   a bridged packet leaves, on Tofino 2 cut by a trim; a mirror copy is stamped
 //
-// The state of a packet is spread over stages: each register is touched once, in the order epoch, lastPSN, ITER.
-// Packets pass the stages one behind the other, so that what one leaves in all registers is what the next finds. A
-// register belongs to one pipe: both hosts must be cabled to ports of the same pipe.
+// The state of a packet is spread over stages. Packets pass the stages one behind the other, so that what one leaves in
+// all registers is what the next finds. A register belongs to one pipe: both hosts must be cabled to ports of the same
+// pipe.
+//
+// Tofino 1 cuts nothing behind egress: it has no trim, and its mirror sessions cut the copies.
 #include <core.p4>
 #if __TARGET_TOFINO__ == 2
 #include <t2na.p4>
+#define WITH_TRIM
 #else
 #include <tna.p4>
 #endif
 
+#define OPCODES_IN_PLACE
 #include "constants.p4"
 #include "headers.p4"
 #include "opcodes.p4"
@@ -21,19 +25,8 @@
 // What stands in front of a packet between ingress and egress.
 const bit<8> KIND_BRIDGED = 1; // as ingress sent it on
 const bit<8> KIND_COPY = 2;    // a mirror copy, made by ingress
-const bit<8> KIND_CUT = 3;     // cut by a mirror session of egress
 
 const MirrorType_t MIRROR_COPY = 1;
-const MirrorType_t MIRROR_CUT = 1;
-
-// The mirror session that cuts packets for a port: Tofino 1 has 1024 sessions, one for each port above 512; Tofino 2
-// has 256, and hosts are on one pipe, so that the port's number within its pipe tells them apart. Sessions of dumpers
-// are the controller's, from 1 on.
-#if __TARGET_TOFINO__ == 2
-#define CUT_SESSION(port) (1w1 ++ port[6:0])
-#else
-#define CUT_SESSION(port) (1w1 ++ port)
-#endif
 
 header kind_t {
     bit<8> kind;
@@ -42,29 +35,32 @@ header kind_t {
 header bridge_t {
     bit<8> kind;
     bit<8> event;
-    bit<16> trim_size;
-    bit<8> trim_flags;
-    bit<2> pad0;
-    bit<6> trim_dscp;
-    bit<5> pad1;
+    bit<5> pad0;
     bit<1> roce;
     bit<1> flooded;
     bit<9> ingress_port;
+#ifdef WITH_TRIM
+    bit<16> trim_size;
+    bit<8> trim_flags;
+    bit<6> trim_dscp;
+    bit<2> pad1;
+#endif
 }
 
+// A mirror copy's stamp. Behind the first two bytes it is the Ethernet header that the copy gets in place of its own,
+// so that egress need only parse it as one.
 header copy_t {
     bit<8> kind;
     bit<8> event;
-    bit<48> seq;
     bit<48> time;
+    bit<16> seq_high;
+    bit<32> seq_low;
+    bit<16> ether_type;
 }
 
-header cut_t {
+header stamp_t {
     bit<8> kind;
-    bit<16> trim_size;
-    bit<8> trim_flags;
-    bit<2> pad;
-    bit<6> trim_dscp;
+    bit<8> event;
 }
 
 struct headers_t {
@@ -73,23 +69,21 @@ struct headers_t {
 }
 
 struct metadata_t {
-    bit<1> roce;
     opcode_t opcode;
 
     bit<1> known;
     bit<16> flow;
-    bit<24> ipsn_request;
-    bit<24> ipsn_response;
+    bit<32> ipsn_request;
+    bit<32> ipsn_response;
     bit<16> epoch;
 
-    // The round of transmission. PSNs stand in the upper 24 bits, so that differences have their sign in bit 31.
-    bit<13> round;
-    bit<16> stored_epoch;
+    bit<13> round; // cell of flow and space
+    bit<16> cell;  // of flow and class
+    bit<16> fresh;
     bit<32> psn;
-    bit<32> last;
+    bit<32> first;
+    bit<32> distance;
     bit<32> ahead;
-    bit<1> fresh;
-    bit<1> again;
 
     bit<16> iter;
     bit<16> ordinal;
@@ -100,20 +94,21 @@ struct metadata_t {
     bit<1> any_space;
     bit<24> any_psn;
 
-    bit<8> event;
-    bit<16> trim_size;
-    bit<6> trim_dscp;
-    bit<8> trim_flags;
     bit<16> excess;
 
     bit<1> gate;
     bit<16> slots;
+    bit<16> last_turn;
     bit<16> turn;
     bit<16> session;
     MirrorId_t mirror_session;
-    bit<1> flooded;
     bit<1> resum;
-    copy_t copy;
+
+    // The stamp of a mirror copy.
+    bit<8> copy_kind;
+    bit<48> time;
+    bit<16> seq_high;
+    bit<32> seq_low;
 }
 
 // A count that belongs to an epoch.
@@ -127,18 +122,20 @@ parser IngressParser(packet_in pkt, out headers_t hdr, out metadata_t meta,
     state start {
         pkt.extract(ig_intr_md);
         pkt.advance(PORT_METADATA_SIZE);
-        meta.roce = 0;
         meta.known = 0;
         meta.fresh = 0;
-        meta.again = 0;
         meta.watched = 0;
-        meta.event = EVENT_NONE;
-        meta.trim_size = 0;
-        meta.trim_dscp = 0;
-        meta.trim_flags = 0;
+        meta.nth = 0;
         meta.gate = 0;
-        meta.flooded = 0;
         meta.resum = 0;
+        meta.copy_kind = KIND_COPY;
+        hdr.bridge.setValid();
+        hdr.bridge.kind = KIND_BRIDGED;
+        hdr.bridge.event = EVENT_NONE;
+        hdr.bridge.pad0 = 0;
+        hdr.bridge.roce = 0;
+        hdr.bridge.flooded = 0;
+        hdr.bridge.ingress_port = ig_intr_md.ingress_port;
         transition roce_ethernet;
     }
 #include "parser.p4"
@@ -173,23 +170,46 @@ control I(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic_metad
     Register<bit<16>, bit<1>>(1) r_seq_high;
     Register<bit<16>, bit<1>>(1, 0xffff) r_slot; // the turn before
 
-    Opcodes() opcodes;
+#define OPCODE hdr.bth.opcode
+#define SYNDROME hdr.aeth.syndrome
+#define INFO meta.opcode
+#define MORE(class, space) \
+        meta.any_psn = (bit<24>)class; \
+        meta.any_space = space;
+#include "opcode_table.p4"
 
+#define EVENT hdr.bridge.event
 #define COUNTS(counter) counters = counter;
 #define FORWARD(to) ig_tm_md.ucast_egress_port = to;
-#define FLOOD ig_tm_md.mcast_grp_a = (MulticastGroupId_t)FLOOD_GROUP; meta.flooded = 1;
+#define FLOOD ig_tm_md.mcast_grp_a = (MulticastGroupId_t)FLOOD_GROUP; hdr.bridge.flooded = 1;
+#define IPSN(psn) (bit<32>)psn
+#define TRIM(size, dscp, flags) \
+        hdr.bridge.trim_size = size; \
+        hdr.bridge.trim_dscp = dscp; \
+        hdr.bridge.trim_flags = flags;
+#define EVENTS "events_counting.p4"
 #include "tables.p4"
 
     RegisterAction<bit<16>, bit<13>, bit<16>>(r_epoch) swap_epoch = {
-        void apply(inout bit<16> stored, out bit<16> before) {
-            before = stored;
+        void apply(inout bit<16> stored, out bit<16> fresh) {
+            fresh = 0;
+            if (stored != meta.epoch) {
+                fresh = 1;
+            }
             stored = meta.epoch;
         }
     };
 
-    RegisterAction<bit<32>, bit<13>, bit<32>>(r_last) swap_last = {
-        void apply(inout bit<32> stored, out bit<32> before) {
-            before = stored;
+    // The action ALU of the register subtracts: nothing public says that a stateful comparison wraps.
+    RegisterAction<bit<32>, bit<13>, bit<32>>(r_last) step_last = {
+        void apply(inout bit<32> stored, out bit<32> ahead) {
+            ahead = meta.psn - stored;
+            stored = meta.psn;
+        }
+    };
+
+    RegisterAction<bit<32>, bit<13>, bit<32>>(r_last) start_last = {
+        void apply(inout bit<32> stored) {
             stored = meta.psn;
         }
     };
@@ -268,7 +288,7 @@ control I(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic_metad
     // The turn behind the last one is the first; so it is when an earlier round had more turns.
     RegisterAction<bit<16>, bit<1>, bit<16>>(r_slot) next_turn = {
         void apply(inout bit<16> turn, out bit<16> now) {
-            if (turn >= meta.slots) {
+            if (turn >= meta.last_turn) {
                 turn = 0;
             } else {
                 turn = turn + 1;
@@ -288,215 +308,187 @@ control I(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic_metad
     Hash<bit<16>>(HashAlgorithm_t.IDENTITY) ordinal_cell;
 
     @hidden
-    action discard() {
-        ig_dprsr_md.drop_ctl = 1; // a mirror copy leaves all the same
-    }
-
-    // advance sets what is known once the registers were read: whether the packet is of a round that went before.
-    @hidden
-    action ahead_of_last() {
-        meta.ahead = meta.psn - meta.last;
+    action count_received() {
+        roce_rx.count(ig_intr_md.ingress_port);
     }
 
     @hidden
-    action corrupt_v4() {
-        hdr.ipv4.id = hdr.ipv4.id ^ 0x8000;
-        meta.resum = 1;
-    }
-
-    // The port's last bit moves the checksum by one, in ones' complement; zero would mean that there is none (RFC
-    // 1624).
-    @hidden
-    action checksum_down() {
-        hdr.udp.checksum = hdr.udp.checksum - 1;
+    action count_paused() {
+        pause_rx.count(ig_intr_md.ingress_port);
     }
 
     @hidden
-    action checksum_up() {
-        hdr.udp.checksum = hdr.udp.checksum + 1;
+    action note() {
+        hdr.bridge.roce = 1;
+        meta.time = ig_prsr_md.global_tstamp;
     }
 
     @hidden
-    action checksum_is(bit<16> sum) {
-        hdr.udp.checksum = sum;
+    action find_round() {
+        meta.round = round_cell.get({ FLOW_INDEX(meta.flow), meta.opcode.space });
     }
 
-    apply {
-        if (hdr.bth.isValid() && ig_prsr_md.parser_err == 0) {
-            meta.roce = 1;
-            if (hdr.aeth.isValid()) {
-                opcodes.apply(hdr.bth.opcode, hdr.aeth.syndrome, meta.opcode);
-            } else {
-                opcodes.apply(hdr.bth.opcode, 0, meta.opcode);
-            }
-        }
-
-        if (meta.roce == 1) {
-            roce_rx.count(ig_intr_md.ingress_port);
-            if (hdr.ipv4.isValid()) {
-                connection_v4.apply();
-                meta.excess = hdr.ipv4.length;
-            } else {
-                connection_v6.apply();
-                meta.excess = hdr.ipv6.length + IPV6_LEN;
-            }
-            if (meta.known == 1) {
-                bit<1> found = 0;
-                watch.apply();
-                if (meta.watched == 1 && meta.slot[15:15] == 0) {
-                    meta.nth = next_arrival.execute(WATCH_CELL(meta.slot));
-                }
-                if (meta.opcode.class == CLASS_DATA) {
-                    meta.psn = hdr.bth.psn ++ 8w0;
-                    meta.round = round_cell.get({ FLOW_INDEX(meta.flow), meta.opcode.space });
-                    meta.stored_epoch = swap_epoch.execute(meta.round);
-                    meta.last = swap_last.execute(meta.round);
-                    if (meta.stored_epoch != meta.epoch) {
-                        meta.fresh = 1;
-                        if (meta.opcode.space == 1) {
-                            meta.last = (meta.ipsn_response - 1) ++ 8w0;
-                        } else {
-                            meta.last = (meta.ipsn_request - 1) ++ 8w0;
-                        }
-                    }
-                    ahead_of_last();
-                    if (MESSAGE_SCOPE(meta.flow)) {
-                        if (meta.ahead != 256) {
-                            meta.again = 1;
-                        } else if (meta.opcode.starts == 1) {
-                            meta.fresh = 1;
-                        }
-                    } else if (meta.ahead == 0 || meta.ahead[31:31] == 1) {
-                        meta.again = 1;
-                    }
-                    if (meta.fresh == 1 && meta.again == 0) {
-                        meta.iter = first_round.execute(meta.round);
-                    } else if (meta.fresh == 1) {
-                        meta.iter = second_round.execute(meta.round);
-                    } else if (meta.again == 1) {
-                        meta.iter = next_round.execute(meta.round);
-                    } else {
-                        meta.iter = same_round.execute(meta.round);
-                    }
-                    meta.any_flow = meta.flow;
-                    meta.any_space = meta.opcode.space;
-                    meta.any_psn = hdr.bth.psn;
-                    if (event.apply().hit) {
-                        found = 1;
-                    }
-                } else {
-                    meta.ordinal = next_ordinal.execute(ordinal_cell.get({ FLOW_INDEX(meta.flow), meta.opcode.class }));
-                    meta.any_flow = meta.flow | FLOW_CONTROL_CLASS;
-                    meta.any_space = 0;
-                    meta.any_psn = 20w0 ++ meta.opcode.class;
-                    if (control_event.apply().hit) {
-                        found = 1;
-                    }
-                }
-                if (found == 0 && meta.watched == 1) {
-                    if (watched_event.apply().hit) {
-                        found = 1;
-                    }
-                }
-                if (found == 0) {
-                    event_any.apply();
-                }
-            }
-            // A runt passes whole; the hit counts.
-            meta.excess = meta.excess |-| meta.trim_size;
-            if (meta.event == EVENT_TRIM && meta.excess == 0) {
-                meta.event = EVENT_NONE;
-            }
-            mirror.apply();
-            if (meta.gate == 1) {
-                bit<32> low = next_seq.execute(0);
-                bit<16> high;
-                if (low == 0) {
-                    high = carry_seq.execute(0);
-                } else {
-                    high = keep_seq.execute(0);
-                }
-                meta.slots = meta.slots - 1;
-                meta.turn = next_turn.execute(0);
-                meta.copy.seq = high ++ low;
-                if (mirror_slot.apply().hit) {
-                    meta.mirror_session = (MirrorId_t)meta.session;
-                    mirrored.count(meta.session[9:0]);
-                    meta.copy.kind = KIND_COPY;
-                    meta.copy.event = meta.event;
-                    meta.copy.time = ig_prsr_md.global_tstamp;
-                    ig_dprsr_md.mirror_type = MIRROR_COPY;
-                }
-            } else {
-                restart_turns.execute(0);
-            }
-        } else if (hdr.ethernet.ether_type == ETHERTYPE_MAC_CONTROL) {
-            pause_rx.count(ig_intr_md.ingress_port);
-        } else if (hdr.vlan.isValid() && hdr.vlan.ether_type == ETHERTYPE_MAC_CONTROL) {
-            pause_rx.count(ig_intr_md.ingress_port);
-        }
-
-        if (meta.event == EVENT_DROP) {
-            discard();
-        } else if (hdr.ethernet.dst[47:4] == RESERVED_MACS) {
-            discard();
-        } else if (hdr.ethernet.dst[40:40] == 1) {
-            flood();
-        } else {
-            l2_forward.apply();
-        }
-
-        // A mirror copy is the packet as it arrived, whatever is done to it here.
-        if (meta.event == EVENT_ECN) {
-            if (hdr.ipv4.isValid()) {
-                hdr.ipv4.ecn = 3;
-                meta.resum = 1;
-            } else {
-                hdr.ipv6.ecn = 3;
-            }
-        } else if (meta.event == EVENT_CORRUPT) {
-            if (hdr.ipv4.isValid()) {
-                corrupt_v4();
-            } else {
-                if (hdr.udp.checksum == 0) {
-                    // There is none to keep right.
-                } else if (hdr.udp.src_port[0:0] == 0) {
-                    if (hdr.udp.checksum == 1) {
-                        checksum_is(0xffff);
-                    } else {
-                        checksum_down();
-                    }
-                } else {
-                    if (hdr.udp.checksum == 0xffff) {
-                        checksum_is(1);
-                    } else {
-                        checksum_up();
-                    }
-                }
-                hdr.udp.src_port = hdr.udp.src_port ^ 1;
-            }
-        }
-
-        hdr.bridge.setValid();
-        hdr.bridge.kind = KIND_BRIDGED;
-        hdr.bridge.event = meta.event;
-        hdr.bridge.trim_size = meta.trim_size;
-        hdr.bridge.trim_flags = meta.trim_flags;
-        hdr.bridge.trim_dscp = meta.trim_dscp;
-        hdr.bridge.roce = meta.roce;
-        hdr.bridge.flooded = meta.flooded;
-        hdr.bridge.ingress_port = ig_intr_md.ingress_port;
+    @hidden
+    action find_cell() {
+        meta.cell = ordinal_cell.get({ FLOW_INDEX(meta.flow), meta.opcode.class });
     }
+
+    @hidden
+    action take_epoch() {
+        meta.fresh = swap_epoch.execute(meta.round);
+    }
+
+    @hidden
+    action step_psn() {
+        meta.ahead = step_last.execute(meta.round);
+    }
+
+    @hidden
+    action start_psn() {
+        start_last.execute(meta.round);
+        meta.ahead = meta.distance;
+    }
+
+    @hidden
+    action iter_first() {
+        meta.iter = first_round.execute(meta.round);
+    }
+
+    @hidden
+    action iter_second() {
+        meta.iter = second_round.execute(meta.round);
+    }
+
+    @hidden
+    action iter_next() {
+        meta.iter = next_round.execute(meta.round);
+    }
+
+    @hidden
+    action iter_same() {
+        meta.iter = same_round.execute(meta.round);
+    }
+
+    @hidden
+    action count_ordinal() {
+        meta.ordinal = next_ordinal.execute(meta.cell);
+    }
+
+    @hidden
+    action count_arrival() {
+        meta.nth = next_arrival.execute(WATCH_CELL(meta.slot));
+    }
+
+    @hidden
+    action number_low() {
+        meta.seq_low = next_seq.execute(0);
+    }
+
+    @hidden
+    action number_carry() {
+        meta.seq_high = carry_seq.execute(0);
+    }
+
+    @hidden
+    action number_keep() {
+        meta.seq_high = keep_seq.execute(0);
+    }
+
+    @hidden
+    action take_turn() {
+        meta.turn = next_turn.execute(0);
+    }
+
+    @hidden
+    action start_turns() {
+        restart_turns.execute(0);
+    }
+
+    @hidden
+    action copy() {
+        mirrored.count(meta.session[9:0]);
+        meta.mirror_session = (MirrorId_t)meta.session;
+        ig_dprsr_md.mirror_type = MIRROR_COPY;
+    }
+
+#ifdef WITH_TRIM
+    // How much longer the packet is than what a trim leaves of it; a runt passes whole, and the hit counts.
+    @hidden
+    action length_v4() {
+        meta.excess = hdr.ipv4.length;
+    }
+
+    @hidden
+    action length_v6() {
+        meta.excess = hdr.ipv6.length + IPV6_LEN;
+    }
+
+    @hidden
+    action beyond_trim() {
+        meta.excess = meta.excess |-| hdr.bridge.trim_size;
+    }
+
+    @hidden
+    action no_event() {
+        hdr.bridge.event = EVENT_NONE;
+    }
+
+#define RUNTS \
+            if (hdr.bridge.event == EVENT_TRIM) { \
+                if (hdr.ipv4.isValid()) { \
+                    length_v4(); \
+                } else { \
+                    length_v6(); \
+                } \
+                beyond_trim(); \
+                if (meta.excess == 0) { \
+                    no_event(); \
+                } \
+            }
+#else
+#define RUNTS
+#endif
+
+#define IS_ROCE hdr.bth.isValid() && ig_prsr_md.parser_err == 0
+#define RECEIVED count_received
+#define PAUSED count_paused
+#define NOTE note
+#define FIND_ROUND find_round
+#define FIND_CELL find_cell
+#define TAKE_EPOCH take_epoch
+#define STEP_PSN step_psn
+#define START_PSN start_psn
+#define ITER_FIRST iter_first
+#define ITER_SECOND iter_second
+#define ITER_NEXT iter_next
+#define ITER_SAME iter_same
+#define COUNT_ORDINAL count_ordinal
+#define COUNT_ARRIVAL count_arrival
+#define NUMBER_LOW number_low
+#define NUMBER_CARRY number_carry
+#define NUMBER_KEEP number_keep
+#define TAKE_TURN take_turn
+#define RESTART_TURNS start_turns
+#define COPY copy
+#define DISCARD ig_dprsr_md.drop_ctl = 1; // a mirror copy leaves all the same
+#define LEAVE
+#include "passes.p4"
 }
 
 control IngressDeparser(packet_out pkt, inout headers_t hdr, in metadata_t meta,
                         in ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md) {
     Checksum() sum;
+#if __TARGET_TOFINO__ == 2
     Mirror(MIRROR_COPY) copies;
+#else
+    Mirror() copies;
+#endif
 
     apply {
         if (ig_dprsr_md.mirror_type == MIRROR_COPY) {
-            copies.emit<copy_t>(meta.mirror_session, meta.copy);
+            copies.emit<copy_t>(meta.mirror_session, {
+                meta.copy_kind, hdr.bridge.event, meta.time, meta.seq_high, meta.seq_low, hdr.ethernet.ether_type
+            });
         }
         if (meta.resum == 1) {
             hdr.ipv4.checksum = sum.update({
@@ -514,12 +506,16 @@ struct egress_headers_t {
 
 struct egress_metadata_t {
     bridge_t bridge;
-    copy_t copy;
-    cut_t cut;
-    bit<16> ip_header_len;
-    MirrorId_t cut_session;
+    stamp_t stamp;
+    bit<16> spread;
     bit<1> resum;
-    bit<32> snap;
+#ifdef WITH_TRIM
+    bit<16> length; // to which the frame is cut; 0: it is not
+    bit<16> ip_header_len;
+    bit<16> udp_length;
+    bit<1> ip_fits;  // the trim leaves the IP header whole
+    bit<1> udp_fits; // and the UDP header
+#endif
 }
 
 parser EgressParser(packet_in pkt, out egress_headers_t hdr, out egress_metadata_t meta,
@@ -527,11 +523,12 @@ parser EgressParser(packet_in pkt, out egress_headers_t hdr, out egress_metadata
     state start {
         pkt.extract(eg_intr_md);
         meta.resum = 0;
-        meta.snap = 0;
+#ifdef WITH_TRIM
+        meta.length = 0;
+#endif
         transition select(pkt.lookahead<kind_t>().kind) {
             KIND_BRIDGED: bridged;
             KIND_COPY: copied;
-            KIND_CUT: cut_short;
             default: reject;
         }
     }
@@ -541,14 +538,17 @@ parser EgressParser(packet_in pkt, out egress_headers_t hdr, out egress_metadata
         transition roce_ethernet;
     }
 
+    // The stamp ends in an Ethernet header, which the copy's own one follows.
     state copied {
-        pkt.extract(meta.copy);
-        transition roce_ethernet;
-    }
-
-    state cut_short {
-        pkt.extract(meta.cut);
-        transition roce_ethernet;
+        pkt.extract(meta.stamp);
+        pkt.extract(hdr.ethernet);
+        pkt.advance((bit<32>)ETHERNET_LEN << 3);
+        transition select(hdr.ethernet.ether_type) {
+            ETHERTYPE_VLAN: roce_vlan;
+            ETHERTYPE_IPV4: roce_ipv4;
+            ETHERTYPE_IPV6: roce_ipv6;
+            default: accept;
+        }
     }
 #include "parser.p4"
 }
@@ -562,9 +562,41 @@ control E(inout egress_headers_t hdr, inout egress_metadata_t meta, in egress_in
 
     Hash<bit<16>>(HashAlgorithm_t.CRC16) port_of_copy;
 
+    @hidden
+    action spread_copy() {
+        meta.spread = port_of_copy.get({ hdr.ethernet.src });
+    }
+
+    @hidden
+    action set_port() {
+        hdr.udp.dst_port = meta.spread | MIRROR_PORTS;
+    }
+
+    @hidden
+    action stamp_v4() {
+        hdr.ipv4.ttl = meta.stamp.event;
+        meta.resum = 1;
+    }
+
+    @hidden
+    action stamp_v6() {
+        hdr.ipv6.hop_limit = meta.stamp.event;
+    }
+
+    @hidden
+    action count_sent() {
+        roce_tx.count(eg_intr_md.egress_port);
+    }
+
+    @hidden
+    action discard() {
+        eg_dprsr_md.drop_ctl = 1;
+    }
+
+#ifdef WITH_TRIM
     @name(".set_snap") @id(0x01000010)
     action set_snap(bit<32> bytes) {
-        meta.snap = bytes;
+        meta.length = bytes[15:0];
     }
 
     @name(".mirror_egress") @id(0x02000010)
@@ -574,79 +606,148 @@ control E(inout egress_headers_t hdr, inout egress_metadata_t meta, in egress_in
         size = 1024;
     }
 
-    // cut sends the packet through the mirror session of its port, which cuts it, and drops the whole one.
     @hidden
-    action cut() {
-        meta.cut.setValid();
-        meta.cut.kind = KIND_CUT;
-        meta.cut.trim_size = meta.bridge.trim_size;
-        meta.cut.trim_flags = meta.bridge.trim_flags;
-        meta.cut.trim_dscp = meta.bridge.trim_dscp;
-        meta.cut_session = CUT_SESSION(eg_intr_md.egress_port);
-        eg_dprsr_md.mirror_type = MIRROR_CUT;
-        eg_dprsr_md.drop_ctl = 1;
+    action cut_untagged() {
+        meta.length = meta.bridge.trim_size + ETHERNET_LEN;
     }
 
-    apply {
-        if (hdr.ipv4.isValid()) {
-            meta.ip_header_len = IPV4_LEN;
-        } else {
-            meta.ip_header_len = IPV6_LEN;
+    @hidden
+    action cut_tagged() {
+        meta.length = meta.bridge.trim_size + (ETHERNET_LEN + VLAN_LEN);
+    }
+
+    // The length to which the deparser cuts counts the FCS, as switch.p4's does.
+    @hidden
+    action with_fcs() {
+        meta.length = meta.length + 4;
+    }
+
+    @hidden
+    action cut() {
+        eg_dprsr_md.mtu_trunc_len = meta.length[13:0];
+    }
+
+    // Length fields are updated as far as the cut leaves them.
+    @hidden
+    action left(bit<16> ip_header_len, bit<1> ip, bit<1> udp) {
+        meta.ip_header_len = ip_header_len;
+        meta.ip_fits = ip;
+        meta.udp_fits = udp;
+    }
+
+    @hidden
+    table left_of_trim {
+        key = {
+            hdr.ipv4.isValid(): exact;
+            meta.bridge.trim_size: range;
         }
-        if (meta.copy.isValid()) {
-            hdr.ethernet.dst = meta.copy.time;
-            hdr.ethernet.src = meta.copy.seq;
-            hdr.udp.dst_port = port_of_copy.get({ meta.copy.seq }) | MIRROR_PORTS;
-            if (hdr.ipv4.isValid()) {
-                hdr.ipv4.ttl = meta.copy.event;
-                meta.resum = 1;
-            } else {
-                hdr.ipv6.hop_limit = meta.copy.event;
-            }
-            mirror_egress.apply();
-#if __TARGET_TOFINO__ == 2
-            eg_dprsr_md.mtu_trunc_len = meta.snap[13:0]; // 0: whole
+        actions = { left; }
+        const entries = {
+            (true, 0..19): left(IPV4_LEN, 0, 0);
+            (true, 20..27): left(IPV4_LEN, 1, 0);
+            (true, 28..0xffff): left(IPV4_LEN, 1, 1);
+            (false, 0..39): left(IPV6_LEN, 0, 0);
+            (false, 40..47): left(IPV6_LEN, 1, 0);
+            (false, 48..0xffff): left(IPV6_LEN, 1, 1);
+        }
+        const default_action = left(0, 0, 0);
+        size = 6;
+    }
+
+    @hidden
+    action udp_length_of_trim() {
+        meta.udp_length = meta.bridge.trim_size - meta.ip_header_len;
+    }
+
+    @hidden
+    action dscp_v4() {
+        hdr.ipv4.dscp = meta.bridge.trim_dscp;
+        meta.resum = 1;
+    }
+
+    @hidden
+    action dscp_v6() {
+        hdr.ipv6.dscp = meta.bridge.trim_dscp;
+    }
+
+    @hidden
+    action length_v4() {
+        hdr.ipv4.length = meta.bridge.trim_size;
+        meta.resum = 1;
+    }
+
+    @hidden
+    action length_v6() {
+        hdr.ipv6.length = meta.udp_length; // both are what follows the IP header
+    }
+
+    @hidden
+    action length_udp() {
+        hdr.udp.length = meta.udp_length;
+    }
 #endif
-        } else if (meta.cut.isValid()) {
-            roce_tx.count(eg_intr_md.egress_port);
-            if (TRIM_SET_DSCP(meta.cut.trim_flags)) {
-                if (hdr.ipv4.isValid()) {
-                    hdr.ipv4.dscp = meta.cut.trim_dscp;
-                    meta.resum = 1;
-                } else {
-                    hdr.ipv6.dscp = meta.cut.trim_dscp;
-                }
+
+    apply {
+        if (meta.stamp.isValid()) {
+            spread_copy();
+            set_port();
+            if (hdr.ipv4.isValid()) {
+                stamp_v4();
+            } else {
+                stamp_v6();
             }
-            if (TRIM_UPDATE_IP_LENGTH(meta.cut.trim_flags)) {
-                if (hdr.ipv4.isValid()) {
-                    hdr.ipv4.length = meta.cut.trim_size;
-                    meta.resum = 1;
-                } else {
-                    hdr.ipv6.length = meta.cut.trim_size - IPV6_LEN;
-                }
-            }
-            if (TRIM_UPDATE_UDP_LENGTH(meta.cut.trim_flags)) {
-                hdr.udp.length = meta.cut.trim_size - meta.ip_header_len;
-            }
+#ifdef WITH_TRIM
+            mirror_egress.apply();
+#endif
         } else if (meta.bridge.flooded == 1 && meta.bridge.ingress_port == eg_intr_md.egress_port) {
-            eg_dprsr_md.drop_ctl = 1; // a flood doesn't go back
-        } else if (meta.bridge.event == EVENT_TRIM) {
-            cut();
+            discard(); // a flood doesn't go back
         } else if (meta.bridge.roce == 1) {
-            roce_tx.count(eg_intr_md.egress_port);
+            count_sent();
+#ifdef WITH_TRIM
+            if (meta.bridge.event == EVENT_TRIM) {
+                if (hdr.vlan.isValid()) {
+                    cut_tagged();
+                } else {
+                    cut_untagged();
+                }
+                left_of_trim.apply();
+                udp_length_of_trim();
+                if (TRIM_SET_DSCP(meta.bridge.trim_flags)) {
+                    if (hdr.ipv4.isValid()) {
+                        dscp_v4();
+                    } else {
+                        dscp_v6();
+                    }
+                }
+                if (TRIM_UPDATE_IP_LENGTH(meta.bridge.trim_flags) && meta.ip_fits == 1) {
+                    if (hdr.ipv4.isValid()) {
+                        length_v4();
+                    } else {
+                        length_v6();
+                    }
+                }
+                if (TRIM_UPDATE_UDP_LENGTH(meta.bridge.trim_flags) && meta.udp_fits == 1) {
+                    length_udp();
+                }
+            }
+#endif
         }
+#ifdef WITH_TRIM
+        if (meta.length != 0) {
+            with_fcs();
+            if (meta.length[15:14] == 0) {
+                cut();
+            }
+        }
+#endif
     }
 }
 
 control EgressDeparser(packet_out pkt, inout egress_headers_t hdr, in egress_metadata_t meta,
                        in egress_intrinsic_metadata_for_deparser_t eg_dprsr_md) {
     Checksum() sum;
-    Mirror(MIRROR_CUT) cuts;
 
     apply {
-        if (eg_dprsr_md.mirror_type == MIRROR_CUT) {
-            cuts.emit<cut_t>(meta.cut_session, meta.cut);
-        }
         if (meta.resum == 1) {
             hdr.ipv4.checksum = sum.update({
                 hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.dscp, hdr.ipv4.ecn, hdr.ipv4.length, hdr.ipv4.id,

@@ -164,6 +164,8 @@ control I(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t 
 #define COUNTS(counter) counters = counter;
 #define FORWARD(to) std.egress_spec = to;
 #define FLOOD std.mcast_grp = FLOOD_GROUP;
+#define IPSN(psn) psn
+#define EVENTS "events.p4"
 #include "tables.p4"
 
     // The round of transmission of (flow, space): docs/internals/adr/0005.

@@ -2,39 +2,20 @@
 // action only takes down what is to happen; what it takes is the metadata meta, of a struct with METADATA's fields.
 //
 // To be included in the ingress control. The including file defines COUNTS(counter), the table property that gives an
-// event table its direct counter, FORWARD(port) and FLOOD, and NO_ACTION, what tables do that are missed.
+// event table its direct counter, FORWARD(port), FLOOD, IPSN(psn), a PSN as wide as the metadata has it, and EVENTS,
+// the file with the actions of event tables: one set for all, or, where an action itself must count, one for each
+// table.
 
     @name(".set_flow") @id(0x01000001)
     action set_flow(bit<16> flow_id, bit<24> ipsn_request, bit<24> ipsn_response, bit<16> epoch) {
         meta.known = 1;
         meta.flow = flow_id;
-        meta.ipsn_request = ipsn_request;
-        meta.ipsn_response = ipsn_response;
+        meta.ipsn_request = IPSN(ipsn_request);
+        meta.ipsn_response = IPSN(ipsn_response);
         meta.epoch = epoch;
     }
 
-    @name(".drop") @id(0x01000002)
-    action drop_event() {
-        meta.event = EVENT_DROP;
-    }
-
-    @name(".mark_ecn") @id(0x01000003)
-    action mark_ecn() {
-        meta.event = EVENT_ECN;
-    }
-
-    @name(".corrupt") @id(0x01000004)
-    action corrupt() {
-        meta.event = EVENT_CORRUPT;
-    }
-
-    @name(".trim") @id(0x01000005)
-    action trim(bit<16> size, bit<6> dscp, bit<8> flags) {
-        meta.event = EVENT_TRIM;
-        meta.trim_size = size;
-        meta.trim_dscp = dscp;
-        meta.trim_flags = flags;
-    }
+#include EVENTS
 
     @name(".forward") @id(0x01000006)
     action forward(bit<9> port) {
@@ -96,7 +77,7 @@
             hdr.bth.psn: exact @name("psn");
             meta.iter: exact @name("iter");
         }
-        actions = { drop_event; mark_ecn; corrupt; trim; @defaultonly NoAction; }
+        actions = { HIT_EVENT @defaultonly NoAction; }
         default_action = NoAction();
         COUNTS(event_hits)
         size = 8192;
@@ -110,7 +91,7 @@
             meta.any_space: exact @name("space");
             meta.any_psn: exact @name("psn");
         }
-        actions = { drop_event; mark_ecn; corrupt; trim; @defaultonly NoAction; }
+        actions = { HIT_EVENT_ANY @defaultonly NoAction; }
         default_action = NoAction();
         COUNTS(event_any_hits)
         size = 8192;
@@ -124,7 +105,7 @@
             meta.opcode.class: exact @name("class");
             meta.ordinal: exact @name("ordinal");
         }
-        actions = { drop_event; mark_ecn; corrupt; @defaultonly NoAction; }
+        actions = { HIT_CONTROL_EVENT @defaultonly NoAction; }
         default_action = NoAction();
         COUNTS(control_event_hits)
         size = 4096;
@@ -150,7 +131,7 @@
             meta.slot: exact @name("slot");
             meta.nth: exact @name("nth");
         }
-        actions = { drop_event; mark_ecn; corrupt; trim; @defaultonly NoAction; }
+        actions = { HIT_WATCHED_EVENT @defaultonly NoAction; }
         default_action = NoAction();
         COUNTS(watched_event_hits)
         size = 8192;

@@ -78,7 +78,7 @@ func Table() []Bug {
 		{ChainSkipsOne, "chain-skips-one", "N3", "A chain of grants leaves out every second request."},
 		{ChainStops, "chain-stops", "N7", "A chain of grants ends after its first one."},
 		{NeverRepeats, "never-repeats", "N3", "A push request that was lost is not repeated."},
-		{KeepsBuffer, "keeps-buffer", "N5", "A server keeps what it buffers when the switch has lost its registers."},
+		{KeepsBuffer, "keeps-buffer", "N13", "A server keeps what it buffers when the switch has lost its registers."},
 		{NewestFirst, "newest-first", "N4", "After an exclusive release the newest request is next."},
 		{OvertakesExclusive, "overtakes-exclusive", "N4",
 			"Shared requests are granted beside shared holders while exclusive ones wait."},

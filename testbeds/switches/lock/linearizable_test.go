@@ -58,7 +58,7 @@ func (n *network) operations() (list []porcupine.Operation) {
 	asked := make(map[uint32]clock.Time)
 	for _, s := range n.history {
 		r := s.request
-		if s.reset || s.buffer || s.reject {
+		if s.reset || s.buffer || s.reject || s.restart || s.push > 0 {
 			continue
 		}
 		o := porcupine.Operation{ClientId: int(r.Client.Host), Input: operation{r.Lock, r.Mode, s.release},

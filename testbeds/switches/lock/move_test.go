@@ -43,9 +43,17 @@ func drawn(t *rapid.T, faulty bool) (n *network, cfg lock.Config, slots int) {
 		n.restarts = micro(rapid.SampledFrom([]float64{0, 500}).Draw(t, "restarts"))
 		n.failures = micro(rapid.SampledFrom([]float64{0, 500}).Draw(t, "failures"))
 		n.backup = rapid.Bool().Draw(t, "backup")
-		cfg.TIDCheck, cfg.Dedup, cfg.PushTimeout = true, true, micro(30)
+		cfg.TIDCheck, cfg.Dedup = true, true
+		cfg.PushTimeout = micro(rapid.SampledFrom([]float64{1, 5, 30, 100}).Draw(t, "push timeout"))
 	}
 	slots = rapid.SampledFrom([]int{1, 2, 3, 5, 16}).Draw(t, "slots")
+	if n.priority = rapid.SampledFrom([]uint8{0, 0, 2, 3}).Draw(t, "priorities"); n.priority > 0 {
+		slots = max(slots, int(n.priority))
+	}
+	if rapid.Bool().Draw(t, "quotas") {
+		n.tenants, n.period = rapid.Uint16Range(1, 3).Draw(t, "tenants"), micro(rapid.Float64Range(10, 50).Draw(t, "quota period"))
+		cfg.Quota = rapid.IntRange(1, 9).Draw(t, "quota")
+	}
 	if faulty && rapid.Bool().Draw(t, "control") {
 		n.control = lock.ControlConfig{Lease: n.lease, Poll: n.poll, Reaction: micro(1),
 			Period: micro(rapid.SampledFrom([]float64{0, 20, 100, 500}).Draw(t, "period"))}
@@ -57,7 +65,7 @@ func drawn(t *rapid.T, faulty bool) (n *network, cfg lock.Config, slots int) {
 		}
 		n.locks = rapid.Uint32Range(1, 8).Draw(t, "more locks")
 		cfg.Slots, cfg.Track = slots*rapid.IntRange(1, 4).Draw(t, "pool"), rapid.IntRange(0, 8).Draw(t, "track")
-		n.moves = 0
+		n.moves, n.control.Quota = 0, n.period
 	}
 	return n, cfg, slots
 }
@@ -66,6 +74,7 @@ func drawn(t *rapid.T, faulty bool) (n *network, cfg lock.Config, slots int) {
 func TestLocksMoveWithoutFaults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n, cfg, slots := drawn(t, false)
+		cfg.PushTimeout = micro(rapid.SampledFrom([]float64{0, 1, 5, 30}).Draw(t, "push timeout"))
 		n.run(rapid.Uint64().Draw(t, "seed"), cfg, slots)
 		if f := n.judge(true); f != (faults{}) {
 			t.Fatalf("%v in %d requests", f, n.requests)

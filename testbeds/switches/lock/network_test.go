@@ -24,21 +24,21 @@ type network struct {
 	lease, poll clock.Duration // 0: none
 	loss, kill  float64        // of a packet, of a client at a transaction
 
-	moves    clock.Duration // most time between moves of a lock; 0: none
-	restarts clock.Duration // most time between failures of the switch, which loses its registers
-	failures clock.Duration // most time between failures of the server
-	backup   bool           // a second switch serves while the first one is down
-	tenants  uint16
-	priority uint8 // lowest
-	period   clock.Duration
-	bugs     lock.Bugs
-	slots    int
-	cfg      lock.Config
-	planes   [2]*lock.DataPlane
-	control  lock.ControlConfig // Lease > 0: switches have control planes
-	controls [2]*lock.Control
-	takeover lock.Takeover
-	askers   map[uint32]int // by lock, the switch that has asked the server last
+	installed uint32         // locks in the switch; 0: all
+	moves     clock.Duration // most time between moves of a lock; 0: none
+	restarts  clock.Duration // most time between failures of the switch, which loses its registers
+	failures  clock.Duration // most time between failures of the server
+	backup    bool           // a second switch serves while the first one is down
+	tenants   uint16
+	priority  uint8 // lowest
+	period    clock.Duration
+	slots     int
+	cfg       lock.Config
+	planes    [2]*lock.DataPlane
+	control   lock.ControlConfig // Lease > 0: switches have control planes
+	controls  [2]*lock.Control
+	takeover  lock.Takeover
+	askers    map[uint32]int // by lock, the switch that has asked the server last
 
 	random   *rand.Rand
 	server   *lock.Server
@@ -68,6 +68,8 @@ type step struct {
 	reject  bool
 	reset   bool // a period of quotas begins
 	buffer  bool // a request is buffered
+	restart bool // the switch lost its registers
+	push    int  // the switch asks for buffered requests while it has so many entries less 1
 	server  bool // a grant is the server's
 	request lock.Request
 }
@@ -116,7 +118,10 @@ func (n *network) run(seed uint64, cfg lock.Config, slots int) {
 	n.start(0)
 	n.arrivals, n.state, n.askers = make(map[string]clock.Time), make([]client, n.clients), make(map[uint32]int)
 	if slots > 0 {
-		for id := range n.locks {
+		if n.installed == 0 {
+			n.installed = n.locks
+		}
+		for id := range n.installed {
 			if _, largest := n.planes[0].Free(); n.cfg.Slots == 0 || largest >= slots {
 				n.must(n.planes[0].Install(id, slots))
 			}
@@ -181,12 +186,15 @@ func (n *network) newServer(notBefore clock.Time) *lock.Server {
 	return s
 }
 
+// end is when all requests have been granted.
+func (n *network) end() clock.Time { return n.stop.Add(20*n.lease + 50*n.period) }
+
 // every does something in intervals until all has ended.
 func (n *network) every(d clock.Duration, do func()) {
 	if d > 0 {
 		n.after(d, func() {
 			do()
-			if n.now < n.stop+clock.Time(20*n.lease) {
+			if n.now < n.end() {
 				n.every(d, do)
 			}
 		})
@@ -265,6 +273,7 @@ func (n *network) fail() {
 	n.takeover.Lease, n.takeover.Allocation = n.lease, n.planes[0].Installed()
 	n.takeover.Fail()
 	n.planes[0], n.controls[0] = nil, nil
+	n.history = append(n.history, step{at: n.now, restart: true})
 	back := func() {
 		n.start(0)
 		list, err := n.takeover.Return(n.now, n.planes[0], n.planes[1])
@@ -340,6 +349,15 @@ func (n *network) ask(i int) {
 	}
 }
 
+// again asks again after a rejection.
+func (n *network) again(r lock.Request) {
+	n.after(micro(10), func() {
+		if i := int(r.Client.Host); n.now < n.end() && n.state[i].waiting && n.state[i].request == r {
+			n.send(fmt.Sprint("to switch ", i), func() { n.acquire(r) })
+		}
+	})
+}
+
 func (n *network) acquire(r lock.Request) {
 	if n.active() < 0 {
 		return
@@ -389,6 +407,7 @@ func (n *network) do(sw int, list []lock.Output) {
 			n.granted(o.Request, false)
 		case o.Kind == lock.Rejected:
 			n.history = append(n.history, step{at: n.now, reject: true, request: o.Request})
+			n.send(fmt.Sprint("to client ", o.Request.Client.Host), func() { n.again(o.Request) })
 		case o.Kind == lock.Recirculate:
 			n.after(n.recirculate, func() {
 				if n.planes[sw] == d {
@@ -403,6 +422,9 @@ func (n *network) do(sw int, list []lock.Output) {
 				n.do(other, n.planes[other].Yield(n.now, o.Request.Lock, lock.Answer{Sent: o.Sent}))
 			})
 		case o.Kind == lock.PushRequest:
+			if queued, _, _ := d.Occupancy(o.Request.Lock); o.Mark == netlock.Unmarked {
+				n.history = append(n.history, step{at: n.now, push: queued + 1, request: o.Request})
+			}
 			n.send("to server", func() { n.push(sw, &o) })
 		case o.Kind == lock.ForwardOwned && o.Peer:
 			n.peer(sw, func(other int) { n.do(other, n.planes[other].Acquire(n.now, o.Request)) })

@@ -40,6 +40,14 @@ func (q *ring) over() int { return int(q.sent - q.back - q.lost) }
 // answered notes that nothing is asked any more.
 func (q *ring) answered() { q.pushing, q.repeat = false, clock.Never }
 
+// miss notes what the server had received when it answered. Links are first in, first out: what was sent before the push
+// request and has not been received is lost.
+func (q *ring) miss(received uint64) {
+	if received <= q.asked {
+		q.lost = max(q.lost, q.asked-received)
+	}
+}
+
 // entry is an installed lock.
 type entry struct {
 	id      uint32
@@ -174,10 +182,7 @@ func (d *DataPlane) PushBack(now clock.Time, r Request, a Answer) []Output {
 	if a.Last && q.pushing && a.Sent == q.asked {
 		d.touch(regPushing)
 		q.answered()
-		// Links are first in, first out: what was sent before the push request and has not been received is lost.
-		if a.Received <= q.asked {
-			q.lost = max(q.lost, q.asked-a.Received)
-		}
+		q.miss(a.Received)
 	}
 	if len(l.rings) > 1 {
 		d.kick(l)
@@ -185,7 +190,7 @@ func (d *DataPlane) PushBack(now clock.Time, r Request, a Answer) []Output {
 	return d.out
 }
 
-// PushEmpty takes the answer of a server that buffers nothing: what was sent before the push request is lost. With a
+// PushEmpty takes the answer of a server that buffers nothing, or that was asked for nothing as the queue was full. With a
 // mark it ends the move of a lock. The outputs are valid until the next call.
 func (d *DataPlane) PushEmpty(now clock.Time, lock uint32, a Answer) []Output {
 	d.out = d.out[:0]
@@ -207,7 +212,7 @@ func (d *DataPlane) PushEmpty(now clock.Time, lock uint32, a Answer) []Output {
 		// an answer to a push request that was repeated
 	default:
 		q.answered()
-		q.lost = q.asked - q.back
+		q.miss(a.Received)
 		d.refill(now, l, q)
 		if len(l.rings) > 1 {
 			d.kick(l)

@@ -254,8 +254,9 @@ func (s *Server) Handover(now clock.Time, o *Output) []Output {
 	if o.Mark == netlock.Failover {
 		if !k.moved || k.base != o.Sent {
 			if s.Bugs.Has(KeepsBuffer) {
-				for i := range k.buffers {
-					k.buffers[i].owned = false
+				for i := range k.buffers { // as if the switch had sent what is there
+					b := &k.buffers[i]
+					b.taken, b.received, b.owned = o.Sent, o.Sent+uint64(len(b.requests)), false
 				}
 			} else {
 				clear(k.buffers)

@@ -85,8 +85,8 @@ func overtakenInBuffer(p place, of, by uint64) cause.Cause {
 }
 
 func askedEarly(p place, holder uint64) cause.Cause {
-	return cause.Of(lock.RuleSingleQueue, "asked-early", "%v asked for buffered requests of %v by packet %v, although "+
-		"whoever it had granted the lock to by packet %v still held it.", p.who, p.at(), p.packet(), packet(holder))
+	return cause.Of(lock.RuleSingleQueue, "asked-early", "%v asked for buffered requests of %v, as packet %v shows, "+
+		"although the request that packet %v grants was in its own queue.", p.who, p.at(), p.packet(), packet(holder))
 }
 
 // N6.

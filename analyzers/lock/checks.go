@@ -18,17 +18,29 @@ func (d *device) place(l *state, p *Packet) place { return place{d.who, l.id, p.
 
 // exclusive judges N1: whoever holds the lock as it is granted, and could not share it, has lost the lease.
 func (j *Judge) exclusive(d *device, l *state, r *request, p *Packet) {
+	j.excludes(d, l, r, p)
+	for i := range j.switches {
+		if i != int(l.sw) {
+			if other := j.lockOf(i, l.id); other != nil {
+				j.excludes(d, other, r, p)
+			}
+		}
+	}
+}
+
+// excludes judges it of those to whom one switch granted the lock.
+func (j *Judge) excludes(d *device, l *state, r *request, p *Packet) {
 	if l.xs == 0 && (r.mode == netlock.Shared || l.held == 0) {
 		return
 	}
+	own := r.key
 	for i := l.holders; i != none; {
 		h := &j.requests[i]
 		i = h.next
-		if r.mode == netlock.Shared && h.mode == netlock.Shared {
+		if own.sw = h.key.sw; r.mode == netlock.Shared && h.mode == netlock.Shared || own == h.key {
 			continue
 		}
-		own := j.switches[h.sw]
-		if may, _ := j.lapses(h); own.Lease > 0 && p.Time >= may {
+		if may, _ := j.lapses(h); j.switches[h.sw].Lease > 0 && p.Time >= may {
 			j.lapsed(h)
 			continue
 		}
@@ -88,9 +100,12 @@ func (j *Judge) owns(d *device, l *state, r *request, p *Packet) {
 	if d.Standby {
 		if !j.failed {
 			j.tell(l, unneeded(d.place(l, p)), p.Time, p.ID)
-		} else if r.phase == waiting && r.asks == 1 && l.primary != unknown &&
-			l.primary > r.inserted.Add(d.PipelineMost+j.facts.Uncertainty) {
-			j.tell(l, bypassed(d.place(l, p), cause.Span(l.primary.Sub(r.inserted))), p.Time, p.ID, r.id)
+		}
+		for i := range j.switches {
+			if o := j.lockOf(i, l.id); o != nil && r.phase == waiting && r.asks == 1 && o.primary != unknown &&
+				o.primary > r.inserted.Add(d.PipelineMost+j.facts.Uncertainty) {
+				j.tell(l, bypassed(d.place(l, p), cause.Span(o.primary.Sub(r.inserted))), p.Time, p.ID, r.id)
+			}
 		}
 	} else if d.restarted {
 		l.primary = max(l.primary, began)
@@ -110,7 +125,7 @@ func (j *Judge) early(d *device, l *state, r *request, p *Packet) {
 	}
 	passes := int64(d.Passes) + l.chained
 	l.chained++
-	if l.exclusiveLeased || d.Recirculation == 0 || d.Priorities > 1 {
+	if d.tookOver(l, r) || l.exclusiveLeased || d.Recirculation == 0 || d.Priorities > 1 {
 		return
 	}
 	took := clock.Duration(passes)*d.Recirculation + d.Pipeline
@@ -136,13 +151,18 @@ func (j *Judge) due(d *device, l *state, r *request) (by clock.Time, passes int6
 	return by, 0, false
 }
 
+// tookOver reports whether a request may have waited until the switch owned the lock, which another had before.
+func (d *device) tookOver(l *state, r *request) bool {
+	return d.takeover != clock.Never && (l.ownedSince == unknown || r.inserted <= l.ownedSince)
+}
+
 // late judges N8, and of chains and leases N7 and N12.
 func (j *Judge) late(d *device, l *state, r *request, p *Packet) {
 	by, passes, leased := j.due(d, l, r)
 	if r.mode == netlock.Shared && passes > 0 {
 		l.chain++
 	}
-	if r.since == unknown || d.restarted && r.over || r.mode == netlock.Exclusive && l.held > 0 ||
+	if r.since == unknown || d.tookOver(l, r) || r.mode == netlock.Exclusive && l.held > 0 ||
 		r.mode == netlock.Shared && l.xs > 0 {
 		return
 	}
@@ -208,6 +228,7 @@ func (j *Judge) prematurely(d *device, l *state, p *Packet) {
 		return
 	}
 	decided := d.ports[p.Port].since.Add(-d.PipelineMost - j.facts.Uncertainty)
+	l.asked = decided
 	for i := l.holders; i != none; i = j.requests[i].next {
 		h := &j.requests[i]
 		if may, _ := j.lapses(h); h.server || h.expired || d.Lease > 0 && may <= p.Time || h.inserted >= decided ||
@@ -216,6 +237,13 @@ func (j *Judge) prematurely(d *device, l *state, p *Packet) {
 		}
 		j.tell(l, askedEarly(d.place(l, p), h.grant), p.Time, p.ID, h.grant)
 		return
+	}
+}
+
+// askedFor judges at a grant that the request did not wait in the switch when that asked the server for more (N5).
+func (j *Judge) askedFor(d *device, l *state, r *request, p *Packet) {
+	if l.asked != unknown && r.inserted != unknown && l.asked > r.inserted {
+		j.tell(l, askedEarly(d.place(l, p), p.ID), p.Time, p.ID, r.id)
 	}
 }
 
@@ -299,13 +327,13 @@ func (j *Judge) quiescence() {
 		if r.asks == 0 || r.answers > 0 || r.phase != waiting && r.phase != owned {
 			continue
 		}
-		if first, ok := heads[r.lock]; !ok || r.first < j.requests[first].first {
+		if first, ok := heads[r.lock]; !ok || r.precedes(&j.requests[first]) {
 			heads[r.lock] = int32(i)
 		}
 	}
 	for i := range j.requests {
 		r := &j.requests[i]
-		if r.asks != 1 || r.answers > 0 || r.phase != waiting {
+		if r.asks == 0 || r.answers > 0 || r.parks > 0 || r.phase != waiting {
 			continue
 		}
 		d, l := j.switches[r.sw], j.of(r)
@@ -342,9 +370,38 @@ func (j *Judge) askedAgain(l *state, r *request) {
 	if r.asks != 1 || r.answers > 0 || r.phase != waiting || d.out {
 		return
 	}
-	if !j.passedOver(d, l, r) && l.live == 1 {
+	if !j.passedOver(d, l, r) && j.unblocked(d, l, r) && j.heads(l, r) {
 		j.stuck(d, l, r)
 	}
+}
+
+// unblocked reports whether nobody holds a lock that a request waits for, and that for so long that it is overdue.
+func (j *Judge) unblocked(d *device, l *state, r *request) bool {
+	if l.xs > 0 || r.mode == netlock.Exclusive && l.held > 0 || len(j.requests) > mostScanned {
+		return false
+	}
+	by, _, _ := j.due(d, l, r)
+	return by.Add(d.PipelineMost+j.facts.Uncertainty) < j.now
+}
+
+// mostScanned is up to how many requests are looked through for one that is asked again; of more, the end of the
+// observation shows what was lost.
+const mostScanned = 1 << 14
+
+// precedes reports whether a request is to be granted before another.
+func (r *request) precedes(o *request) bool {
+	return r.class < o.class || r.class == o.class && r.first < o.first
+}
+
+// heads reports whether no other request of a lock that waits is to be granted before.
+func (j *Judge) heads(l *state, r *request) bool {
+	for i := range j.requests {
+		if o := &j.requests[i]; o.asks > 0 && o.lock == r.lock && o != r && o.answers == 0 && o.phase != holding &&
+			o.precedes(r) {
+			return false
+		}
+	}
+	return true
 }
 
 // exactly reports whether the order of arrivals at different ports is certain.
@@ -360,7 +417,7 @@ func (j *Judge) stuck(d *device, l *state, r *request) {
 		}
 		return
 	}
-	if l.tainted || len(d.ports) == 0 || d.Pauses || l.parked > 0 && !r.returned {
+	if l.tainted || len(d.ports) == 0 || d.Pauses || d.tookOver(l, r) || l.parked > 0 && !r.returned {
 		return
 	}
 	if r.mode == netlock.Exclusive && l.held > 0 || l.xs > 0 {
@@ -382,7 +439,7 @@ func (j *Judge) stuck(d *device, l *state, r *request) {
 	if by >= j.quietSince(d, int(r.port)) {
 		return
 	}
-	if leased {
+	if leased || l.endedLeased && r.mode == netlock.Exclusive || l.exclusiveLeased && r.mode == netlock.Shared {
 		j.tell(l, neverExpired(place{d.who, l.id, r.id}), j.now, r.id)
 		return
 	}

@@ -11,14 +11,14 @@ func (j *Judge) asks(d *device, p *Packet, trunk bool) {
 		return
 	}
 	h := &p.Header
-	k := j.keyOf(h, p.Src)
+	k := j.keyOf(d, h, p.Src)
 	j.order++
 	r := j.find(k)
 	if !trunk {
 		j.measures.requests++
 	}
 	if r == nil {
-		r = j.request(k, d.number, d.Priorities)
+		r = j.request(k)
 		l := j.of(r)
 		r.mode, r.class, r.tenant = h.Mode, classOf(d, h), h.Tenant
 		r.present, r.over = l.copies, l.parked > 0 || l.lost > 0
@@ -29,9 +29,6 @@ func (j *Judge) asks(d *device, p *Packet, trunk bool) {
 	}
 	l := j.of(r)
 	switch {
-	case trunk && !r.linked && r.asks <= 1: // it has been seen, at the switch that passed it on
-		r.sw, r.first, r.asks = int32(d.number), j.order, 1
-		r.present, r.over = l.copies-1, l.parked > 0 || l.lost > 0
 	case r.asks == 0: // an answer had come before
 		r.asks, r.first = 1, j.order
 	default:
@@ -47,9 +44,6 @@ func (j *Judge) asks(d *device, p *Packet, trunk bool) {
 		r.arrived = p.Time
 		j.counts(d, r, p)
 		return
-	}
-	if int(r.sw) != d.number {
-		r.sw, r.first = int32(d.number), j.order
 	}
 	if r.phase != waiting {
 		j.unpark(l, r, j.place(r))
@@ -77,7 +71,7 @@ func classOf(d *device, h *netlock.Header) uint8 {
 
 // withdrawn follows an ACQUIRE that the switch dropped as it came.
 func (j *Judge) withdrawn(d *device, p *Packet) {
-	r := j.find(j.keyOf(&p.Header, p.Src))
+	r := j.find(j.keyOf(d, &p.Header, p.Src))
 	if r == nil {
 		return
 	}
@@ -94,15 +88,30 @@ func (j *Judge) withdrawn(d *device, p *Packet) {
 func (j *Judge) releases(d *device, p *Packet) {
 	j.measures.released++
 	h := &p.Header
-	r := j.find(j.keyOf(h, p.Src))
+	k := j.keyOf(d, h, p.Src)
+	r := j.find(k)
 	if r == nil || !r.linked {
-		if l := j.lockOf(h.Lock); l != nil && !d.TIDCheck && !d.out {
+		if other := j.elsewhere(k, func(o *request) bool { return o.linked }); other != nil {
+			r = other
+		}
+	}
+	if r == nil || !r.linked {
+		if l := j.lockOf(d.number, h.Lock); l != nil && !d.TIDCheck && !d.out {
 			l.tainted = true // whoever is first in the queue has lost its place
 		}
 		return
 	}
-	l := j.of(r)
-	own := j.switches[r.sw]
+	j.released(d, r, p)
+	// The transaction is over: what other switches have granted to it is not held either.
+	for o := j.elsewhere(k, func(o *request) bool { return o.linked }); o != nil; {
+		j.released(d, o, p)
+		o = j.elsewhere(k, func(o *request) bool { return o.linked })
+	}
+}
+
+// released ends the hold of a request.
+func (j *Judge) released(d *device, r *request, p *Packet) {
+	l, own := j.of(r), j.switches[r.sw]
 	if r.expired && !own.TIDCheck || int(r.sw) != d.number && !r.server {
 		l.tainted = true
 	}
@@ -110,9 +119,18 @@ func (j *Judge) releases(d *device, p *Packet) {
 		l.tainted = true
 	}
 	j.ends(l, r, p.Time, r.expired)
+	if r.server {
+		// A server that was asked by way of another switch, too, may answer that again before it knows of the release.
+		if o := j.elsewhere(r.key, func(o *request) bool { return o.answers < o.asks && !o.linked }); o != nil {
+			j.unpark(j.of(o), o, j.place(o))
+			o.phase, o.freed = answered, p.Time
+		}
+	}
 	if r.asks > r.answers {
 		r.phase, r.freed = answered, p.Time
-		if own.Dedup && own.Locks[l.id] > 0 {
+		if own.started > r.at && r.arrived >= own.started && !r.server { // its registers have only what came since
+			r.phase, r.inserted = waiting, r.arrived
+		} else if own == d && own.Dedup && own.Locks[l.id] > 0 {
 			j.ghosts.push(leased{at: p.Time.Add(own.PipelineMost + j.facts.Uncertainty), request: j.place(r), key: r.key,
 				serial: r.serial})
 		}
@@ -203,7 +221,7 @@ func (j *Judge) lapsed(r *request) {
 // forwarded follows an ACQUIRE that leaves for a server, or for another switch.
 func (j *Judge) forwarded(d *device, p *Packet) {
 	h := &p.Header
-	r := j.find(j.keyOf(h, p.Src))
+	r := j.find(j.keyOf(d, h, p.Src))
 	if h.Mark == netlock.BufferOnly {
 		j.measures.buffered++
 	}
@@ -231,10 +249,6 @@ func (j *Judge) forwarded(d *device, p *Packet) {
 		if r.linked || r.asks > 1 {
 			return
 		}
-		if d.trunk(p.Port) {
-			r.phase = owned // until the other switch has it
-			return
-		}
 		j.remove(r)
 	}
 }
@@ -246,11 +260,14 @@ func (j *Judge) pushedBack(d *device, p *Packet) {
 		return
 	}
 	j.measures.pushed++
-	l := j.lockOf(h.Lock)
+	l := j.lockOf(d.number, h.Lock)
 	if l == nil {
-		l = &j.locks[j.lock(h.Lock, d.Priorities)]
+		l = &j.locks[j.lock(h.Lock, uint8(d.number))]
 	}
 	if h.Index > 0 {
+		if l.restarted {
+			l.restarted, l.index = false, h.Index-1
+		}
 		if h.Index <= l.index {
 			if h.Last {
 				j.settles(l, p)
@@ -259,7 +276,7 @@ func (j *Judge) pushedBack(d *device, p *Packet) {
 		}
 		if h.Index > l.index+1 { // some have been lost, and whether the switch takes this one is not known
 			l.tainted = true
-			if r := j.find(j.keyOf(h, p.Dst)); r != nil {
+			if r := j.find(j.keyOf(d, h, p.Dst)); r != nil {
 				r.returned = true
 			}
 			return
@@ -267,7 +284,7 @@ func (j *Judge) pushedBack(d *device, p *Packet) {
 		l.index = h.Index
 	}
 	l.back = p.Time
-	k := j.keyOf(h, p.Dst)
+	k := j.keyOf(d, h, p.Dst)
 	r := j.find(k)
 	if r == nil {
 		if l.lost == 0 {
@@ -275,7 +292,7 @@ func (j *Judge) pushedBack(d *device, p *Packet) {
 			return
 		}
 		l.lost--
-		r = j.request(k, d.number, d.Priorities)
+		r = j.request(k)
 		l = j.of(r)
 		j.order++
 		r.mode, r.class, r.tenant, r.asks, r.id = h.Mode, classOf(d, h), h.Tenant, 1, p.ID
@@ -288,7 +305,7 @@ func (j *Judge) pushedBack(d *device, p *Packet) {
 	r.returned = true
 	if r.phase == parked || r.phase == answered && r.asks > r.answers {
 		j.unpark(l, r, j.place(r))
-		r.phase, r.inserted, r.sw = waiting, p.Time, int32(d.number)
+		r.phase, r.inserted = waiting, p.Time
 		r.dequeues = l.class(r).dequeues
 	}
 	if h.Last {
@@ -298,7 +315,7 @@ func (j *Judge) pushedBack(d *device, p *Packet) {
 
 // pushAnswered follows a server that has nothing.
 func (j *Judge) pushAnswered(d *device, p *Packet) {
-	if l := j.lockOf(p.Header.Lock); l != nil && !d.out {
+	if l := j.lockOf(d.number, p.Header.Lock); l != nil && !d.out {
 		j.settles(l, p)
 	}
 }
@@ -330,7 +347,7 @@ func (j *Judge) settles(l *state, p *Packet) {
 
 // pushRequested follows a switch that asks for what is parked.
 func (j *Judge) pushRequested(d *device, p *Packet) {
-	l := j.lockOf(p.Header.Lock)
+	l := j.lockOf(d.number, p.Header.Lock)
 	if l == nil {
 		return
 	}
@@ -342,13 +359,18 @@ func (j *Judge) pushRequested(d *device, p *Packet) {
 // granted follows a grant that leaves.
 func (j *Judge) granted(d *device, p *Packet, k key, since clock.Time) {
 	h := &p.Header
-	r := j.find(k)
-	if r != nil && r.transits > 0 {
+	if r := j.elsewhere(k, func(o *request) bool { return o.transits > 0 }); r != nil {
 		r.transits--
 		return
 	}
+	r := j.find(k)
+	if h.Op == netlock.GrantFromServer && (r == nil || r.answers >= r.asks) { // asked by way of another switch
+		if o := j.elsewhere(k, func(o *request) bool { return o.answers < o.asks }); o != nil {
+			r = o
+		}
+	}
 	if r == nil {
-		r = j.request(k, d.number, d.Priorities)
+		r = j.request(k)
 		r.mode, r.class, r.tenant, r.phase = h.Mode, classOf(d, h), h.Tenant, answered
 		j.of(r).copies++
 	}
@@ -377,10 +399,6 @@ func (j *Judge) granted(d *device, p *Packet, k key, since clock.Time) {
 	r.serial = j.serial
 	j.unpark(l, r, j.place(r))
 	r.grant, r.at, r.since, r.server, r.expired = p.ID, p.Time, since, server, false
-	if int(r.sw) != d.number {
-		r.sw = int32(d.number)
-		l.tainted = true
-	}
 	j.exclusive(d, l, r, p)
 	j.owns(d, l, r, p)
 	if !server && !unasked {
@@ -390,12 +408,17 @@ func (j *Judge) granted(d *device, p *Packet, k key, since clock.Time) {
 			j.late(d, l, r, p)
 			j.overfull(d, l, r, p)
 			j.preferred(d, l, r, p)
+			j.askedFor(d, l, r, p)
 		} else if r.mode == netlock.Shared {
 			l.chain++
 		}
 	}
-	if !unasked && was != gone {
+	// Which of several switches brought a request to the server first is not known once one has stopped.
+	if !unasked && was != gone && !(server && j.failed && len(j.switches) > 1) {
 		j.inOrder(d, l, r, p)
+	}
+	if !server && l.ownedSince == unknown {
+		l.ownedSince = p.Time
 	}
 	if r.asks > 0 {
 		j.measures.latency(server, r, d)
@@ -414,13 +437,14 @@ func (j *Judge) granted(d *device, p *Packet, k key, since clock.Time) {
 // rejected follows a REJECT that leaves.
 func (j *Judge) rejected(d *device, p *Packet) {
 	j.measures.rejects++
-	r := j.find(j.keyOf(&p.Header, p.Dst))
-	if r == nil {
-		j.unaskedReject(d, p)
+	k := j.keyOf(d, &p.Header, p.Dst)
+	if r := j.elsewhere(k, func(o *request) bool { return o.transits > 0 }); r != nil {
+		r.transits--
 		return
 	}
-	if r.transits > 0 {
-		r.transits--
+	r := j.find(k)
+	if r == nil {
+		j.unaskedReject(d, p)
 		return
 	}
 	l := j.of(r)
@@ -443,8 +467,9 @@ func (j *Judge) outage(d *device) {
 		}
 	}
 	for i := range j.locks {
-		if j.locks[i].used {
-			j.locks[i].tainted = true
+		if l := &j.locks[i]; l.used && int(l.sw) == d.number {
+			l.tainted, l.restarted = true, true
+			l.requested, l.settled, l.asked, l.remain = unknown, unknown, unknown, false
 		}
 	}
 }

@@ -22,7 +22,7 @@ type Judge struct {
 	hosts    map[netip.Addr]uint32
 	servers  map[netip.Addr]clock.Time // when they stopped; Never: they have not
 	tables
-	tenants  map[uint16]*tenant
+	tenants  map[uint32]*tenant
 	foreign  foreign
 	measures measures
 	noted    map[string]bool
@@ -48,6 +48,8 @@ type device struct {
 	restarted bool
 	takeover  clock.Time // when it last began to own locks that another may have granted; Never: not
 	changed   clock.Time // of the placement
+	started   clock.Time // when it returned
+
 }
 
 // port is the wire of a port.
@@ -61,10 +63,13 @@ type port struct {
 // New returns a judge.
 func New(facts lock.Network) (*Judge, error) {
 	j := &Judge{facts: facts, report: analyzers.NewReporter(Name, Rules()), hosts: make(map[netip.Addr]uint32),
-		servers: make(map[netip.Addr]clock.Time), tenants: make(map[uint16]*tenant), noted: make(map[string]bool),
+		servers: make(map[netip.Addr]clock.Time), tenants: make(map[uint32]*tenant), noted: make(map[string]bool),
 		measures: newMeasures(), foreign: newForeign()}
 	j.tables = newTables()
 	j.facts.Switches = slices.Clone(facts.Switches)
+	if len(facts.Switches) > mostSwitches {
+		return nil, fmt.Errorf("%d switches, want at most %d", len(facts.Switches), mostSwitches)
+	}
 	if facts.Demands != nil && len(facts.Demands) != len(facts.Switches) {
 		return nil, fmt.Errorf("demands of %d switches, want %d", len(facts.Demands), len(facts.Switches))
 	}
@@ -79,7 +84,7 @@ func New(facts lock.Network) (*Judge, error) {
 		s.PipelineMost = max(s.PipelineMost, s.Pipeline)
 		s.RecirculationMost = max(s.RecirculationMost, s.Recirculation)
 		s.Passes = max(s.Passes, 1)
-		d := &device{Switch: s, number: i, who: cause.Switch(s.Name), takeover: clock.Never, changed: -1 << 62,
+		d := &device{Switch: s, number: i, who: cause.Switch(s.Name), takeover: clock.Never, changed: unknown, started: unknown,
 			ports: make([]port, len(s.Ports))}
 		for n, p := range s.Ports {
 			d.ports[n] = port{rate: p.Rate, framing: p.Framing, trunk: p.Trunk, until: -1 << 62}
@@ -178,13 +183,19 @@ func (j *Judge) host(a netip.Addr) uint32 {
 	return n
 }
 
-// keyOf names the request that a packet of its client is about.
-func (j *Judge) keyOf(h *netlock.Header, client netip.Addr) key {
+// keyOf names the request at a switch that a packet of its client is about.
+func (j *Judge) keyOf(d *device, h *netlock.Header, client netip.Addr) key {
 	if h.Address.IsValid() {
 		client = h.Address
 	}
-	return key{lock: h.Lock, tid: h.Transaction, client: j.host(client), thread: h.Client}
+	return key{lock: h.Lock, tid: h.Transaction, client: j.host(client), thread: h.Client, sw: uint8(d.number)}
 }
+
+// mostSwitches is how many there are numbers for.
+const mostSwitches = 256
+
+// answering reports whether an answer to a request may be on its way.
+func answering(r *request) bool { return r.asks > 0 || r.linked }
 
 func (j *Judge) enters(d *device, p *Packet) {
 	h := &p.Header
@@ -193,7 +204,7 @@ func (j *Judge) enters(d *device, p *Packet) {
 		return
 	}
 	if p.DstPort == netlock.ReplyPort && (trunk || h.Op == netlock.Acquire) {
-		if r := j.find(j.keyOf(h, p.Dst)); r != nil {
+		if r := j.elsewhere(j.keyOf(d, h, p.Dst), answering); r != nil {
 			r.transits++
 		}
 		return
@@ -223,9 +234,9 @@ func (j *Judge) leaves(d *device, p *Packet, since clock.Time) {
 		j.rejected(d, p)
 	case p.DstPort == netlock.ReplyPort && (h.Op == netlock.Acquire || h.Op == netlock.PushBack ||
 		h.Op == netlock.GrantFromServer):
-		j.granted(d, p, j.keyOf(h, p.Dst), since)
+		j.granted(d, p, j.keyOf(d, h, p.Dst), since)
 	case h.Op == netlock.Acquire && d.OneRTT && slices.Contains(j.facts.Databases, p.Dst):
-		j.granted(d, p, j.keyOf(h, p.Src), since)
+		j.granted(d, p, j.keyOf(d, h, p.Src), since)
 	case h.Op == netlock.Acquire:
 		j.forwarded(d, p)
 	case h.Op == netlock.PushRequest:
@@ -238,7 +249,7 @@ func (j *Judge) dropped(d *device, p *Packet) {
 	h := &p.Header
 	switch {
 	case p.DstPort == netlock.ReplyPort && h.Op != netlock.Reject:
-		j.granted(d, p, j.keyOf(h, p.Dst), unknown)
+		j.granted(d, p, j.keyOf(d, h, p.Dst), unknown)
 	case p.DstPort == netlock.ReplyPort:
 		j.rejected(d, p)
 	case h.Op == netlock.Acquire && h.Mark != netlock.Unmarked:
@@ -246,11 +257,11 @@ func (j *Judge) dropped(d *device, p *Packet) {
 	case h.Op == netlock.Acquire:
 		j.withdrawn(d, p)
 	case h.Op == netlock.Release:
-		if l := j.lockOf(h.Lock); l != nil {
+		if l := j.lockOf(d.number, h.Lock); l != nil {
 			l.tainted = true
 		}
 	case h.Op == netlock.PushBack:
-		if l := j.lockOf(h.Lock); l != nil {
+		if l := j.lockOf(d.number, h.Lock); l != nil {
 			l.tainted = true
 		}
 	}
@@ -281,7 +292,7 @@ func (j *Judge) Placed(now clock.Time, sw int, id uint32, slots int) {
 	} else {
 		d.Locks[id] = slots
 	}
-	if l := j.lockOf(id); l != nil {
+	if l := j.lockOf(sw, id); l != nil {
 		l.tainted = true
 	}
 }
@@ -295,11 +306,11 @@ func (j *Judge) Stopping(now clock.Time, sw int) {
 		j.failed, j.failedAt = true, now
 		for _, other := range j.switches {
 			if other.Standby {
-				other.takeover = now
+				j.takesOver(other, now)
 			}
 		}
 	}
-	d.takeover = now
+	j.takesOver(d, now)
 	j.outage(d)
 }
 
@@ -307,11 +318,20 @@ func (j *Judge) Stopping(now clock.Time, sw int) {
 func (j *Judge) Started(now clock.Time, sw int) {
 	j.now = max(j.now, now)
 	d := j.switches[sw]
-	d.out, d.restarted = false, true
+	d.out, d.restarted, d.started = false, true, now
 }
 
 // TakesOver says when a switch began to own the locks of another; otherwise that is when the other stopped.
-func (j *Judge) TakesOver(now clock.Time, sw int) { j.switches[sw].takeover = now }
+func (j *Judge) TakesOver(now clock.Time, sw int) { j.takesOver(j.switches[sw], now) }
+
+func (j *Judge) takesOver(d *device, now clock.Time) {
+	d.takeover = now
+	for i := range j.locks {
+		if l := &j.locks[i]; int(l.sw) == d.number {
+			l.ownedSince = unknown
+		}
+	}
+}
 
 // ServerStopped says that a lock server no longer answers: another one will own its locks.
 func (j *Judge) ServerStopped(now clock.Time, server netip.Addr) { j.servers[server] = now }

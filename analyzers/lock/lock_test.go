@@ -68,6 +68,42 @@ func workload(seed uint64) *setup {
 		f.Period, f.Reset = clock.Duration(20+r.IntN(100))*us, clock.Time(clock.Duration(r.IntN(20))*us)
 		f.Quota = map[uint16]int64{1: int64(5 + r.IntN(50)), 2: int64(5 + r.IntN(50))}
 	}
+	if r.IntN(4) == 0 { // the judge knows less
+		s.hide = func(n *lock.Network) {
+			for i := range n.Switches {
+				w := &n.Switches[i]
+				switch r.IntN(4) {
+				case 0:
+					w.Placed, w.Locks = false, nil
+				case 1:
+					w.PipelineMost, w.RecirculationMost = w.Pipeline+us, w.Recirculation+us
+				case 2:
+					for k := range w.Ports {
+						w.Ports[k].Rate = 0
+					}
+				case 3:
+					w.PushRetry = 0
+					n.Uncertainty = w.Pipeline - 50*ns
+				}
+			}
+		}
+	}
+	return s
+}
+
+// failover draws a workload in which the switch stops, and may return; a backup may take over.
+func failover(seed uint64) *setup {
+	s := workload(seed)
+	r := rand.New(rand.NewPCG(seed, 2))
+	f := &s.facts
+	f.Priorities, f.Period, s.tenants, s.most = 0, 0, 0, 1
+	s.stop = clock.Duration(20+r.IntN(100)) * us
+	f.Lease, f.Poll = clock.Duration(1+r.IntN(3))*ms, clock.Duration(50+r.IntN(200))*us
+	s.backup = r.IntN(2) == 0
+	if s.lasts += f.Lease; r.IntN(2) == 0 {
+		s.back = s.stop + clock.Duration(1+r.IntN(2000))*us
+		s.lasts += f.Lease
+	}
 	return s
 }
 
@@ -82,9 +118,17 @@ func wide(few int) int {
 }
 
 func TestCompliantSwitchesAreNotBlamed(t *testing.T) {
+	judgeCompliant(t, workload, 200)
+}
+
+func TestCompliantFailoversAreNotBlamed(t *testing.T) {
+	judgeCompliant(t, failover, 40)
+}
+
+func judgeCompliant(t *testing.T, draw func(uint64) *setup, few int) {
 	grants, unsure := int64(0), int64(0)
-	for seed := range uint64(wide(200)) {
-		s := workload(seed)
+	for seed := range uint64(wide(few)) {
+		s := draw(seed)
 		r, _ := s.run()
 		if v := violated(&r); len(v) > 0 {
 			t.Errorf("seed %d: %v\n%v", seed, v, describe(&r))
@@ -123,6 +167,104 @@ func TestTheThreeWaysOfProcessing(t *testing.T) {
 				t.Errorf("violated are %v\n%v", v, describe(&r))
 			}
 			t.Log(v, r.Coverage)
+		})
+	}
+}
+
+// mutant is a fault of the simulated switch and the rule that finds it.
+type mutant struct {
+	fault, rule string
+	change      func(s *setup)
+}
+
+func one(s *setup)       { s.locks = 1 }
+func exclusive(s *setup) { s.locks, s.shared = 2, 0 }
+func small(s *setup) {
+	s.locks, s.shared = 1, 0.3
+	s.facts.Locks = map[uint32]int{0: 3}
+}
+
+func expiring(s *setup) {
+	s.kill, s.locks = 0.02, 2
+	s.facts.Lease, s.facts.Poll = ms, 100*us
+}
+
+func failing(s *setup) {
+	s.backup, s.stop, s.back = true, 100*us, 4*ms
+	s.facts.Lease, s.facts.Poll, s.facts.TIDCheck = ms, 100*us, true
+	s.locks, s.lasts, s.shared = 2, 7*ms, 0.3
+	s.facts.Locks = map[uint32]int{0: 16, 1: 16}
+}
+
+var mutants = []mutant{
+	{"shares-exclusive", lock.RuleExclusion, func(s *setup) { one(s); s.every, s.shared = 1, 0.8 }},
+	{"admits-shared", lock.RuleExclusion, one},
+	{"expires-early", lock.RuleExclusion, func(s *setup) { expiring(s); s.think = 400 * us; s.timeout = 5 * ms; s.lasts = 3 * ms }},
+	{"server-shares", lock.RuleExclusion, func(s *setup) { exclusive(s); s.facts.Locks = nil }},
+	{"checks-nothing", lock.RuleExclusion, func(s *setup) {
+		expiring(s)
+		s.kill, s.think, s.timeout, s.lasts, s.shared = 0, ms, 9*ms, 9*ms, 0
+	}},
+	{"grants-twice", lock.RuleOnce, nil},
+	{"grants-twice", lock.RuleOnce, func(s *setup) { s.facts.Priorities = 3 }},
+	{"loses-grant", lock.RuleLost, func(s *setup) { s.patient = true }},
+	{"forgets", lock.RuleLost, func(s *setup) { s.patient = true; s.locks = 6 }},
+	{"forgets", lock.RuleLost, func(s *setup) { s.locks = 2 }},
+	{"drops-foreign", lock.RuleLost, func(s *setup) { s.patient = true }},
+	{"ignores-release", lock.RuleLost, func(s *setup) { exclusive(s); s.facts.Lease = 0; s.patient = true }},
+	{"never-asks", lock.RuleLost, func(s *setup) { small(s); s.patient = true }},
+	{"grants-next", lock.RuleOrder, exclusive},
+	{"reverses-run", lock.RuleOrder, one},
+	{"overtakes-buffer", lock.RuleSingleQueue, small},
+	{"server-reorders", lock.RuleSingleQueue, small},
+	{"asks-early", lock.RuleSingleQueue, small},
+	{"lowest-first", lock.RulePriority, func(s *setup) { exclusive(s); s.facts.Priorities = 3 }},
+	{"chain-at-once", lock.RuleBatch, one},
+	{"skips-pass", lock.RuleBatch, one},
+	{"slows-chain", lock.RuleBatch, one},
+	{"stops-chain", lock.RuleLost, one},
+	{"stops-chain", lock.RuleLost, func(s *setup) { one(s); s.patient = true }},
+	{"grants-late", lock.RuleDelay, nil},
+	{"too-full", lock.RuleOccupancy, func(s *setup) { small(s); s.every = 1 }},
+	{"buffers-early", lock.RuleOccupancy, nil},
+	{"grants-foreign", lock.RulePlacement, nil},
+	{"sends-away", lock.RulePlacement, nil},
+	{"ignores-quota", lock.RuleQuota, metered},
+	{"rejects-early", lock.RuleQuota, metered},
+	{"never-expires", lock.RuleLease, expiring},
+	{"takes-over-early", lock.RuleFailover, func(s *setup) { failing(s); s.every = 1 }},
+	{"bypasses-backup", lock.RuleFailover, failing},
+	{"wakes-standby", lock.RuleFailover, func(s *setup) { failing(s); s.stop, s.back = 0, 0 }},
+	{"changes-others", lock.RuleTransparency, func(s *setup) { s.noise = 1 }},
+	{"reorders-others", lock.RuleTransparency, func(s *setup) { s.noise = 1; s.every = 3 }},
+}
+
+func metered(s *setup) {
+	s.tenants = 2
+	s.facts.Period, s.facts.Quota = 50*us, map[uint16]int64{1: 10, 2: 10}
+}
+
+func TestFaultsAreFoundByTheirRule(t *testing.T) {
+	for _, m := range mutants {
+		t.Run(m.fault+" "+m.rule, func(t *testing.T) {
+			var last []string
+			for seed := range uint64(3) {
+				s := base(seed)
+				s.every = 7
+				s.fault = m.fault
+				if m.change != nil {
+					m.change(s)
+				}
+				r, sim := s.run()
+				if sim.happened == 0 {
+					t.Fatalf("seed %d: the fault never happened, %v", seed, r.Coverage)
+				}
+				causetest.Declared(t, Causes(), r.Findings)
+				last = describe(&r)
+				if v := violated(&r); v[m.rule] == 0 {
+					t.Errorf("seed %d: happened %d, violated are %v\n%v", seed, sim.happened, v, last)
+				}
+			}
 		})
 	}
 }

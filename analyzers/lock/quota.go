@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"cmp"
 	"slices"
 
 	"candela.dev/candela/clock"
@@ -9,6 +10,7 @@ import (
 // tenant is what is known of a tenant.
 type tenant struct {
 	number  uint16
+	sw      int32
 	partial bool      // the next period is
 	windows [2]window // the newest first
 }
@@ -18,7 +20,6 @@ type window struct {
 	number  int64
 	known   bool
 	partial bool  // requests of it may have been missed
-	at      int32 // the switch
 	arrived int64 // requests, in it or at its end
 	unsure  int64 // those at its end: they may be of the next
 	sure    int64 // those in it that were not rejected
@@ -26,10 +27,11 @@ type window struct {
 
 func (t *tenant) forget() { t.windows, t.partial = [2]window{}, true }
 
-func (j *Judge) tenant(n uint16) *tenant {
+func (j *Judge) tenant(sw int, number uint16) *tenant {
+	n := uint32(sw)<<16 | uint32(number)
 	t := j.tenants[n]
 	if t == nil {
-		t = &tenant{number: n, partial: j.gaps > 0}
+		t = &tenant{number: number, sw: int32(sw), partial: j.gaps > 0}
 		j.tenants[n] = t
 	}
 	return t
@@ -57,13 +59,13 @@ func (j *Judge) counts(d *device, r *request, p *Packet) {
 	if d.Period == 0 || !ok {
 		return
 	}
-	t := j.tenant(r.tenant)
+	t := j.tenant(int(r.sw), r.tenant)
 	n, sure := j.windowOf(d, p.Time)
 	w := &t.windows[0]
-	if !w.known || n > w.number || w.at != int32(d.number) {
+	if !w.known || n > w.number {
 		j.closes(t, &t.windows[1], quota)
 		t.windows[1] = *w
-		*w = window{number: n, known: true, partial: t.partial, at: int32(d.number)}
+		*w = window{number: n, known: true, partial: t.partial}
 		t.partial = false
 	}
 	w.arrived++
@@ -87,9 +89,9 @@ func (j *Judge) uncount(r *request) {
 		return
 	}
 	r.counted = false
-	t := j.tenant(r.tenant)
+	t := j.tenant(int(r.sw), r.tenant)
 	for i := range t.windows {
-		if w := &t.windows[i]; w.known && w.number == r.window && w.at == r.sw {
+		if w := &t.windows[i]; w.known && w.number == r.window {
 			w.sure--
 		}
 	}
@@ -125,7 +127,7 @@ func (j *Judge) closes(t *tenant, w *window, quota int64) {
 	if !w.known || w.sure <= quota {
 		return
 	}
-	if d := j.switches[w.at]; !d.restarted {
+	if d := j.switches[t.sw]; !d.restarted {
 		j.tell(nil, overQuota(d.who, int64(t.number), w.sure, quota), d.Reset.Add(clock.Duration(w.number+1)*d.Period))
 	}
 }
@@ -134,7 +136,7 @@ func (j *Judge) closes(t *tenant, w *window, quota int64) {
 func (t *tenant) finish(j *Judge) {
 	for i := range j.requests {
 		r := &j.requests[i]
-		if r.asks == 0 || r.tenant != t.number || r.phase != waiting || !r.counted {
+		if r.asks == 0 || r.tenant != t.number || r.sw != t.sw || r.phase != waiting || !r.counted {
 			continue
 		}
 		j.uncount(r)
@@ -142,17 +144,17 @@ func (t *tenant) finish(j *Judge) {
 	for i := range t.windows {
 		w := &t.windows[1-i]
 		if w.known {
-			if quota, ok := j.switches[w.at].Quota[t.number]; ok {
+			if quota, ok := j.switches[t.sw].Quota[t.number]; ok {
 				j.closes(t, w, quota)
 			}
 		}
 	}
 }
 
-func sortedTenants(all map[uint16]*tenant) (list []*tenant) {
+func sortedTenants(all map[uint32]*tenant) (list []*tenant) {
 	for _, t := range all {
 		list = append(list, t)
 	}
-	slices.SortFunc(list, func(a, b *tenant) int { return int(a.number) - int(b.number) })
+	slices.SortFunc(list, func(a, b *tenant) int { return cmp.Or(int(a.number)-int(b.number), int(a.sw-b.sw)) })
 	return list
 }

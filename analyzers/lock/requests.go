@@ -12,6 +12,7 @@ type key struct {
 	lock, tid uint32
 	client    uint32
 	thread    uint8
+	sw        uint8
 }
 
 // phase is where a request is.
@@ -64,22 +65,30 @@ type request struct {
 	at          clock.Time // of its grant, or when it was last parked
 }
 
-// state is what is known of a lock.
+// lockKey is a lock at a switch.
+type lockKey struct {
+	id uint32
+	sw uint8
+}
+
+// state is what is known of a lock at a switch.
 type state struct {
-	id       uint32
-	used     bool
-	doubt    bool // packets of it may have been missed
-	tainted  bool // what the switch has of it is not what its requests say
-	live     int32
-	holders  int32    // the first
-	parks    [2]int32 // the first and the last that is parked
-	held     int32
-	xs       int32
-	parked   int32      // requests that may be at the server
-	copies   int32      // requests in switch and server at most
-	lost     int32      // parked ones that were given up
-	server   netip.Addr // that owns it
-	retiring bool
+	id         uint32
+	sw         uint8
+	used       bool
+	doubt      bool // packets of it may have been missed
+	tainted    bool // what the switch has of it is not what its requests say
+	live       int32
+	holders    int32    // the first
+	parks      [2]int32 // the first and the last that is parked
+	held       int32
+	xs         int32
+	parked     int32      // requests that may be at the server
+	copies     int32      // requests in switch and server at most
+	lost       int32      // parked ones that were given up
+	ownedSince clock.Time // the first grant since the switch took over
+	server     netip.Addr // that owns it
+	retiring   bool
 	// Batches are shared runs: a grant of an exclusive lock ends one.
 	batch uint64
 	only  class // without priorities
@@ -95,9 +104,11 @@ type state struct {
 	requested clock.Time // the last PUSH_REQ
 	settled   clock.Time // the last answer that ended one
 	back      clock.Time // the last request that came back
+	asked     clock.Time // when the switch decided to ask for more, at the earliest
 	remain    bool       // then the server had more
 	parkedAt  clock.Time // the last BUFFER_ONLY
 	index     uint64
+	restarted bool // and the number of the next is not known
 }
 
 // class is the order of the requests of a lock that have one priority.
@@ -133,7 +144,7 @@ type tables struct {
 	byKey     map[key]int32
 	requests  []request
 	freeReqs  []int32
-	byLock    map[uint32]int32
+	byLock    map[lockKey]int32
 	locks     []state
 	freeLocks []int32
 	leases    leases // what may end
@@ -143,7 +154,7 @@ type tables struct {
 }
 
 func newTables() tables {
-	return tables{byKey: make(map[key]int32), byLock: make(map[uint32]int32)}
+	return tables{byKey: make(map[key]int32), byLock: make(map[lockKey]int32)}
 }
 
 // forget drops all that is known: what comes later is of locks about which there is doubt.
@@ -165,18 +176,34 @@ func (t *tables) find(k key) *request {
 	return nil
 }
 
-func (t *tables) lockOf(id uint32) *state {
-	if i, ok := t.byLock[id]; ok {
+func (t *tables) lockOf(sw int, id uint32) *state {
+	if i, ok := t.byLock[lockKey{id, uint8(sw)}]; ok {
 		return &t.locks[i]
+	}
+	return nil
+}
+
+// elsewhere returns what another switch has of a request that fits.
+func (j *Judge) elsewhere(k key, fits func(*request) bool) *request {
+	if len(j.switches) == 1 {
+		return nil
+	}
+	own := k.sw
+	for i := range j.switches {
+		if k.sw = uint8(i); k.sw != own {
+			if r := j.find(k); r != nil && fits(r) {
+				return r
+			}
+		}
 	}
 	return nil
 }
 
 func (t *tables) of(r *request) *state { return &t.locks[r.lock] }
 
-// lock returns the place of the state of a lock, new if need be.
-func (j *Judge) lock(id uint32, priorities int) int32 {
-	if i, ok := j.byLock[id]; ok {
+// lock returns the place of the state of a lock at a switch, new if need be.
+func (j *Judge) lock(id uint32, sw uint8) int32 {
+	if i, ok := j.byLock[lockKey{id, sw}]; ok {
 		return i
 	}
 	var i int32
@@ -192,16 +219,16 @@ func (j *Judge) lock(id uint32, priorities int) int32 {
 	}
 	l := &j.locks[i]
 	all := l.all[:0]
-	*l = state{id: id, used: true, holders: none, doubt: j.gaps > 0, ended: unknown, exclusive: unknown,
-		requested: unknown, settled: unknown, back: unknown, parkedAt: unknown, primary: unknown, parks: [2]int32{none, none}}
-	if priorities > 1 {
-		for range priorities {
+	*l = state{id: id, sw: sw, used: true, holders: none, doubt: j.gaps > 0, ended: unknown, exclusive: unknown,
+		requested: unknown, settled: unknown, back: unknown, asked: unknown, ownedSince: unknown, parkedAt: unknown, primary: unknown, parks: [2]int32{none, none}}
+	if n := j.switches[sw].Priorities; n > 1 {
+		for range n {
 			all = append(all, class{event: unknown})
 		}
 	}
 	l.all = all
 	l.only.event = unknown
-	j.byLock[id] = i
+	j.byLock[lockKey{id, sw}] = i
 	return i
 }
 
@@ -213,8 +240,8 @@ func (l *state) class(r *request) *class {
 }
 
 // request returns a new one.
-func (j *Judge) request(k key, sw int, priorities int) *request {
-	l := j.lock(k.lock, priorities)
+func (j *Judge) request(k key) *request {
+	l := j.lock(k.lock, k.sw)
 	var i int32
 	if n := len(j.freeReqs); n > 0 {
 		i = j.freeReqs[n-1]
@@ -222,12 +249,12 @@ func (j *Judge) request(k key, sw int, priorities int) *request {
 	} else {
 		if len(j.requests) >= mostRequests {
 			j.giveUp("there are too many requests that nobody answers")
-			l = j.lock(k.lock, priorities)
+			l = j.lock(k.lock, k.sw)
 		}
 		i = int32(len(j.requests))
 		j.requests = append(j.requests, request{})
 	}
-	j.requests[i] = request{key: k, self: i, next: none, prev: none, lock: l, sw: int32(sw), inserted: unknown,
+	j.requests[i] = request{key: k, self: i, next: none, prev: none, lock: l, sw: int32(k.sw), inserted: unknown,
 		arrived: unknown, since: unknown, at: unknown}
 	j.byKey[k] = i
 	j.locks[l].live++
@@ -264,7 +291,7 @@ func (j *Judge) retire(l *state) {
 		return
 	}
 	l.retiring = true
-	j.idle.push(leased{at: j.now.Add(j.passes(l)), key: key{lock: l.id}})
+	j.idle.push(leased{at: j.now.Add(j.passes(l)), key: key{lock: l.id, sw: l.sw}})
 }
 
 func (j *Judge) forgettable(l *state) bool {
@@ -274,32 +301,25 @@ func (j *Judge) forgettable(l *state) bool {
 	if j.gaps > 0 && !l.doubt && len(j.locks) < mostLocks/2 {
 		return false // that it is known was hard to find out
 	}
-	everywhere := true
-	for _, d := range j.switches {
-		if _, here := d.Locks[l.id]; d.Placed && here {
-			return false
-		}
-		everywhere = everywhere && d.Placed
-	}
-	return everywhere || !l.tainted
+	d := j.switches[l.sw]
+	return (!d.Placed || d.Locks[l.id] == 0) && (d.Placed || !l.tainted)
 }
 
 // passes bounds how long a chain of a lock may still run.
-func (j *Judge) passes(l *state) (most clock.Duration) {
-	for _, d := range j.switches {
-		most = max(most, d.PipelineMost+d.Settled+clock.Duration(l.chained+int64(d.Passes)+1)*d.RecirculationMost)
-	}
-	return most + j.facts.Uncertainty
+func (j *Judge) passes(l *state) clock.Duration {
+	d := j.switches[l.sw]
+	return d.PipelineMost + d.Settled + clock.Duration(l.chained+int64(d.Passes)+1)*d.RecirculationMost +
+		j.facts.Uncertainty
 }
 
 // retired forgets the locks that are idle.
 func (j *Judge) retired() {
 	for e := j.idle.front(); e != nil && e.at < j.now; e = j.idle.front() {
-		if i, ok := j.byLock[e.key.lock]; ok {
+		if i, ok := j.byLock[lockKey{e.key.lock, e.key.sw}]; ok {
 			if l := &j.locks[i]; l.live > 0 || !j.forgettable(l) {
 				l.retiring = false
 			} else {
-				delete(j.byLock, l.id)
+				delete(j.byLock, lockKey{l.id, l.sw})
 				l.used = false
 				j.freeLocks = append(j.freeLocks, i)
 			}

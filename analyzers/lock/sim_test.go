@@ -49,7 +49,8 @@ type setup struct {
 	rate     clock.BitRate
 	gap      func(j *Judge, n int, p *Packet) bool // drops packets from the capture
 	incompl  bool
-	patient  bool // nobody asks again
+	patient  bool                // nobody asks again
+	hide     func(*lock.Network) // facts from the judge
 }
 
 type happening struct {
@@ -106,7 +107,8 @@ type queue struct {
 	taken      uint64
 	out        bool
 	turn       int
-	chains     int // that have begun
+	chains     int  // that have begun
+	withheld   bool // the switch does not own the lock yet
 }
 
 func (q *queue) count() int { return q.nX + q.nS }
@@ -119,12 +121,24 @@ type box struct {
 	period int64
 	busy   []clock.Time
 	down   bool
+	life   int        // outages
 	waits  clock.Time // it grants none before
 }
 
 type parkedEntry struct {
 	entry
 	index uint64
+}
+
+// shelf is what the server buffers of a lock for a switch.
+type shelf struct {
+	box  int
+	lock uint32
+}
+
+type buffer struct {
+	list            []parkedEntry
+	index, received uint64
 }
 
 // sim is all of it.
@@ -141,9 +155,7 @@ type sim struct {
 	chances  int
 	happened int // faults
 	owned    map[uint32]*queue
-	buffer   map[uint32][]parkedEntry
-	index    map[uint32]uint64
-	received map[uint32]uint64
+	buffers  map[shelf]*buffer
 	server   clock.Time // busy until
 	shown    int
 	history  []event
@@ -181,7 +193,7 @@ var serverAddress = netip.MustParseAddr("10.9.9.9")
 
 func newSim(s *setup) *sim {
 	m := &sim{setup: s, random: rand.New(rand.NewPCG(s.seed, 22)), owned: map[uint32]*queue{},
-		buffer: map[uint32][]parkedEntry{}, index: map[uint32]uint64{}, received: map[uint32]uint64{},
+		buffers: map[shelf]*buffer{},
 		wireDue: map[[2]int]clock.Time{}}
 	if s.rate == 0 {
 		s.rate = 40 * clock.Gbps
@@ -198,6 +210,12 @@ func newSim(s *setup) *sim {
 		network.Switches = append(network.Switches, second)
 	}
 	var err error
+	if s.hide != nil {
+		for i := range network.Switches {
+			network.Switches[i].Ports = slices.Clone(network.Switches[i].Ports)
+		}
+		s.hide(&network)
+	}
 	if m.judge, err = New(network); err != nil {
 		panic(err)
 	}
@@ -233,6 +251,16 @@ func (m *sim) newBox(number int) *box {
 func (m *sim) after(d clock.Duration, do func()) {
 	m.order++
 	heap.Push(&m.agenda, happening{m.now.Add(d), m.order, do})
+}
+
+// inside happens in a switch, unless it has stopped meanwhile.
+func (m *sim) inside(b *box, d clock.Duration, do func()) {
+	life := b.life
+	m.after(d, func() {
+		if !b.down && b.life == life {
+			do()
+		}
+	})
 }
 
 // faulty reports whether a fault is due at this occasion.
@@ -299,13 +327,10 @@ func (m *sim) enter(b *box, port int, delay clock.Duration, loss float64, f *fra
 
 // send sends a frame by a port after the pipeline.
 func (m *sim) send(b *box, port int, f *frame, more clock.Duration) {
-	m.after(m.facts.Pipeline+more, func() {
+	m.inside(b, m.facts.Pipeline+more, func() {
 		at := max(m.now, b.busy[port])
 		b.busy[port] = at.Add(m.rate.Serialise(int(f.size) + 24))
-		m.after(at.Sub(m.now), func() {
-			if b.down {
-				return
-			}
+		m.inside(b, at.Sub(m.now), func() {
 			m.show(b, port, trace.Left, f)
 			m.arrive(b, port, f)
 		})
@@ -477,10 +502,12 @@ func (m *sim) mayGrant(b *box, q *queue) bool {
 		return false
 	}
 	if m.backup && b.number == 0 && m.back > 0 && m.now >= clock.Time(m.back) {
-		if o := m.boxes[1].queues[q.id]; o.count() > 0 && m.fault != "bypasses-backup" {
+		if o := m.boxes[1].queues[q.id]; (o.count() > 0 || o.over > 0) && m.fault != "bypasses-backup" {
 			return false
 		}
-		m.happened++
+		if m.fault == "bypasses-backup" {
+			m.happened++
+		}
 	}
 	return true
 }
@@ -509,7 +536,13 @@ func (m *sim) insert(b *box, q *queue, e entry) {
 	if e.mode == netlock.Shared && q.nX > 0 && m.faulty("admits-shared") {
 		grants = true
 	}
-	grants = grants && m.mayGrant(b, q)
+	if m.backup || b.waits > 0 {
+		m.unlock(b, q)
+		grants = grants && !q.withheld
+		if grants && !m.mayGrant(b, q) {
+			grants, q.withheld = false, true
+		}
+	}
 	if grants {
 		e.granted, e.at = true, m.now
 	}
@@ -558,7 +591,7 @@ func (m *sim) release(b *box, f *frame) {
 	if q.count() == 0 || m.faulty("ignores-release") {
 		return
 	}
-	m.drop(b, q, w, m.facts.TIDCheck)
+	m.drop(b, q, w, m.facts.TIDCheck && !m.faulty("checks-nothing"))
 }
 
 // drop removes the entry of a holder, or whatever is first, and goes on with the release.
@@ -588,8 +621,8 @@ func (m *sim) drop(b *box, q *queue, w who, exactly bool) {
 		m.empty(b, q)
 		return
 	}
-	if !m.mayGrant(b, q) {
-		return
+	if q.over > 0 && !q.out && m.faulty("asks-early") {
+		m.ask(b, q)
 	}
 	m.resubmit(b, q, mode)
 }
@@ -613,8 +646,8 @@ func (m *sim) ask(b *box, q *queue) {
 	q.turn++
 	turn := q.turn
 	if m.facts.PushRetry > 0 {
-		m.after(m.facts.PushRetry, func() {
-			if q.out && q.turn == turn && !b.down {
+		m.inside(b, m.facts.PushRetry, func() {
+			if q.out && q.turn == turn {
 				m.ask(b, q)
 			}
 		})
@@ -645,11 +678,10 @@ func (m *sim) resubmit(b *box, q *queue, mode netlock.Mode) {
 		if m.faulty("skips-pass") {
 			d /= 2
 		}
-		m.after(d, func() {
-			if !b.down {
-				then()
-			}
-		})
+		if m.faulty("slows-chain") {
+			d += 3 * us
+		}
+		m.inside(b, d, then)
 	}
 	pass(func() {
 		switch e := q.at(h); {
@@ -770,7 +802,7 @@ func (m *sim) resubmitOf(b *box, q *queue, mode netlock.Mode) {
 	mine := q.chains
 	var on func()
 	on = func() {
-		if chain && q.chains != mine || b.down {
+		if chain && q.chains != mine {
 			return
 		}
 		e := q.next(m.faulty("lowest-first"))
@@ -787,10 +819,10 @@ func (m *sim) resubmitOf(b *box, q *queue, mode netlock.Mode) {
 		if chain && e.mode == netlock.Exclusive { // it came meanwhile, with a higher priority
 			q.busy = false
 		} else if chain {
-			m.after(m.facts.Recirculation, on)
+			m.inside(b, m.facts.Recirculation, on)
 		}
 	}
-	m.after(m.facts.Recirculation, on)
+	m.inside(b, m.facts.Recirculation, on)
 }
 
 // takeBack is a PUSH_BACK that enters.
@@ -834,32 +866,37 @@ func (m *sim) served(b *box, f *frame) {
 	reply := func(h netlock.Header, to int) {
 		m.enter(b, m.clients, m.wire, m.pushLoss, m.frame(serverAddress, address(to), netlock.ReplyPort, h))
 	}
+	kept := m.buffers[shelf{b.number, id}]
+	if kept == nil {
+		kept = &buffer{}
+		m.buffers[shelf{b.number, id}] = kept
+	}
 	switch {
 	case f.h.Op == netlock.PushRequest:
-		list := m.buffer[id]
+		list := kept.list
 		for len(list) > 0 && list[0].index <= f.h.Index {
 			list = list[1:]
 		}
 		if m.faulty("server-reorders") && len(list) >= 2 {
 			list[0].entry, list[1].entry = list[1].entry, list[0].entry
 		}
-		m.buffer[id] = list
+		kept.list = list
 		n := min(int(f.h.Avail), len(list))
 		for i := range n {
 			e := list[i]
 			reply(netlock.Header{Op: netlock.PushBack, Mode: e.mode, Lock: id, Transaction: e.tid, Tenant: e.tenant,
-				Priority: e.priority, Last: i == n-1, Received: m.received[id], Index: e.index, Address: address(e.client)},
+				Priority: e.priority, Last: i == n-1, Received: kept.received, Index: e.index, Address: address(e.client)},
 				e.client)
 		}
 		if n == 0 {
 			m.enter(b, m.clients, m.wire, m.pushLoss, m.frame(serverAddress, serverAddress, netlock.Port,
-				netlock.Header{Op: netlock.PushEmpty, Lock: id, Received: m.received[id]}))
+				netlock.Header{Op: netlock.PushEmpty, Lock: id, Received: kept.received}))
 		}
 	case f.h.Mark == netlock.BufferOnly:
-		m.index[id]++
-		m.received[id]++
-		m.buffer[id] = append(m.buffer[id], parkedEntry{entry{who: m.whoOf(f), mode: f.h.Mode, priority: f.h.Priority,
-			tenant: f.h.Tenant}, m.index[id]})
+		kept.index++
+		kept.received++
+		kept.list = append(kept.list, parkedEntry{entry{who: m.whoOf(f), mode: f.h.Mode, priority: f.h.Priority,
+			tenant: f.h.Tenant}, kept.index})
 	case f.h.Mark == netlock.Owned:
 		q := m.owned[id]
 		if q == nil {
@@ -1039,7 +1076,11 @@ func (m *sim) poll() {
 }
 
 func (m *sim) pollOf(b *box, q *queue) {
-	if b.down || m.fault == "never-expires" {
+	if b.down {
+		return
+	}
+	if m.fault == "never-expires" {
+		m.happened++
 		return
 	}
 	lease := m.facts.Lease
@@ -1070,6 +1111,7 @@ func (m *sim) pollOf(b *box, q *queue) {
 func (m *sim) fail() {
 	b := m.boxes[0]
 	b.down = true
+	b.life++
 	m.judge.Stopping(m.now, 0)
 	if m.backup {
 		m.active = 1
@@ -1081,15 +1123,22 @@ func (m *sim) fail() {
 func (m *sim) restart() {
 	down := m.boxes[0]
 	fresh := m.newBox(0)
+	for k := range m.buffers {
+		if k.box == 0 { // the server clears what it has of a switch that has lost its registers
+			delete(m.buffers, k)
+		}
+	}
 	down.queues, down.quota = fresh.queues, fresh.quota
-	down.down, down.waits = false, m.now.Add(m.facts.Lease)
+	down.down, m.active = false, 0
 	m.judge.Started(m.now, 0)
-	m.active = 0
+	if m.backup {
+		down.waits = clock.Time(m.stop + m.facts.Lease)
+		m.handOver()
+		return
+	}
+	down.waits = m.now.Add(m.facts.Lease)
 	m.judge.TakesOver(m.now, 0)
 	m.after(m.facts.Lease, func() { m.kick(down) })
-	if m.backup {
-		m.handOver()
-	}
 }
 
 // handOver lets the switch that has returned go on with locks that the backup is done with.
@@ -1108,17 +1157,25 @@ func (m *sim) kick(b *box) {
 	}
 	slices.Sort(ids)
 	for _, id := range ids {
-		q := b.queues[id]
-		if q.count() == 0 || q.at(q.head).granted || q.busy || !m.mayGrant(b, q) {
-			continue
+		m.unlock(b, b.queues[id])
+	}
+}
+
+// unlock grants the first requests of a queue that was not to be served, as soon as it is.
+func (m *sim) unlock(b *box, q *queue) {
+	if !q.withheld || !m.mayGrant(b, q) {
+		return
+	}
+	q.withheld = false
+	for s := q.head; s < q.tail; s++ {
+		e := q.at(s)
+		if e.mode == netlock.Exclusive && s != q.head {
+			break
 		}
-		m.resubmit(b, q, netlock.Exclusive)
-		q.busy = true
-		m.after(2*m.facts.Recirculation, func() {
-			if q.count() == 0 || q.at(q.head).mode == netlock.Exclusive {
-				q.busy = false
-			}
-		})
+		m.grantSlot(b, q, e)
+		if e.mode == netlock.Exclusive {
+			break
+		}
 	}
 }
 
@@ -1130,6 +1187,10 @@ func (s *setup) run() (analyzers.Result, *sim) {
 	}
 	if s.facts.Lease > 0 {
 		m.after(s.facts.Poll, m.poll)
+	}
+	if s.fault == "wakes-standby" {
+		m.active = 1
+		m.happened++
 	}
 	if s.stop > 0 {
 		m.after(s.stop, m.fail)

@@ -211,6 +211,7 @@ func (j *Judge) lapsed(r *request) {
 	l := j.of(r)
 	_, at := j.lapses(r)
 	j.ends(l, r, at, true)
+	l.lapsed = l.lapsed || r.server
 	if r.asks > r.answers {
 		r.phase, r.freed = answered, at
 		return
@@ -413,8 +414,9 @@ func (j *Judge) granted(d *device, p *Packet, k key, since clock.Time) {
 			l.chain++
 		}
 	}
-	// Which of several switches brought a request to the server first is not known once one has stopped.
-	if !unasked && was != gone && !(server && j.failed && len(j.switches) > 1) {
+	// Which of several switches brought a request to the server first is not known once one has stopped. A server that
+	// knows no leases may answer whoever still holds there again.
+	if !unasked && was != gone && !(server && (l.lapsed || j.failed && len(j.switches) > 1)) {
 		j.inOrder(d, l, r, p)
 	}
 	if !server && l.ownedSince == unknown {

@@ -84,8 +84,8 @@ func New(facts lock.Network) (*Judge, error) {
 		s.PipelineMost = max(s.PipelineMost, s.Pipeline)
 		s.RecirculationMost = max(s.RecirculationMost, s.Recirculation)
 		s.Passes = max(s.Passes, 1)
-		d := &device{Switch: s, number: i, who: cause.Switch(s.Name), takeover: clock.Never, changed: unknown, started: unknown,
-			ports: make([]port, len(s.Ports))}
+		d := &device{Switch: s, number: i, who: cause.Switch(s.Name), takeover: clock.Never, changed: unknown,
+			started: unknown, ports: make([]port, len(s.Ports))}
 		for n, p := range s.Ports {
 			d.ports[n] = port{rate: p.Rate, framing: p.Framing, trunk: p.Trunk, until: -1 << 62}
 		}

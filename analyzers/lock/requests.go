@@ -108,6 +108,7 @@ type state struct {
 	remain    bool       // then the server had more
 	parkedAt  clock.Time // the last BUFFER_ONLY
 	index     uint64
+	lapsed    bool // a server's grant has
 	restarted bool // and the number of the next is not known
 }
 
@@ -220,7 +221,8 @@ func (j *Judge) lock(id uint32, sw uint8) int32 {
 	l := &j.locks[i]
 	all := l.all[:0]
 	*l = state{id: id, sw: sw, used: true, holders: none, doubt: j.gaps > 0, ended: unknown, exclusive: unknown,
-		requested: unknown, settled: unknown, back: unknown, asked: unknown, ownedSince: unknown, parkedAt: unknown, primary: unknown, parks: [2]int32{none, none}}
+		requested: unknown, settled: unknown, back: unknown, asked: unknown, ownedSince: unknown,
+		parkedAt: unknown, primary: unknown, parks: [2]int32{none, none}}
 	if n := j.switches[sw].Priorities; n > 1 {
 		for range n {
 			all = append(all, class{event: unknown})

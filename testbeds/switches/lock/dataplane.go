@@ -203,6 +203,7 @@ func (d *DataPlane) Acquire(now clock.Time, r Request) []Output {
 		return d.out
 	}
 	l.requests++
+	d.touch(regPhase)
 	if l.wanted || l.phase == yielded {
 		d.emit(Output{Kind: ForwardOwned, Request: r, Peer: true})
 		return d.out
@@ -218,7 +219,6 @@ func (d *DataPlane) Acquire(now clock.Time, r Request) []Output {
 	if d.cfg.Bugs.Has(PriorityIgnored) {
 		q = &l.rings[len(l.rings)-1]
 	}
-	d.touch(regPhase)
 	d.touch(regRoom)
 	if d.full(l, q) {
 		if l.phase == taking && l.from == FromBackup { // the server's buffer is the backup's
@@ -306,10 +306,11 @@ func (d *DataPlane) holder(l *entry, r *Request) *ring {
 // insert queues a request and grants it if it may have the lock now.
 func (d *DataPlane) insert(now clock.Time, l *entry, q *ring, r Request) {
 	at := q.tail
-	granted := d.grantable(l, q, r.Mode)
 	d.touch(regTail)
 	d.touch(regSlot)
 	d.touch(regQueued)
+	d.touch(regBusy)
+	granted := d.grantable(l, q, r.Mode)
 	if d.cfg.Bugs.Has(LosesTail) && q.free() == 1 && len(q.slots) > 1 {
 		return
 	}
@@ -329,7 +330,6 @@ func (d *DataPlane) insert(now clock.Time, l *entry, q *ring, r Request) {
 
 // grantable reports whether a request that is queued now is granted at once.
 func (d *DataPlane) grantable(l *entry, q *ring, mode netlock.Mode) bool {
-	d.touch(regBusy)
 	switch {
 	case (l.phase == taking || l.phase == yielded) && !d.early(l):
 		return false
@@ -368,10 +368,10 @@ func (d *DataPlane) grant(now clock.Time, l *entry, q *ring, n uint64) {
 
 // pop removes the oldest entry of a queue and finds out who is next.
 func (d *DataPlane) pop(now clock.Time, l *entry, q *ring) {
+	d.touch(regRoom)
 	d.touch(regHead)
 	d.touch(regSlot)
 	d.touch(regQueued)
-	d.touch(regRoom)
 	first := q.at(q.head)
 	mode, granted := first.Mode, first.granted
 	l.where.remove(first.key())

@@ -164,17 +164,19 @@ type Answer struct {
 func (d *DataPlane) PushBack(now clock.Time, r Request, a Answer) []Output {
 	d.out = d.out[:0]
 	l := d.locks[r.Lock]
+	d.touch(regPhase)
+	d.touch(regBack)
 	if l == nil || l.phase > draining {
 		d.emit(Output{Kind: Dropped, Request: r})
 		return d.out
 	}
 	q := l.ring(&r)
+	d.touch(regRoom)
 	again := d.cfg.Bugs.Has(DoublePushBack) && a.Index <= q.back && q.free() > 0
 	if !again && (q.over() == 0 || q.free() == 0 || a.Index != q.back+1) {
 		d.emit(Output{Kind: Dropped, Request: r})
 		return d.out
 	}
-	d.touch(regRoom)
 	if !again {
 		q.back++
 	}
@@ -199,6 +201,8 @@ func (d *DataPlane) PushEmpty(now clock.Time, lock uint32, a Answer) []Output {
 		return d.out
 	}
 	q := l.ring(&Request{Priority: a.Queue})
+	d.touch(regPhase)
+	d.touch(regBack)
 	switch {
 	case a.Mark == netlock.Failover:
 		if l.phase == taking && a.Sent == l.base && !l.cleared {
@@ -211,9 +215,12 @@ func (d *DataPlane) PushEmpty(now clock.Time, lock uint32, a Answer) []Output {
 	case l.phase > draining || !q.pushing || a.Sent != q.asked || a.Index != q.back:
 		// an answer to a push request that was repeated
 	default:
+		d.touch(regRoom)
 		q.answered()
 		q.miss(a.Received)
-		d.refill(now, l, q)
+		if d.refill(now, l, q); !q.pushing {
+			d.touch(regPushing) // otherwise it stays
+		}
 		if len(l.rings) > 1 {
 			d.kick(l)
 		}

@@ -26,7 +26,9 @@ type Server struct {
 	owned map[uint32]*queue
 	kept  map[uint32]*backlog
 	since fifo[ownedLease] // of holders, in order of time
+	idle  []*queue         // that owned may use again
 	out   []Output
+	list  []Push
 }
 
 // ownedLease is when a lock was granted.
@@ -91,6 +93,9 @@ func (s *Server) queue(lock uint32) *queue {
 	q := s.owned[lock]
 	if q == nil {
 		q = &queue{}
+		if n := len(s.idle); n > 0 {
+			q, s.idle = s.idle[n-1], s.idle[:n-1]
+		}
 		s.owned[lock] = q
 	}
 	return q
@@ -157,7 +162,7 @@ func (s *Server) Expire(now clock.Time, lock uint32, before clock.Time) []Output
 
 func (s *Server) expire(now clock.Time, lock uint32, before clock.Time) {
 	q := s.owned[lock]
-	for i := 0; q != nil && i < len(q.since); {
+	for i := 0; q != nil && i < len(q.since); { // a queue that is empty ends the loop
 		if q.since[i] >= before || s.Bugs.Has(NeverExpires) {
 			i++
 			continue
@@ -228,7 +233,7 @@ type Push struct {
 	Empty bool
 }
 
-// Push answers a push request of the data plane without a mark.
+// Push answers a push request of the data plane without a mark. The answers are valid until the next call.
 func (s *Server) Push(o *Output) []Push {
 	b := s.backlog(o.Request.Lock).buffer(o.Request.Priority)
 	b.take(o.Index)
@@ -236,14 +241,15 @@ func (s *Server) Push(o *Output) []Push {
 	n := min(int(o.Avail), len(b.requests))
 	if n == 0 {
 		a.Last = true
-		return []Push{{Request{Lock: o.Request.Lock, Priority: o.Request.Priority}, a, true}}
+		s.list = append(s.list[:0], Push{Request{Lock: o.Request.Lock, Priority: o.Request.Priority}, a, true})
+		return s.list
 	}
-	list := make([]Push, n)
+	s.list = s.list[:0]
 	for i, r := range b.requests[:n] {
 		a.Index, a.Last = a.Index+1, i == n-1
-		list[i] = Push{Request: r, Answer: a}
+		s.list = append(s.list, Push{Request: r, Answer: a})
 	}
-	return list
+	return s.list
 }
 
 // Handover takes a push request with a mark: a lock moves to the server (Owned) or to the switch (Failover); see move.go.
@@ -288,6 +294,7 @@ func (s *Server) tell(now clock.Time, lock uint32) {
 			return
 		}
 		delete(s.owned, lock)
+		s.idle = append(s.idle, q)
 	}
 	if k := s.kept[lock]; k != nil && k.wanted && (now >= s.NotBefore || s.Bugs.Has(ServerGrantsEarly)) {
 		k.wanted = false

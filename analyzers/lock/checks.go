@@ -120,7 +120,7 @@ func (j *Judge) owns(d *device, l *state, r *request, p *Packet) {
 // a pass that is under way may find another request than the one for which it began.
 func (j *Judge) early(d *device, l *state, r *request, p *Packet) {
 	from := l.exclusive
-	if r.mode != netlock.Shared || from == unknown || from <= r.inserted {
+	if r.mode != netlock.Shared || from == unknown || from <= r.inserted.Add(j.facts.Uncertainty) {
 		return
 	}
 	passes := int64(d.Passes) + l.chained
@@ -187,7 +187,7 @@ func (j *Judge) late(d *device, l *state, r *request, p *Packet) {
 func (j *Judge) overfull(d *device, l *state, r *request, p *Packet) {
 	slots := d.Locks[l.id]
 	c := l.class(r)
-	if !d.Placed || slots == 0 || r.first <= max(c.before.order, c.within.order) {
+	if !d.Placed || slots == 0 || r.crowded || r.first <= max(c.before.order, c.within.order) {
 		return
 	}
 	had := c.grants - r.dequeues + 1
@@ -216,7 +216,10 @@ func (j *Judge) justified(d *device, l *state, r *request, p *Packet) {
 		j.tell(l, bufferedForeign(d.place(l, p)), p.Time, p.ID)
 		return
 	}
-	if !r.over && l.parked == 0 && l.back < r.inserted && int(r.present) < slots {
+	// What happened within the uncertainty of time stamps may have happened in another order.
+	sure := r.inserted.Add(-j.facts.Uncertainty)
+	if !r.over && l.parked == 0 && l.back < sure && (l.ended < sure || j.facts.Uncertainty == 0) &&
+		int(max(r.present, l.copies-1)) < slots {
 		j.tell(l, bufferedEarly(d.place(l, p), int64(r.present), int64(slots)), p.Time, p.ID, r.id)
 	}
 }
@@ -259,7 +262,7 @@ func (j *Judge) inOrder(d *device, l *state, r *request, p *Packet) {
 	overtook := func(g *granted) bool {
 		return g.order > r.last && (slack == 0 || g.arrived > r.arrived.Add(slack))
 	}
-	own := granted{order: r.first, arrived: r.arrived, at: p.Time, id: r.id}
+	own := granted{order: r.first, arrived: r.came, at: p.Time, id: r.id}
 	switch {
 	case overtook(&c.before):
 		j.overtaken(d, l, r, p, c.before.id)

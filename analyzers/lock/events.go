@@ -22,16 +22,15 @@ func (j *Judge) asks(d *device, p *Packet, trunk bool) {
 		l := j.of(r)
 		r.mode, r.class, r.tenant = h.Mode, classOf(d, h), h.Tenant
 		r.present, r.over = l.copies, l.parked > 0 || l.lost > 0
-		r.first, r.asks, r.id = j.order, 1, p.ID
+		r.first, r.asks, r.id, r.came = j.order, 1, p.ID, p.Time
 		l.copies++
 		j.comes(d, l, r, p)
 		return
 	}
 	l := j.of(r)
-	switch {
-	case r.asks == 0: // an answer had come before
-		r.asks, r.first = 1, j.order
-	default:
+	if r.asks == 0 { // an answer had come before
+		r.asks, r.first, r.came = 1, j.order, p.Time
+	} else {
 		j.askedAgain(l, r)
 		r.asks++
 		l.copies++
@@ -56,6 +55,7 @@ func (j *Judge) comes(d *device, l *state, r *request, p *Packet) {
 	r.phase, r.last, r.port = waiting, j.order, int32(p.Port)
 	r.arrived, r.inserted = p.Time, p.Time
 	r.dequeues = l.class(r).dequeues
+	j.recent(l, r)
 	j.counts(d, r, p)
 }
 
@@ -166,6 +166,7 @@ func (j *Judge) ends(l *state, r *request, at clock.Time, leased bool) {
 	j.unlink(l, r, j.place(r))
 	if !r.expired {
 		l.class(r).dequeues++
+		j.dequeued(l, r, at)
 	}
 	if at >= l.ended {
 		l.ended, l.endedLeased = at, leased
@@ -173,6 +174,41 @@ func (j *Judge) ends(l *state, r *request, at clock.Time, leased bool) {
 	if r.mode == netlock.Exclusive && at >= l.exclusive {
 		l.exclusive, l.exclusiveLeased = at, leased
 		l.chain, l.chained = 0, 0
+	}
+}
+
+// recent remembers a request that has come to the queue: as long as time stamps may be wrong by, a release that is seen
+// later may have come before it.
+func (j *Judge) recent(l *state, r *request) {
+	if j.facts.Uncertainty == 0 {
+		return
+	}
+	r.crowded = false
+	at := l.turn % uint8(len(l.recent))
+	l.turn++
+	if i := l.recent[at]; l.turn > uint8(len(l.recent)) && int(i) < len(j.requests) {
+		if o := &j.requests[i]; o.lock == r.lock && o.inserted >= r.inserted.Add(-j.facts.Uncertainty) {
+			o.crowded = true
+		}
+	}
+	if l.turn == 0 { // so that it counts as full
+		l.turn = uint8(len(l.recent)) * 2
+	}
+	l.recent[at] = j.place(r)
+}
+
+// dequeued counts a release for the requests that may have come after it.
+func (j *Judge) dequeued(l *state, r *request, at clock.Time) {
+	if j.facts.Uncertainty == 0 {
+		return
+	}
+	for k := range min(int(l.turn), len(l.recent)) {
+		if i := l.recent[k]; int(i) < len(j.requests) {
+			if o := &j.requests[i]; o.asks > 0 && o.lock == r.lock && o.class == r.class &&
+				o.inserted >= at.Add(-j.facts.Uncertainty) {
+				o.dequeues++
+			}
+		}
 	}
 }
 
@@ -298,6 +334,7 @@ func (j *Judge) pushedBack(d *device, p *Packet) {
 		j.order++
 		r.mode, r.class, r.tenant, r.asks, r.id = h.Mode, classOf(d, h), h.Tenant, 1, p.ID
 		r.first, r.last, r.port, r.phase, r.arrived = j.order, j.order, int32(p.Port), parked, p.Time
+		r.came = p.Time
 		l.copies++
 	} else if r.parks > 0 {
 		r.parks--
@@ -308,6 +345,7 @@ func (j *Judge) pushedBack(d *device, p *Packet) {
 		j.unpark(l, r, j.place(r))
 		r.phase, r.inserted = waiting, p.Time
 		r.dequeues = l.class(r).dequeues
+		j.recent(l, r)
 	}
 	if h.Last {
 		j.settles(l, p)

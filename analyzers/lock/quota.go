@@ -108,6 +108,11 @@ func (j *Judge) rejectedRightly(d *device, l *state, r *request, p *Packet) {
 		j.uncount(r)
 		return
 	}
+	for _, w := range j.tenant(int(r.sw), r.tenant).windows {
+		if j.facts.Uncertainty > 0 && w.known && w.number == r.window {
+			r.nth = max(r.nth, w.arrived) // those that are seen later may have come before
+		}
+	}
 	j.uncount(r)
 	if r.nth <= quota && !d.restarted {
 		j.tell(l, rejectedEarly(d.place(l, p), int64(r.tenant), r.nth-1, quota), p.Time, p.ID, r.id)

@@ -48,11 +48,13 @@ type request struct {
 	counted    bool   // of its quota
 	expired    bool   // its lease may have ended
 	linked     bool   // among the holders
+	crowded    bool   // how many releases came before it is not known
 	queued     bool   // among those that are parked
 	server     bool   // a server granted it
 	// first and last are the places in the order of arrivals of its first and last copy: which one counts is not known.
 	first, last uint64
 	arrived     clock.Time // the last copy
+	came        clock.Time // the first
 	inserted    clock.Time // into q1, if it is there
 	present     int32      // requests that the lock had when it came
 	dequeues    int64      // of its class until then
@@ -89,6 +91,8 @@ type state struct {
 	ownedSince clock.Time // the first grant since the switch took over
 	server     netip.Addr // that owns it
 	retiring   bool
+	recent     [4]int32 // requests that came last, of captures whose clocks are apart
+	turn       uint8
 	// Batches are shared runs: a grant of an exclusive lock ends one.
 	batch uint64
 	only  class // without priorities

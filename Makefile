@@ -58,7 +58,7 @@ test-kills: ## signals to random processes of runs in network namespaces at rand
 test-parity: ## conformance suite, seeded bugs and examples on real packets against the virtual testbed (PARITY=REGEXP); needs root, or says SKIP
 	CANDELA_TEST_LIVE=1 $(GO) test -count=1 -v -timeout 15m -run '$(or $(PARITY),^TestParity)' ./cmd/candela | tools/live-summary
 
-p4: ## rebuild the P4 program with p4c, if it is on the PATH, and compare; check the types of the Tofino one (CANDELA_TNA_INCLUDE=DIR)
+p4: ## rebuild the P4 programs with the compilers for bmv2 and Tofino that are on the PATH, and compare (CANDELA_TNA_INCLUDE=DIR)
 	@tools/p4 '$(GO)'
 
 deb: ## build the Debian package of agent and switchd in dist/

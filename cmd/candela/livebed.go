@@ -224,7 +224,7 @@ func foreignSwitch(i *config.ExternalInjector) (*lab.Foreign, error) {
 	if f.Info, err = p4.Parse(text); err != nil {
 		return nil, fmt.Errorf("injector.pipeline.p4info: %s: %w", i.Pipeline.P4Info, err)
 	}
-	if f.DeviceConfig, err = os.ReadFile(i.Pipeline.DeviceConfig); err != nil {
+	if f.DeviceConfig, err = p4.ReadDeviceConfig(i.Pipeline.DeviceConfig); err != nil {
 		return nil, fmt.Errorf("injector.pipeline.device-config: %w", err)
 	}
 	return f, nil

@@ -256,6 +256,174 @@ func TestP4SourcesForTofinoTypeCheck(t *testing.T) {
 	}
 }
 
+// backend is the compiler for Tofino, assembler makes the switch's program of what it leaves.
+const (
+	backend   = "p4c-barefoot"
+	assembler = "bfas"
+)
+
+// stageTable has the stages that the compiler needs, a line for each generation and direction; p4infoNames has ids and
+// names of the P4Info that it makes. A line that is not there was never measured.
+const (
+	stageTable  = "tofino-stages.txt"
+	p4infoNames = "tofino%d-p4info.txt"
+)
+
+// stageLine is a heading of the compiler's assembly.
+var stageLine = regexp.MustCompile(`(?m)^stage (\d+) (ingress|egress):`)
+
+// stagesOf returns how many stages each direction needs, by the assembly.
+func stagesOf(assembly []byte) (list []string) {
+	need := map[string]int{}
+	for _, m := range stageLine.FindAllSubmatch(assembly, -1) {
+		n, _ := strconv.Atoi(string(m[1]))
+		need[string(m[2])] = max(need[string(m[2])], n+1)
+	}
+	for _, direction := range slices.Sorted(maps.Keys(need)) {
+		list = append(list, fmt.Sprintf("%s %d", direction, need[direction]))
+	}
+	return list
+}
+
+func TestStagesAreReadFromTheAssembly(t *testing.T) {
+	got := stagesOf([]byte("version:\nstage 0 ingress:\n  a\nstage 11 ingress:\nstage 2 egress:\nstage 3 ghost:\n"))
+	if want := []string{"egress 3", "ingress 12"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestP4SourcesCompileForTofino(t *testing.T) {
+	program := need(t, backend)
+	for generation, target := range map[int][2]string{1: {"tofino", "tna"}, 2: {"tofino2", "t2na"}} {
+		t.Run(target[0], func(t *testing.T) {
+			dir := t.TempDir()
+			info := filepath.Join(dir, "p4info.txtpb")
+			args := []string{"--target", target[0], "--arch", target[1], fmt.Sprintf("-D__TARGET_TOFINO__=%d", generation),
+				"-o", dir, "--p4runtime-files", info, "--p4runtime-force-std-externs", "injector_tna.p4"}
+			if include := os.Getenv(includes); include != "" {
+				args = append([]string{"-I", include}, args...)
+			}
+			compile(t, program, args...)
+			compareNames(t, fmt.Sprintf(p4infoNames, generation), info, generation)
+			assembly := filepath.Join(dir, "pipe", "injector_tna.bfa")
+			text, err := os.ReadFile(assembly)
+			if err != nil {
+				t.Fatal(err)
+			}
+			compareStages(t, target[0], stagesOf(text))
+			if path, err := exec.LookPath(assembler); err == nil {
+				compile(t, path, "--target", target[0], "-o", filepath.Join(dir, "pipe"), assembly)
+				if _, err := p4.ReadDeviceConfig(dir); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+// compareStages compares with the table, or writes a target's lines.
+func compareStages(t *testing.T, target string, got []string) {
+	t.Helper()
+	text, err := os.ReadFile(stageTable)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var others, known []string
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, target+" "); ok {
+			known = append(known, strings.TrimSpace(rest))
+		} else {
+			others = append(others, line)
+		}
+	}
+	switch {
+	case *update:
+		for _, line := range got {
+			others = append(others, target+" "+line+"\n")
+		}
+		if err := os.WriteFile(stageTable, []byte(strings.Join(others, "")), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	case known == nil:
+		t.Logf("%s needs the stages %q; %s has none of it yet: tools/p4 go -update", target, got, stageTable)
+	case !slices.Equal(known, got):
+		t.Errorf("%s needs the stages %q; %s has %q", target, got, stageTable, known)
+	}
+}
+
+// namesOf lists ids and names of a P4Info, without registers, which are no part of the contract.
+func namesOf(pb *configpb.P4Info) string {
+	var lines []string
+	add := func(kind string, p *configpb.Preamble) {
+		lines = append(lines, fmt.Sprintf("%s %#x %s\n", kind, p.GetId(), p.GetName()))
+	}
+	for _, e := range pb.GetTables() {
+		add("table", e.GetPreamble())
+	}
+	for _, e := range pb.GetActions() {
+		add("action", e.GetPreamble())
+	}
+	for _, e := range pb.GetCounters() {
+		add("counter", e.GetPreamble())
+	}
+	for _, e := range pb.GetDirectCounters() {
+		add("direct-counter", e.GetPreamble())
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "")
+}
+
+// compareNames checks that what the compiler serves is the contract by name, and compares ids and names with the recorded
+// ones, or writes these.
+func compareNames(t *testing.T, name, path string, generation int) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := p4.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := p4.Base()
+	if generation == 1 {
+		want = p4.Tofino1()
+	}
+	for _, table := range want.Tables() {
+		have := info.Table(table.ID)
+		if have == nil || !slices.Equal(have.Fields, table.Fields) {
+			t.Errorf("no table %s with the contract's key", table.Name)
+			continue
+		}
+		for _, a := range table.Actions {
+			if ref := have.Offers(a.ID); ref == nil || !slices.Equal(ref.Params, a.Params) {
+				t.Errorf("table %s has no action %s with the contract's parameters", table.Name, a.Name)
+			}
+		}
+	}
+	for _, c := range want.Counters() {
+		if info.CounterNamed(c.Name) == nil {
+			t.Errorf("no counter %s", c.Name)
+		}
+	}
+	names := namesOf(info.Proto())
+	recorded, err := os.ReadFile(name)
+	switch {
+	case *update:
+		if err := os.WriteFile(name, []byte(names), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	case errors.Is(err, os.ErrNotExist):
+		t.Logf("%s is not there yet: tools/p4 go -update", name)
+	case err != nil:
+		t.Fatal(err)
+	default:
+		if diff := cmp.Diff(string(recorded), names); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
 func TestTheProgramForBMv2HasTheKeysOfTheContract(t *testing.T) {
 	var program struct {
 		Pipelines []struct {

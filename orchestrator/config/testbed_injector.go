@@ -38,10 +38,11 @@ func pipelineSchema() *object {
 		title: "pipeline",
 		doc:   "The files of a compiled pipeline.",
 		fields: []field{
-			{key: "p4info", doc: "P4Info, as text or binary: the contract, less the actions that the switch lacks.",
+			{key: "p4info", doc: "P4Info, as text or binary: the contract, less what the switch lacks.",
 				kind: pemForm, required: true,
 				at: at(func(p *Pipeline) *string { return &p.P4Info })},
-			{key: "device-config", doc: "Output of the switch's compiler: bmv2's JSON, a Tofino's archive.", kind: pemForm,
+			{key: "device-config", doc: "Output of the switch's compiler: bmv2's JSON, " +
+				"a Tofino's archive or output directory.", kind: pemForm,
 				required: true,
 				at:       at(func(p *Pipeline) *string { return &p.DeviceConfig })},
 		},

@@ -224,6 +224,10 @@ func (d *device) judgeUnknown(v *verdict) {
 // loseWindows gives up the windows of a pipe's ports: which of them were tested is not known.
 func (d *device) loseWindows(a *arrival) {
 	p := d.pipeOf(a)
+	if p.lost {
+		return
+	}
+	p.lost = true
 	for i := range p.windows {
 		p.windows[i].lost = true
 	}

@@ -41,7 +41,8 @@ type stream struct {
 	freed           clock.Time      // when all that is held may have been passed on: a timer, or another message
 	soon            athost.Tap      // passed on before omega, although one before it was missing; Stage 0: none
 	soonHeld        clock.Duration
-	soonValue       uint32 // of the missing one
+	sent            *marked // by its sender; nil: unknown so far
+	soonValue       uint32  // of the missing one
 }
 
 // forget takes a packet off those that are kept.
@@ -182,12 +183,12 @@ func (l *layers) observe(t *athost.Tap) {
 	if held >= l.hold {
 		f.freed = t.Time
 	} else if held > 0 && f.soon.Stage == 0 {
-		if value, ok := f.misses(l.judge.marks.flows[key], deflect.MarkOf(t.Rank), l.las); ok {
+		if value, ok := f.misses(l.sentOf(key, f), deflect.MarkOf(t.Rank), l.las); ok {
 			f.soon, f.soonHeld, f.soonValue = *t, held, value
 		}
 	}
 	if held == 0 {
-		if value, ok := f.misses(l.judge.marks.flows[key], deflect.MarkOf(t.Rank), l.las); ok {
+		if value, ok := f.misses(l.sentOf(key, f), deflect.MarkOf(t.Rank), l.las); ok {
 			f.hasty, f.hastyValue = *t, value
 		}
 	}
@@ -204,7 +205,7 @@ func (l *layers) settle(key flowKey, f *stream, now clock.Time) {
 	}
 	if f.tap.Time != now && !l.judge.paths.outage {
 		for i := range f.kept {
-			if t := &f.kept[i]; f.complete(l.judge.marks.flows[key], deflect.MarkOf(t.Rank), l.las) {
+			if t := &f.kept[i]; f.complete(l.sentOf(key, f), deflect.MarkOf(t.Rank), l.las) {
 				l.tell(t, kept(t.Host, t.ID))
 			}
 		}
@@ -216,6 +217,14 @@ func (l *layers) settle(key flowKey, f *stream, now clock.Time) {
 		l.tell(&f.hasty, notHeld(f.hasty.Host, f.hasty.ID, f.hastyValue))
 	}
 	f.hasty = athost.Tap{}
+}
+
+// sentOf returns what the sender of a flow has marked; nil: nothing.
+func (l *layers) sentOf(key flowKey, f *stream) *marked {
+	if f.sent == nil {
+		f.sent = l.judge.marks.flows[key]
+	}
+	return f.sent
 }
 
 // holds reports whether a copy of a packet is kept.

@@ -79,6 +79,7 @@ type pipe struct {
 	latest  int64  // number of the latest update
 	sees    []seen // by port
 	windows []window
+	lost    bool // all of them are
 }
 
 // window is that of a port.

@@ -202,6 +202,7 @@ func judgeOf(r *run, name string, list []int, s analyzers.SwitchJudge) *judge {
 		place[sw] = i + 1
 	}
 	var t trace.SwitchTap
+	var own trace.Decision
 	j := &judge{
 		name: name,
 		observe: func(at fabric.Point, now clock.Time, p *fabric.Packet) {
@@ -212,7 +213,7 @@ func judgeOf(r *run, name string, list []int, s analyzers.SwitchJudge) *judge {
 		},
 		decide: func(d *trace.Decision) {
 			if place[d.Switch] > 0 {
-				own := *d
+				own = *d
 				own.Switch = place[d.Switch] - 1
 				s.Decide(&own)
 			}

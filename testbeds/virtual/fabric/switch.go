@@ -6,6 +6,7 @@ import (
 
 	"candela.dev/candela/clock"
 	"candela.dev/candela/packet"
+	"candela.dev/candela/trace"
 )
 
 // placements bounds how many queues may refuse a packet before it is dropped: data queue, header queue, the sender's
@@ -47,9 +48,10 @@ type Switch struct {
 	host          *Host      // whose NIC it is; nil: a switch of the network
 	ids           identities // of copies and of what it makes
 	dropped       [Reasons]uint64
-	lost          uint64      // PFC frames that it was stopped with
-	bolt          *boltSwitch // nil: off
-	late          *lateRoutes // ReroutesLate: what it does not follow yet; nil: nothing
+	lost          uint64         // PFC frames that it was stopped with
+	bolt          *boltSwitch    // nil: off
+	late          *lateRoutes    // ReroutesLate: what it does not follow yet; nil: nothing
+	decision      trace.Decision // the latest that was recorded
 }
 
 // ID returns the switch's number in the network.

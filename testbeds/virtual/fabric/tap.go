@@ -104,5 +104,6 @@ func (sw *Switch) Decide(now clock.Time, p *Packet, d trace.Decision) {
 	}
 	d.Time, d.Switch, d.Packet, d.Flow, d.Rank, d.Size = now, int(sw.id), p.ID, p.Flow, p.Rank, p.Size
 	d.Shim = uint8(sw.net.shimOf(p))
-	sw.net.decided(sw, &d)
+	sw.decision = d // not allocated anew
+	sw.net.decided(sw, &sw.decision)
 }

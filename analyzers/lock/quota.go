@@ -20,7 +20,7 @@ type window struct {
 	number  int64
 	known   bool
 	partial bool  // requests of it may have been missed
-	arrived int64 // requests, in it or at its end
+	arrived int64 // requests, in it, at its end or at the end of the one before
 	unsure  int64 // those at its end: they may be of the next
 	sure    int64 // those in it that were not rejected
 }
@@ -66,6 +66,9 @@ func (j *Judge) counts(d *device, r *request, p *Packet) {
 		j.closes(t, &t.windows[1], quota)
 		t.windows[1] = *w
 		*w = window{number: n, known: true, partial: t.partial}
+		if last := &t.windows[1]; last.known && last.number == n-1 {
+			w.arrived = last.unsure
+		}
 		t.partial = false
 	}
 	w.arrived++
@@ -75,9 +78,6 @@ func (j *Judge) counts(d *device, r *request, p *Packet) {
 	}
 	w.sure++
 	r.counted, r.window, r.nth = true, n, w.arrived
-	if last := &t.windows[1]; last.known && last.number == n-1 {
-		r.nth += last.unsure
-	}
 	if w.partial {
 		r.nth = quota + 1
 	}

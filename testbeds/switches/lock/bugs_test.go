@@ -101,7 +101,8 @@ func trials() map[lock.Bugs]trial {
 	}
 }
 
-// Each seeded bug breaks what its rule says in some network of its trial, and without the bug no network breaks anything.
+// Each seeded bug breaks what its rule says in some network of its trial, and without the bug no network breaks
+// anything.
 func TestEachBugShows(t *testing.T) {
 	table := trials()
 	table[lock.AllocatesByRate] = trial{} // see TestTheAllocationByRateServesLess

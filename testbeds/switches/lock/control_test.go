@@ -167,8 +167,8 @@ func TestHolesMoveTogether(t *testing.T) {
 		for _, n := range at { // at the same time, so many
 			for i := range uint32(n) {
 				d.now++
-				d.do(d.plane.Acquire(d.now, lock.Request{Lock: id, Transaction: id<<16 + uint32(d.now), Client: lock.Client{Host: i},
-					Mode: netlock.Exclusive}))
+				d.do(d.plane.Acquire(d.now, lock.Request{Lock: id, Transaction: id<<16 + uint32(d.now),
+					Client: lock.Client{Host: i}, Mode: netlock.Exclusive}))
 			}
 			d.releaseAll()
 		}

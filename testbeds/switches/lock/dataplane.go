@@ -1,7 +1,7 @@
 // Package lock is a lock manager in a switch: the data plane that queues requests in slots of registers and grants
-// them, the control plane, which divides its slots and ends leases, and lock servers, which own the other locks and buffer
-// what has no slot (reference model netlock.md). They are state machines without I/O: packets and instants go in, packets
-// come out.
+// them, the control plane, which divides its slots and ends leases, and lock servers, which own the other locks and
+// buffer what has no slot (reference model netlock.md). They are state machines without I/O: packets and instants go
+// in, packets come out.
 package lock
 
 import (
@@ -18,11 +18,11 @@ type Processing uint8
 
 // Ways of processing.
 const (
-	// Listing is the source's algorithm 2 as printed. A shared request that arrives while a chain of grants recirculates
-	// is granted twice: at once, and by the chain.
+	// Listing is the source's algorithm 2 as printed. A shared request that arrives while a chain of grants
+	// recirculates is granted twice: at once, and by the chain.
 	Listing Processing = iota
-	// Snapshot ends a chain where the queue ended when it began, as the artefact does. Shared requests that come later may
-	// be granted and released before those of the chain, which then loses its place.
+	// Snapshot ends a chain where the queue ended when it began, as the artefact does. Shared requests that come later
+	// may be granted and released before those of the chain, which then loses its place.
 	Snapshot
 	// ChainLock lets shared requests wait while a chain runs, which also grants them.
 	ChainLock
@@ -45,8 +45,8 @@ type Config struct {
 	Dedup bool
 	// PushTimeout is when a PUSH_REQ is repeated; 0: never.
 	PushTimeout clock.Duration
-	// Quota is how many requests of a tenant a period of ResetQuotas has; 0: any number. Quotas has that of tenants that
-	// differ from the others.
+	// Quota is how many requests of a tenant a period of ResetQuotas has; 0: any number. Quotas has that of tenants
+	// that differ from the others.
 	Quota  int
 	Quotas map[uint16]int
 	// Slots is the number of slots of the pool in which each lock has a region; 0: each lock has memory of its own.
@@ -75,7 +75,8 @@ type Request struct {
 	Timestamp   uint64 // the client's
 	Tenant      uint16
 	Priority    uint8 // 1 is the highest; 0: the lowest
-	// OneRTT requests come with what a database server is asked (section 5.3). Only one that is granted at once keeps it.
+	// OneRTT requests come with what a database server is asked (section 5.3). Only one that is granted at once keeps
+	// it.
 	OneRTT bool
 }
 
@@ -94,12 +95,13 @@ const (
 	Dropped                   // a release of nobody, or a request that is already queued
 	Rejected                  // to the client: the quota of its tenant is used up, or NetChain's lock is held
 	Emptied                   // PUSH_EMPTY with a mark, to the switch (of a server) or to the other switch (see Yield)
-	kinds
 )
+
+const kinds = int(Emptied) + 1
 
 // String returns the kind in words.
 func (k Kind) String() string {
-	if k < kinds {
+	if int(k) < kinds {
 		return [kinds]string{"grant", "forward-owned", "forward-buffer", "push-request", "recirculate", "dropped",
 			"rejected", "emptied"}[k]
 	}
@@ -109,8 +111,8 @@ func (k Kind) String() string {
 // Output is one packet that a data plane sends or drops.
 type Output struct {
 	Kind Kind
-	// Request is that of a grant, or of what is forwarded or dropped; of PUSH_REQ and PUSH_EMPTY the lock and the priority
-	// of its queue.
+	// Request is that of a grant, or of what is forwarded or dropped; of PUSH_REQ and PUSH_EMPTY the lock and the
+	// priority of its queue.
 	Request Request
 	Avail   uint32 // of a push request: free slots
 	Sent    uint64 // of a push request: requests that were ever forwarded to be buffered; of Emptied: as asked
@@ -270,6 +272,7 @@ func (d *DataPlane) Release(now clock.Time, r Request) []Output {
 			d.emit(Output{Kind: ForwardOwned, Request: r, Peer: l.phase == yielded || l.from == FromBackup})
 			return d.out
 		}
+	case serving, draining:
 	}
 	if q := d.holder(l, &r); q == nil {
 		d.emit(Output{Kind: Dropped, Request: r})
@@ -507,8 +510,8 @@ type Demand struct {
 	Contention int
 }
 
-// Demands returns what locks were asked for since the last call, by lock: those that are installed, and others as far as
-// there are counters for them.
+// Demands returns what locks were asked for since the last call, by lock: those that are installed, and others as far
+// as there are counters for them.
 func (d *DataPlane) Demands() []Demand {
 	list := make([]Demand, 0, len(d.locks)+d.tracker.len())
 	for id, l := range d.locks {

@@ -45,8 +45,8 @@ type historian struct {
 	accepted       map[uint16]int // of tenants in a period
 }
 
-// judge reads a history. With leases a hold ends after its lease, which a server counts from before its grant passes the
-// switch. inOrder: grants have the order of arrivals, and no packet is lost.
+// judge reads a history. With leases a hold ends after its lease, which a server counts from before its grant passes
+// the switch. inOrder: grants have the order of arrivals, and no packet is lost.
 func (n *network) judge(inOrder bool) faults {
 	h := historian{n: n, inOrder: inOrder, locks: make(map[uint32]*past), asked: make(map[uint32]int),
 		granted: make(map[uint32]int), accepted: make(map[uint16]int)}

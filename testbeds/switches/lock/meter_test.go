@@ -79,8 +79,9 @@ func (k *rack) do(list []Output, what string) {
 }
 
 // Section 4: a pass accesses each array of registers at most once, in the order of the pipeline. What looks for a
-// transaction takes more: a request that is queued after Dedup has looked for it is noted in a second pass, and a release
-// of a holder that is not the oldest one exchanges the two in a pass that reads its slot and one that writes it.
+// transaction takes more: a request that is queued after Dedup has looked for it is noted in a second pass, and a
+// release of a holder that is not the oldest one exchanges the two in a pass that reads its slot and one that writes
+// it.
 func TestAPassAccessesEachRegisterOnce(t *testing.T) {
 	for _, cfg := range []Config{{Processing: ChainLock}, {Processing: ChainLock, TIDCheck: true, Dedup: true}} {
 		k := &rack{plane: New(cfg), server: NewServer(false), random: rand.New(rand.NewPCG(1, 0))}

@@ -8,17 +8,18 @@ import (
 	"candela.dev/candela/packet/netlock"
 )
 
-// Locks move (sections 6.4 and 9) in such a way that at most one owner grants, none forgets a request, and requests stay
-// in order. What is said may be lost: PUSH_REQ is repeated until its PUSH_EMPTY comes.
+// Locks move (sections 6.4 and 9) in such a way that at most one owner grants, none forgets a request, and requests
+// stay in order. What is said may be lost: PUSH_REQ is repeated until its PUSH_EMPTY comes.
 //
-// To the server: new requests are buffered. When the switch has no entry left, PUSH_REQ with mark OWNED says which of the
-// buffered requests it has taken; the server grants the others, in order, and answers with PUSH_EMPTY of the same mark.
-// Until then the switch goes on to send requests to be buffered, so that the server sees the order.
+// To the server: new requests are buffered. When the switch has no entry left, PUSH_REQ with mark OWNED says which of
+// the buffered requests it has taken; the server grants the others, in order, and answers with PUSH_EMPTY of the same
+// mark. Until then the switch goes on to send requests to be buffered, so that the server sees the order.
 //
-// To the switch: requests queue there and none is granted; releases go on to the former owner. PUSH_REQ with mark FAILOVER
-// makes the server clear what it has buffered. When its own queue is empty it answers with PUSH_EMPTY of the same mark,
-// and the switch grants. A switch that has lost its registers does the same, and also waits until the leases of those who
-// may hold its locks have ended. From a backup switch locks move in the same way; then the server is asked.
+// To the switch: requests queue there and none is granted; releases go on to the former owner. PUSH_REQ with mark
+// FAILOVER makes the server clear what it has buffered. When its own queue is empty it answers with PUSH_EMPTY of the
+// same mark, and the switch grants. A switch that has lost its registers does the same, and also waits until the leases
+// of those who may hold its locks have ended. From a backup switch locks move in the same way; then the server is
+// asked.
 //
 // The numbers of buffered requests begin with the time: those of an earlier installation never come again.
 
@@ -161,8 +162,8 @@ func (d *DataPlane) begin(now clock.Time) {
 	}
 }
 
-// Leave begins to move a lock to its server. One that moves already, or is not installed, does not. The outputs are valid
-// until the next call.
+// Leave begins to move a lock to its server. One that moves already, or is not installed, does not. The outputs are
+// valid until the next call.
 func (d *DataPlane) Leave(now clock.Time, lock uint32) []Output {
 	d.out = d.out[:0]
 	if l := d.locks[lock]; l != nil && l.phase == serving && !l.wanted {
@@ -176,8 +177,8 @@ func (d *DataPlane) Leave(now clock.Time, lock uint32) []Output {
 	return d.out
 }
 
-// Drain begins to empty the queue of a lock, which then can be placed. It reports whether the lock does: one that moves,
-// or is not installed, does not.
+// Drain begins to empty the queue of a lock, which then can be placed. It reports whether the lock does: one that
+// moves, or is not installed, does not.
 func (d *DataPlane) Drain(lock uint32) bool {
 	l := d.locks[lock]
 	if l == nil || l.phase != serving || l.wanted {
@@ -280,7 +281,8 @@ func (d *DataPlane) remove(now clock.Time, l *entry) {
 }
 
 // Yield takes a PUSH_REQ with mark FAILOVER of the other switch: it wants a lock, and queues all requests from now on.
-// The outputs, also of later calls, have Emptied for it when the queue here is empty. They are valid until the next call.
+// The outputs, also of later calls, have Emptied for it when the queue here is empty. They are valid until the next
+// call.
 func (d *DataPlane) Yield(now clock.Time, lock uint32, a Answer) []Output {
 	d.out = d.out[:0]
 	l := d.locks[lock]

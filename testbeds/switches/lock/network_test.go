@@ -147,9 +147,16 @@ func (n *network) run(seed uint64, cfg lock.Config, slots int) {
 	n.sometimes(n.moves, n.move)
 	n.sometimes(n.restarts, n.fail)
 	n.sometimes(n.failures, func() { n.server = n.newServer(n.now.Add(n.lease)) })
-	for len(n.events) > 0 {
-		if n.timers(n.events[0].at) {
+	for {
+		until := n.end().Add(clock.Millisecond) // what is repeated, is repeated for so long
+		if len(n.events) > 0 {
+			until = n.events[0].at
+		}
+		if n.timers(until) {
 			continue // which may have made an earlier event
+		}
+		if len(n.events) == 0 {
+			break
 		}
 		e := heap.Pop(&n.events).(event)
 		n.now = e.at
@@ -402,6 +409,7 @@ func (n *network) peer(sw int, do func(other int)) {
 func (n *network) do(sw int, list []lock.Output) {
 	d := n.planes[sw]
 	for _, o := range list {
+
 		switch {
 		case o.Kind == lock.Grant:
 			n.granted(o.Request, false)

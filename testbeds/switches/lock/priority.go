@@ -6,9 +6,9 @@ import (
 )
 
 // A lock with priorities (section 8.2) has a queue for each, which has its own part of the lock's region and its own
-// buffer at the server. In a queue holders come first. What the server buffers, of whatever mode, keeps requests of lower
-// priorities waiting as an exclusive request in the switch would: the switch cannot see its mode. Only while a lock moves
-// away, what is in the switch comes first.
+// buffer at the server. In a queue holders come first. What the server buffers, of whatever mode, keeps requests of
+// lower priorities waiting as an exclusive request in the switch would: the switch cannot see its mode. Only while a
+// lock moves away, what is in the switch comes first.
 
 // admits reports whether a request that comes now has the lock at once.
 func (l *entry) admits(q *ring, mode netlock.Mode) bool {

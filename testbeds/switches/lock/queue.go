@@ -40,11 +40,12 @@ func (q *ring) over() int { return int(q.sent - q.back - q.lost) }
 // answered notes that nothing is asked any more.
 func (q *ring) answered() { q.pushing, q.repeat = false, clock.Never }
 
-// miss notes what the server had received when it answered. Links are first in, first out: what was sent before the push
-// request and has not been received is lost.
+// miss notes what the server had received when it answered. Links are first in, first out: what was sent before the
+// push request and has not been received is lost. A server that replaces another one may not know what that has pushed
+// back at last.
 func (q *ring) miss(received uint64) {
-	if received <= q.asked {
-		q.lost = max(q.lost, q.asked-received)
+	if received <= q.asked && q.back <= q.asked {
+		q.lost = min(max(q.lost, q.asked-received), q.asked-q.back)
 	}
 }
 
@@ -115,8 +116,8 @@ func (l *entry) exchange(q *ring, n uint64) {
 	l.where.put(own.key(), place{q.class, n})
 }
 
-// push asks the server for what it buffers. Avail slots are for packets after the one numbered back. While a lock moves,
-// it says so instead.
+// push asks the server for what it buffers. Avail slots are for packets after the one numbered back. While a lock
+// moves, it says so instead.
 func (d *DataPlane) push(now clock.Time, l *entry, q *ring) {
 	o := Output{Kind: PushRequest, Request: Request{Lock: l.id, Priority: q.priority}, Avail: uint32(q.free()),
 		Sent: q.sent, Index: q.back}
@@ -173,18 +174,28 @@ func (d *DataPlane) PushBack(now clock.Time, r Request, a Answer) []Output {
 	q := l.ring(&r)
 	d.touch(regRoom)
 	again := d.cfg.Bugs.Has(DoublePushBack) && a.Index <= q.back && q.free() > 0
-	if !again && (q.over() == 0 || q.free() == 0 || a.Index != q.back+1) {
+	switch {
+	case !again && (q.over() == 0 || q.free() == 0 || a.Index != q.back+1):
 		d.emit(Output{Kind: Dropped, Request: r})
-		return d.out
-	}
-	if !again {
+		if a.Index > q.back {
+			return d.out // the next push request says what is missing
+		}
+	case again:
+		d.insert(now, l, q, r)
+	default:
 		q.back++
+		d.insert(now, l, q, r)
 	}
-	d.insert(now, l, q, r)
 	if a.Last && q.pushing && a.Sent == q.asked {
-		d.touch(regPushing)
 		q.answered()
 		q.miss(a.Received)
+		d.refill(now, l, q)
+		if l.count() == 0 {
+			d.settle(now, l)
+		}
+		if !q.pushing {
+			d.touch(regPushing) // otherwise it stays
+		}
 	}
 	if len(l.rings) > 1 {
 		d.kick(l)
@@ -192,8 +203,8 @@ func (d *DataPlane) PushBack(now clock.Time, r Request, a Answer) []Output {
 	return d.out
 }
 
-// PushEmpty takes the answer of a server that buffers nothing, or that was asked for nothing as the queue was full. With a
-// mark it ends the move of a lock. The outputs are valid until the next call.
+// PushEmpty takes the answer of a server that buffers nothing, or that was asked for nothing as the queue was full.
+// With a mark it ends the move of a lock. The outputs are valid until the next call.
 func (d *DataPlane) PushEmpty(now clock.Time, lock uint32, a Answer) []Output {
 	d.out = d.out[:0]
 	l := d.locks[lock]

@@ -11,13 +11,13 @@ import (
 // Server is a lock server: it owns the locks that are not in the switch, and buffers requests for those that are
 // (sections 6.2 and 6.3). It processes each packet at once.
 type Server struct {
-	// NotBefore is when a server that replaces a failed one begins to grant: when the leases of holders that it does not
-	// know have ended (section 9). Requests wait until then; see NextTimer.
+	// NotBefore is when a server that replaces a failed one begins to grant: when the leases of holders that it does
+	// not know have ended (section 9). Requests wait until then; see NextTimer.
 	NotBefore clock.Time
 	// Lease is after which holders lose a lock that the server owns, and Poll how often it looks; 0: never.
 	Lease, Poll clock.Duration
-	// Priorities of requests for locks that the server owns: a higher one comes before all lower ones that wait. At most
-	// 1: requests have the order of arrival.
+	// Priorities of requests for locks that the server owns: a higher one comes before all lower ones that wait. At
+	// most 1: requests have the order of arrival.
 	Priorities int
 	// Bugs are seeded.
 	Bugs Bugs
@@ -51,8 +51,8 @@ type backlog struct {
 	wanted  bool     // the switch wants to know when the lock's queue is empty
 }
 
-// buffer holds the requests of a queue of the switch, in the order of arrival. Those that were pushed back are kept until
-// the switch says that it has them.
+// buffer holds the requests of a queue of the switch, in the order of arrival. Those that were pushed back are kept
+// until the switch says that it has them.
 type buffer struct {
 	requests []Request
 	taken    uint64 // number of packets that the switch has taken: the first of requests has the next one
@@ -183,8 +183,9 @@ func (s *Server) buffer(r Request, b *buffer) {
 	b.requests = append(b.requests, r)
 }
 
-// Keep takes a request for a lock of the switch, as Buffer does. If the switch has handed the lock over, and does not know
-// yet that the server knows, the request is one for a lock that the server owns. The outputs are valid until the next call.
+// Keep takes a request for a lock of the switch, as Buffer does. If the switch has handed the lock over, and does not
+// know yet that the server knows, the request is one for a lock that the server owns. The outputs are valid until the
+// next call.
 func (s *Server) Keep(now clock.Time, r Request) []Output {
 	s.out = s.out[:0]
 	if b := s.backlog(r.Lock).buffer(r.Priority); b.owned {
@@ -252,8 +253,8 @@ func (s *Server) Push(o *Output) []Push {
 	return s.list
 }
 
-// Handover takes a push request with a mark: a lock moves to the server (Owned) or to the switch (Failover); see move.go.
-// The outputs are valid until the next call.
+// Handover takes a push request with a mark: a lock moves to the server (Owned) or to the switch (Failover); see
+// move.go. The outputs are valid until the next call.
 func (s *Server) Handover(now clock.Time, o *Output) []Output {
 	s.out = s.out[:0]
 	k := s.backlog(o.Request.Lock)

@@ -7,9 +7,9 @@ import (
 	"candela.dev/candela/clock"
 )
 
-// TakeAll installs the locks of an allocation in a switch that has lost its registers, or that is the backup of one that
-// has failed (section 9). It grants nothing before an instant, and none of a lock before its former owner's queue is
-// empty. The outputs are valid until the next call.
+// TakeAll installs the locks of an allocation in a switch that has lost its registers, or that is the backup of one
+// that has failed (section 9). It grants nothing before an instant, and none of a lock before its former owner's queue
+// is empty. The outputs are valid until the next call.
 func (d *DataPlane) TakeAll(now clock.Time, a Allocation, from Source, notBefore clock.Time) ([]Output, error) {
 	var list []Output
 	for _, id := range slices.Sorted(maps.Keys(a)) {
@@ -62,8 +62,8 @@ func (t *Takeover) Replace(now clock.Time, backup *DataPlane) ([]Output, error) 
 }
 
 // Return starts the original. If the backup serves, the original gets the locks that the backup has then, and requests
-// queue there until the backup's queues are empty; the backup's control plane moves no more locks. Without a backup, which
-// is nil then, they queue until the leases of holders from before the failure have ended.
+// queue there until the backup's queues are empty; the backup's control plane moves no more locks. Without a backup,
+// which is nil then, they queue until the leases of holders from before the failure have ended.
 func (t *Takeover) Return(now clock.Time, original, backup *DataPlane) ([]Output, error) {
 	from, notBefore := FromServer, now.Add(t.Lease)
 	if t.active == Backup {

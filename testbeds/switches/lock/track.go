@@ -50,8 +50,8 @@ func (t *tracker) release(lock uint32) {
 	}
 }
 
-// demands appends what was asked for, and begins the next period. Requests from before the period, which is longer than a
-// lease, have ended, whether or not their releases came.
+// demands appends what was asked for, and begins the next period. Requests from before the period, which is longer than
+// a lease, have ended, whether or not their releases came.
 func (t *tracker) demands(list []Demand) []Demand {
 	kept := t.list[:0]
 	for _, c := range t.list {

@@ -373,8 +373,8 @@ func namesOf(pb *configpb.P4Info) string {
 	return strings.Join(lines, "")
 }
 
-// compareNames checks that what the compiler serves is the contract by name, and compares ids and names with the recorded
-// ones, or writes these.
+// compareNames checks that what the compiler serves is the contract by name, and compares ids and names with the
+// recorded ones, or writes these.
 func compareNames(t *testing.T, name, path string, generation int) {
 	t.Helper()
 	text, err := os.ReadFile(path)

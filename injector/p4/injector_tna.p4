@@ -434,12 +434,12 @@ control I(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic_metad
     }
 
 #define RUNTS \
+            if (hdr.ipv4.isValid()) { \
+                length_v4(); \
+            } else { \
+                length_v6(); \
+            } \
             if (hdr.bridge.event == EVENT_TRIM) { \
-                if (hdr.ipv4.isValid()) { \
-                    length_v4(); \
-                } else { \
-                    length_v6(); \
-                } \
                 beyond_trim(); \
                 if (meta.excess == 0) { \
                     no_event(); \

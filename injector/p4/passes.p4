@@ -1,5 +1,5 @@
-// Ingress where each register is touched once, in the order of the stages that a packet passes: what injector_tna.p4
-// does on hardware, and injector_passes_v1model.p4 on bmv2 in the same order. Nothing here names an architecture.
+// Ingress where each register is touched once, in the order of the stages that a packet passes. Nothing here names an
+// architecture; injector_tna.p4 gives it one.
 //
 // To be included in the ingress control behind tables.p4. The including file defines, besides what tables.p4 asks for:
 //

@@ -195,3 +195,54 @@ func ExampleNew() {
 	fmt.Println(err)
 	// Output: <nil>
 }
+
+// TestNoChainOfTablesIsLongerThanThePipeline is what the program can be asked without a compiler.
+func TestNoChainOfTablesIsLongerThanThePipeline(t *testing.T) {
+	for generation, stages := range map[int]int{1: 12, 2: 20} {
+		for _, control := range []string{"I", "E"} {
+			chain, err := tna.Chain(sources, generation, control)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("Tofino %d, %s: %d of %d stages: %s", generation, control, len(chain), stages, strings.Join(chain, ", "))
+			if len(chain) < 2 || len(chain) > stages {
+				t.Errorf("Tofino %d, %s: a chain of %d tables", generation, control, len(chain))
+			}
+		}
+	}
+}
+
+func TestTheProgramBreaksNoRuleOfTheHardware(t *testing.T) {
+	for _, generation := range []int{1, 2} {
+		list, err := tna.Breaches(sources, generation)
+		if err != nil || len(list) > 0 {
+			t.Errorf("Tofino %d: %q, %v", generation, list, err)
+		}
+	}
+}
+
+func TestABreachIsNamed(t *testing.T) {
+	for _, m := range []struct{ file, old, now, want string }{
+		{"events_counting.p4", "        event_any_hits.count();\n        EVENT = EVENT_ECN;", "        EVENT = EVENT_ECN;",
+			"action event_any_mark_ecn of table event_any does not count"},
+		{"injector_tna.p4", "action find_round() {", "action find_round() {\n meta.any_space = 0;",
+			"action find_round takes a hash and does something else"},
+		{"injector_tna.p4", "meta.fresh = swap_epoch.execute(meta.round);",
+			"meta.fresh = swap_epoch.execute(meta.round);\n        meta.iter = same_round.execute(meta.round);",
+			"action take_epoch touches 2 registers"},
+		{"injector_tna.p4", "meta.iter = same_round.execute(meta.round);", "meta.iter = same_round.execute(0);",
+			"register r_iter is touched at"},
+		{"passes.p4", "            RUNTS\n", "            mirror.apply();\n            RUNTS\n", "table mirror is applied in two places"},
+		{"passes.p4", "meta.psn = (bit<32>)hdr.bth.psn;", "meta.psn = hdr.bth.psn ++ 8w0;",
+			"action widen_psn sets meta.psn to rotated bits and constant ones"},
+		{"injector_tna.p4", "    RegisterAction<bit<16>, bit<13>, bit<16>>(r_iter) same_round = {",
+			"    RegisterAction<bit<16>, bit<13>, bit<16>>(r_iter) fifth = {\n        void apply(inout bit<16> iter) {\n" +
+				"            iter = 5;\n        }\n    };\n\n" +
+				"    RegisterAction<bit<16>, bit<13>, bit<16>>(r_iter) same_round = {", "register r_iter has 5 register actions"},
+	} {
+		list, err := tna.Breaches(overlay(t, m.file, m.old, m.now), 2)
+		if err != nil || !strings.Contains(strings.Join(list, "\n"), m.want) {
+			t.Errorf("%q, %v; want %q", list, err, m.want)
+		}
+	}
+}

@@ -38,7 +38,8 @@ is a file (SQLite), or a PostgreSQL server that a lab shares:
 Without the flag it is CANDELA_HISTORY, otherwise runs/history.db. candela run
 --history writes to it, and so does candela history import.`,
 	}
-	cmd.AddCommand(newHistoryImport(), newHistoryList(), newHistoryShow())
+	cmd.AddCommand(newHistoryImport(), newHistoryList(), newHistoryShow(), newHistoryTrend(), newHistoryFlaky(),
+		newHistoryCompare(), newHistoryOwners(), newHistoryBlame(), newHistoryTestbeds())
 	return cmd
 }
 
@@ -214,6 +215,195 @@ prints it, or the beginning of it.`,
 	}
 	f.add(cmd)
 	return cmd
+}
+
+// windowFlags choose the nights of a question.
+type windowFlags struct {
+	night  string
+	nights int
+}
+
+func (f *windowFlags) add(cmd *cobra.Command, nights int) {
+	cmd.Flags().StringVar(&f.night, "night", "", "last night, such as 2026-11-20 (default the latest)")
+	cmd.Flags().IntVar(&f.nights, "nights", nights, "how many nights")
+}
+
+func (f *windowFlags) window() (w history.Window, err error) {
+	if f.nights < 1 || f.nights > maxNights {
+		return w, fmt.Errorf("--nights %d: want 1 to %d", f.nights, maxNights)
+	}
+	w.Nights = f.nights
+	if f.night != "" {
+		night, err := history.ParseNight(f.night)
+		if err != nil {
+			return w, fmt.Errorf("--night: %w", err)
+		}
+		w.Last = &night
+	}
+	return w, nil
+}
+
+const maxNights = 10_000
+
+// newQuestion returns a command that asks about nights.
+func newQuestion(cmd *cobra.Command, nights int,
+	ask func(context.Context, *history.Store, history.Window, []string) (history.Answer, error)) *cobra.Command {
+	var f historyFlags
+	var w windowFlags
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		window, err := w.window()
+		if err != nil {
+			return err
+		}
+		return f.ask(cmd, func(ctx context.Context, s *history.Store) (history.Answer, error) {
+			return ask(ctx, s, window, args)
+		})
+	}
+	f.add(cmd)
+	w.add(cmd, nights)
+	return cmd
+}
+
+func newHistoryTrend() *cobra.Command {
+	var testbed string
+	cmd := newQuestion(&cobra.Command{
+		Use:   "trend [METRIC [TEST...]]",
+		Short: "Show a metric night after night, or all metrics that shifted",
+		Long: `Show the median of a metric night after night, where its level shifted, how much
+it usually changes, and the smallest change that two nights would show. Without
+METRIC, list the shifts of all metrics. * in METRIC and TEST is any text.
+
+A shift is a difference of a night, or of the last nights together, from the
+level before that chance does not explain. All metrics of a testbed together
+cause fewer than one false alarm in ten nights.`,
+		Example: `  candela history trend
+  candela history trend retrans.nack-reaction drop-* --nights 90`,
+		Args: cobra.ArbitraryArgs,
+	}, 30, func(ctx context.Context, s *history.Store, w history.Window, args []string) (history.Answer, error) {
+		if len(args) == 0 {
+			return s.Shifts(ctx, w)
+		}
+		return s.Trend(ctx, args[0], args[1:], testbed, w)
+	})
+	cmd.Flags().StringVar(&testbed, "testbed", "", "only this testbed")
+	return cmd
+}
+
+func newHistoryFlaky() *cobra.Command {
+	return newQuestion(&cobra.Command{
+		Use:   "flaky",
+		Short: "List the tests that fail and pass without a change",
+		Long: `List the tests whose failures come and go in one environment, with the rate of
+failures and its 95 % interval. A test that broke or was repaired is not flaky,
+and runs that the lab spoiled do not count.`,
+		Example: `  candela history flaky --nights 60`,
+		Args:    cobra.NoArgs,
+	}, 30, func(ctx context.Context, s *history.Store, w history.Window, _ []string) (history.Answer, error) {
+		return s.Flaky(ctx, w)
+	})
+}
+
+func newHistoryOwners() *cobra.Command {
+	return newQuestion(&cobra.Command{
+		Use:   "owners",
+		Short: "List the failing tests of a night by owner",
+		Long: `List the failing tests of a night by metadata.owner: new, still failing, or
+flaky, and since when.`,
+		Example: `  candela history owners --night 2026-11-20`,
+		Args:    cobra.NoArgs,
+	}, 30, func(ctx context.Context, s *history.Store, w history.Window, _ []string) (history.Answer, error) {
+		return s.Owners(ctx, w)
+	})
+}
+
+func newHistoryTestbeds() *cobra.Command {
+	return newQuestion(&cobra.Command{
+		Use:   "testbeds",
+		Short: "Show which change each testbed could show, and how testbeds differ",
+		Long: `Show for each testbed the smallest change of a metric that two nights would
+show, how much runs and nights vary, how its metrics differ from those of the
+other testbeds, and how many runs were not judged.`,
+		Example: `  candela history testbeds --nights 60`,
+		Args:    cobra.NoArgs,
+	}, 30, func(ctx context.Context, s *history.Store, w history.Window, _ []string) (history.Answer, error) {
+		return s.Beds(ctx, w)
+	})
+}
+
+func newHistoryBlame() *cobra.Command {
+	var testbed string
+	cmd := newQuestion(&cobra.Command{
+		Use:   "blame TEST|FINDING",
+		Short: "Find the last good run, the first bad one and what changed",
+		Long: `Find the last good and the first bad run of a test, or of a finding by its
+identity, and what changed between them: environment, candela, the test. Of a
+test that fails in some runs only, the night of the change has an interval.
+TEST is named as in candela history list.`,
+		Example: `  candela history blame drop-retransmission
+  candela history blame 5c0de91b22 --testbed lab-2`,
+		Args: cobra.ExactArgs(1),
+	}, 90, func(ctx context.Context, s *history.Store, w history.Window, args []string) (history.Answer, error) {
+		return s.Blame(ctx, args[0], testbed, w)
+	})
+	cmd.Flags().StringVar(&testbed, "testbed", "", "only this testbed")
+	return cmd
+}
+
+func newHistoryCompare() *cobra.Command {
+	var f historyFlags
+	cmd := &cobra.Command{
+		Use:   "compare A B",
+		Short: "Compare two nights, firmwares or directories of runs",
+		Long: `Compare the runs of B with those of A. A and B are references:
+  - last-night; night-2026-11-20
+  - last-green: for each test of B, the latest night before with no failure
+  - fw:28.39.1002, driver:, kernel:, os:, tool:   the latest night with it
+  - run:ID, or a directory with runs
+Changes of the environment come first. Findings are new, flaky, not run, fixed,
+still there or waived. A metric has changed if a Mann-Whitney test says so and
+the change is greater than its usual one from night to night.
+
+The exit status is 0 if nothing is new, fixed, flaky or not run and no metric
+has changed, otherwise 1.`,
+		Example: `  candela history compare last-green last-night
+  candela history compare fw:28.39.1002 fw:28.41.1000
+  candela history compare night-2026-11-19 runs/tonight --json`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error { return f.compare(cmd, args[0], args[1]) },
+	}
+	f.add(cmd)
+	return cmd
+}
+
+// compare compares two references. Directories need no store.
+func (f *historyFlags) compare(cmd *cobra.Command, a, b string) (err error) {
+	var s *history.Store
+	if f.store != "" || os.Getenv(historyVariable) != "" || !isDir(a) || !isDir(b) {
+		if s, err = history.OpenExisting(cmd.Context(), f.address()); err != nil {
+			return storeFailed(err)
+		}
+		defer func() {
+			if closing := s.Close(); closing != nil {
+				err = errors.Join(err, infrastructure(closing))
+			}
+		}()
+	}
+	c, err := s.Compare(cmd.Context(), a, b)
+	if err != nil {
+		return storeFailed(err)
+	}
+	if err := f.print(cmd, c); err != nil {
+		return err
+	}
+	if !c.Same() {
+		return statusError{status: orchestrator.ExitFail}
+	}
+	return nil
+}
+
+func isDir(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 // recorder writes the runs of a command to the results store as they end. Nil records nothing.

@@ -163,3 +163,9 @@ type Artefact struct {
 	Kind     string `json:"kind"` // directory
 	Location string `json:"location"`
 }
+
+// UnmarshalText reads the word.
+func (v *Verdict) UnmarshalText(text []byte) (err error) {
+	*v, err = ParseVerdict(string(text))
+	return err
+}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"candela.dev/candela/analyzers"
 	"candela.dev/candela/orchestrator/config"
 )
 
@@ -59,4 +60,29 @@ func sortedKeys[V any](m map[string]V) []string {
 	}
 	slices.Sort(keys)
 	return keys
+}
+
+// Unmet is the rule of a failed expectation, for the store. Its cause is the key of the expectation.
+const Unmet = "expectation.unmet"
+
+// complaints returns the findings and, of a run that failed for something else, what that was: so that a limit that a
+// test exceeds has a history as a violation has.
+func (r *Run) complaints() []Finding {
+	if r.Verdict != Fail {
+		return r.Findings
+	}
+	list := slices.Clone(r.Findings)
+	seen := make(map[string]bool)
+	for _, reason := range r.Reasons {
+		key, _, _ := strings.Cut(reason, ":")
+		if strings.HasPrefix(key, "expect.") && !strings.Contains(key, " ") && !seen[key] {
+			seen[key] = true
+			list = append(list, Finding{Rule: Unmet, Cause: key, Severity: analyzers.Violation, Headline: reason})
+		}
+	}
+	if !slices.ContainsFunc(list, func(f Finding) bool { return f.Counts() }) {
+		list = append(list, Finding{Rule: Unmet, Severity: analyzers.Violation,
+			Headline: strings.Join(r.Reasons[:min(1, len(r.Reasons))], "")})
+	}
+	return list
 }

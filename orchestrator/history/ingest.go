@@ -143,7 +143,7 @@ func (s *Store) attempt(ctx context.Context, runs []*Run) (done Ingested, err er
 			return done, err
 		}
 	}
-	w := &writer{ctx: ctx, tx: tx}
+	w := &writer{ctx: ctx, tx: tx, touched: make(map[seriesNight]bool)}
 	if w.known, err = s.current(ctx, tx); err != nil {
 		return done, err
 	}
@@ -157,6 +157,9 @@ func (s *Store) attempt(ctx context.Context, runs []*Run) (done Ingested, err er
 		}
 	}
 	if err := w.flush(); err != nil {
+		return done, err
+	}
+	if err := w.nightly(); err != nil {
 		return done, err
 	}
 	return done, tx.Commit()
@@ -217,8 +220,14 @@ type writer struct {
 	known *known
 	have  map[string]runRow // runs of the batch that are there already, by run_id
 
-	findings, metrics, artefacts rows
-	runs                         rows
+	runs, findings, metrics, artefacts rows
+
+	touched map[seriesNight]bool // whose runs have changed
+}
+
+type seriesNight struct {
+	series int64
+	night  Night
 }
 
 type runRow struct {
@@ -411,6 +420,9 @@ func (w *writer) again(r *Run, row runRow, content string, done *Ingested) error
 	if err != nil {
 		return err
 	}
+	if err := w.touch(`SELECT series, night FROM metric WHERE run = $1`, row.id); err != nil {
+		return err
+	}
 	for _, text := range []string{`DELETE FROM finding WHERE run = $1`, `DELETE FROM metric WHERE run = $1`} {
 		if _, err := w.tx.ExecContext(w.ctx, text, row.id); err != nil {
 			return err
@@ -453,8 +465,9 @@ func (w *writer) place(r *Run) (p placed, err error) {
 }
 
 func (w *writer) results(r *Run, id int64, p placed) error {
-	for i := range r.Findings {
-		f := &r.Findings[i]
+	findings := r.complaints()
+	for i := range findings {
+		f := &findings[i]
 		issue, err := w.issue(p, r.Point, f)
 		if err != nil {
 			return err
@@ -473,6 +486,9 @@ func (w *writer) results(r *Run, id int64, p placed) error {
 		series, err := w.series(p, m)
 		if err != nil {
 			return err
+		}
+		if r.Verdict.Judged() {
+			w.touched[seriesNight{series, r.Night}] = true
 		}
 		w.metrics.add(id, series, int64(r.Night), m.N, m.Least, m.Mean, m.P50, m.P99, m.P999, m.Most, m.Histogram)
 	}

@@ -146,9 +146,22 @@ func (w *writer) mergeVariant(into, from int64) error {
 	}
 	for _, v := range list {
 		if v[1] == 0 {
-			err = w.exec(`UPDATE series SET variant = $1 WHERE id = $2`, into, v[0])
-		} else if err = w.exec(`UPDATE metric SET series = $1 WHERE series = $2`, v[1], v[0]); err == nil {
+			if err = w.exec(`UPDATE series SET variant = $1 WHERE id = $2`, into, v[0]); err != nil {
+				return err
+			}
+			continue
+		}
+		for _, text := range []string{`DELETE FROM nightly WHERE series = $2 OR series = $1`,
+			`UPDATE metric SET series = $1 WHERE series = $2`} {
+			if err == nil {
+				err = w.exec(text, v[1], v[0])
+			}
+		}
+		if err == nil {
 			err = w.exec(`DELETE FROM series WHERE id = $1`, v[0])
+		}
+		if err == nil {
+			err = w.touch(`SELECT DISTINCT series, night FROM metric WHERE series = $1`, v[1])
 		}
 		if err != nil {
 			return err

@@ -155,6 +155,22 @@ CREATE TABLE metric (
 
 CREATE INDEX metric_series ON metric (series, night, run, p50, p99, mean, most);
 
+-- The runs of a series in a night, from which writers keep it: median of their medians; center and spread of these, as
+-- logarithms if all are positive; samples: the medians, as float64.
+CREATE TABLE nightly (
+  series BIGINT NOT NULL REFERENCES series (id),
+  night INTEGER NOT NULL,
+  n INTEGER NOT NULL,
+  median DOUBLE PRECISION NOT NULL,
+  center DOUBLE PRECISION NOT NULL,
+  spread DOUBLE PRECISION NOT NULL,
+  positive INTEGER NOT NULL,
+  samples BYTEA NOT NULL,
+  PRIMARY KEY (series, night)
+) {{CLUSTERED}};
+
+CREATE INDEX nightly_night ON nightly (night, series);
+
 -- Where the files of a run are.
 CREATE TABLE artefact (
   run BIGINT NOT NULL REFERENCES run (id),

@@ -1,6 +1,7 @@
 package lock_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -53,53 +54,101 @@ func specification() porcupine.Model {
 	}
 }
 
-// operations returns what clients did, as it passed the switch. A request without a grant did nothing.
+// operations returns what clients did, as it passed the switch. A request without a grant did nothing. A lease ends like
+// a release.
 func (n *network) operations() (list []porcupine.Operation) {
 	asked := make(map[uint32]clock.Time)
+	type use struct {
+		request lock.Request
+		end     clock.Time
+	}
+	var uses []use // that have not ended
+	end := func(at clock.Time, ended func(u use) bool) {
+		uses = slices.DeleteFunc(uses, func(u use) bool {
+			if !ended(u) {
+				return false
+			}
+			at := min(at, u.end)
+			list = append(list, porcupine.Operation{ClientId: int(u.request.Client.Host),
+				Input: operation{u.request.Lock, u.request.Mode, true}, Call: int64(at), Return: int64(at)})
+			return true
+		})
+	}
 	for _, s := range n.history {
 		r := s.request
-		if s.reset || s.buffer || s.reject || s.restart || s.push > 0 {
-			continue
-		}
-		o := porcupine.Operation{ClientId: int(r.Client.Host), Input: operation{r.Lock, r.Mode, s.release},
-			Call: int64(s.at), Return: int64(s.at)}
-		if !s.grant && !s.release {
+		end(s.at, func(u use) bool { return u.end < s.at })
+		switch {
+		case s.reset || s.buffer || s.reject || s.restart || s.push > 0:
+		case s.release:
+			end(s.at, func(u use) bool { return u.request.Transaction == r.Transaction })
+		case !s.grant:
 			asked[r.Transaction] = s.at
-			continue
+		default:
+			until := clock.Never
+			if n.lease > 0 {
+				until = s.at.Add(n.lease - n.late)
+			}
+			// Who gets a lock again that it has, has it once, for longer.
+			if i := slices.IndexFunc(uses, func(u use) bool { return u.request.Transaction == r.Transaction }); i >= 0 {
+				uses[i].end = until
+				continue
+			}
+			uses = append(uses, use{r, until})
+			list = append(list, porcupine.Operation{ClientId: int(r.Client.Host), Input: operation{r.Lock, r.Mode, false},
+				Call: int64(asked[r.Transaction]), Return: int64(s.at)})
 		}
-		if s.grant {
-			o.Call = int64(asked[r.Transaction])
-		}
-		list = append(list, o)
 	}
 	return list
 }
 
 // A checker that knows neither locks nor switches agrees with judge on what excludes.
 func TestHistoriesAreLinearizable(t *testing.T) {
-	for _, c := range []struct {
+	unchecked := func(_ *network, cfg *lock.Config) { cfg.TIDCheck, cfg.Dedup = false, false }
+	failures := func(n *network, cfg *lock.Config) {
+		leases(n, cfg)
+		n.stop, n.restarts, n.failures = clock.Time(clock.Millisecond), micro(500), micro(500)
+		n.moves = micro(50)
+	}
+	for name, c := range map[string]struct {
 		processing lock.Processing
 		slots      int
+		set        func(n *network, cfg *lock.Config)
 		guilty     bool
 	}{
-		{lock.ChainLock, 64, false}, {lock.ChainLock, 3, false}, {lock.ChainLock, 12, false}, {lock.Listing, 64, true},
-		{lock.Snapshot, 12, true},
+		"chainlock": {lock.ChainLock, 64, nothing, false}, "overflow": {lock.ChainLock, 3, nothing, false},
+		"little overflow": {lock.ChainLock, 12, nothing, false},
+		"listing":         {lock.Listing, 64, unchecked, true},
+		"snapshot":        {lock.Snapshot, 12, unchecked, true},
+		"moves":           {lock.ChainLock, 3, moves, false},
+		"priorities":      {lock.ChainLock, 6, func(n *network, _ *lock.Config) { n.priority, n.moves = 3, micro(50) }, false},
+		"failures":        {lock.ChainLock, 3, failures, false},
+		"backup": {lock.ChainLock, 3, func(n *network, cfg *lock.Config) {
+			failures(n, cfg)
+			n.backup = true
+		}, false},
+		"early grants": {lock.ChainLock, 16, func(_ *network, cfg *lock.Config) { cfg.Bugs = lock.SharedBesideExclusive }, true},
+		"two owners": {lock.ChainLock, 16, func(n *network, cfg *lock.Config) {
+			n.moves, cfg.Bugs = micro(5), lock.ForgetsOwner
+		}, true},
 	} {
-		illegal := 0
-		for seed := range uint64(6) {
-			n := single(1)
-			n.locks, n.shared, n.stop = 2, 0.6, clock.Time(clock.Millisecond/2)
-			n.run(seed, lock.Config{Processing: c.processing}, c.slots)
-			got, f := porcupine.CheckOperationsTimeout(specification(), n.operations(), time.Minute), n.judge(true)
-			if got == porcupine.Unknown || (got == porcupine.Illegal) != (f.overlaps > 0) {
-				t.Errorf("%v, %d slots, seed %d: %v, but %v", c.processing, c.slots, seed, got, f)
+		t.Run(name, func(t *testing.T) {
+			illegal, seeds := 0, wide(t, 4)
+			for seed := range uint64(seeds) {
+				n, cfg := plain()
+				cfg.Processing = c.processing
+				c.set(n, &cfg)
+				n.run(seed, cfg, c.slots)
+				got, f := porcupine.CheckOperationsTimeout(specification(), n.operations(), time.Minute), n.judge(false)
+				if got == porcupine.Unknown || (got == porcupine.Illegal) != (f.overlaps > 0) {
+					t.Errorf("seed %d: %v, but %v", seed, got, f)
+				}
+				if got == porcupine.Illegal {
+					illegal++
+				}
 			}
-			if got == porcupine.Illegal {
-				illegal++
+			if (illegal > 0) != c.guilty {
+				t.Errorf("%d of %d histories are illegal", illegal, seeds)
 			}
-		}
-		if (illegal > 0) != c.guilty {
-			t.Errorf("%v, %d slots: %d of 6 histories are illegal", c.processing, c.slots, illegal)
-		}
+		})
 	}
 }

@@ -1,6 +1,7 @@
 package lock_test
 
 import (
+	"flag"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -24,6 +25,23 @@ func wide(t *testing.T, few int) int {
 		t.Fatalf("CANDELA_TEST_WIDE=%q: want the number of networks to draw", text)
 	}
 	return n
+}
+
+// check checks a property of so many random networks as CANDELA_TEST_WIDE says, or as rapid does.
+func check(t *testing.T, property func(t *rapid.T)) {
+	t.Helper()
+	const checks = "rapid.checks"
+	if before := flag.Lookup(checks).Value.String(); os.Getenv("CANDELA_TEST_WIDE") != "" {
+		if err := flag.Set(checks, strconv.Itoa(wide(t, 0))); err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if err := flag.Set(checks, before); err != nil {
+				t.Error(err)
+			}
+		}()
+	}
+	rapid.Check(t, property)
 }
 
 // drawn returns a network that is correct, with whatever may happen to it.
@@ -72,7 +90,7 @@ func drawn(t *rapid.T, faulty bool) (n *network, cfg lock.Config, slots int) {
 
 // Locks that move between switch and server are granted once, in order, to one at a time, whatever waits for them.
 func TestLocksMoveWithoutFaults(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	check(t, func(t *rapid.T) {
 		n, cfg, slots := drawn(t, false)
 		cfg.PushTimeout = micro(rapid.SampledFrom([]float64{0, 1, 5, 30}).Draw(t, "push timeout"))
 		n.run(rapid.Uint64().Draw(t, "seed"), cfg, slots)
@@ -84,7 +102,7 @@ func TestLocksMoveWithoutFaults(t *testing.T) {
 
 // The same with losses of packets, deaths of clients, and failures of the switch, a backup of it, and the server.
 func TestNothingIsLostInFailures(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	check(t, func(t *rapid.T) {
 		n, cfg, slots := drawn(t, true)
 		n.run(rapid.Uint64().Draw(t, "seed"), cfg, slots)
 		if f := n.judge(false); f != (faults{}) {

@@ -311,8 +311,8 @@ func (s *Server) NextTimer() clock.Time {
 		next = s.NotBefore
 	}
 	if g := s.since.front(); g != nil {
-		end := g.at.Add(s.Lease) // the first poll after it finds the lease ended
-		next = min(next, end-end%clock.Time(s.Poll)+clock.Time(s.Poll))
+		end, poll := g.at.Add(s.Lease), max(1, clock.Time(s.Poll)) // the first poll after it finds the lease ended
+		next = min(next, end-end%poll+poll)
 	}
 	return next
 }

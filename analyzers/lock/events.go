@@ -28,8 +28,8 @@ func (j *Judge) asks(d *device, p *Packet, trunk bool) {
 		return
 	}
 	l := j.of(r)
-	if r.asks == 0 { // an answer had come before
-		r.asks, r.first, r.came = 1, j.order, p.Time
+	if r.asks == 0 { // it holds, or did, and what it asked before was missed
+		r.asks, r.first, r.came = r.answers+1, j.order, p.Time
 	} else {
 		j.askedAgain(l, r)
 		r.asks++
@@ -98,6 +98,10 @@ func (j *Judge) releases(d *device, p *Packet) {
 	if r == nil || !r.linked {
 		if l := j.lockOf(d.number, h.Lock); l != nil && !d.TIDCheck && !d.out {
 			l.tainted = true // whoever is first in the queue has lost its place
+		}
+		if r != nil && j.of(r).doubt { // it held the lock before packets were missed, and may yet be answered again
+			j.unpark(j.of(r), r, j.place(r))
+			r.phase, r.freed = answered, p.Time
 		}
 		return
 	}
@@ -221,6 +225,9 @@ func (j *Judge) lapses(r *request) (may, has clock.Time) {
 	}
 	if may == unknown {
 		may = r.at
+	}
+	if r.vague {
+		may = unknown
 	}
 	return may.Add(d.Lease - j.facts.Uncertainty), r.at.Add(d.Lease + d.Poll)
 }
@@ -425,6 +432,11 @@ func (j *Judge) granted(d *device, p *Packet, k key, since clock.Time) {
 	if r.linked {
 		return // it holds already: nothing changes
 	}
+	if r.asks == 0 && l.doubt && (server || since == unknown ||
+		since.Add(-d.PipelineMost-j.facts.Uncertainty) <= j.gap) {
+		j.remove(r) // a second answer to whoever may have released the lock before, unseen
+		return
+	}
 	if r.phase == answered && !unasked && (server || since == unknown ||
 		since.Add(-d.PipelineMost-j.facts.Uncertainty) <= r.freed) {
 		if r.answers >= r.asks { // a second answer that was on its way as the first was released
@@ -438,6 +450,7 @@ func (j *Judge) granted(d *device, p *Packet, k key, since clock.Time) {
 	r.serial = j.serial
 	j.unpark(l, r, j.place(r))
 	r.grant, r.at, r.since, r.server, r.expired = p.ID, p.Time, since, server, false
+	r.vague = l.doubt
 	j.exclusive(d, l, r, p)
 	j.owns(d, l, r, p)
 	if !server && !unasked {
@@ -514,11 +527,16 @@ func (j *Judge) outage(d *device) {
 	}
 }
 
-// resync takes an exclusive lock that is granted at once for proof that nobody else has it, and nobody waits.
+// resync ends doubts about a lock: it was free for so long that whoever waited had been granted it, and now a
+// request for exclusive use is granted at once, so nobody else has it. One that had come before, unseen, would have
+// been granted then.
 func (j *Judge) resync(d *device, l *state, r *request) {
 	if !l.doubt && !l.tainted || r.mode != netlock.Exclusive || r.asks != 1 || l.live != 1 || l.parked > 0 ||
-		r.returned || r.phase != waiting || r.since == unknown ||
-		r.since > r.inserted.Add(d.PipelineMost+j.facts.Uncertainty) {
+		r.returned || r.phase != waiting || r.since == unknown || l.ended == unknown {
+		return
+	}
+	slack := d.PipelineMost + j.facts.Uncertainty
+	if r.since > r.inserted.Add(slack) || r.inserted <= l.ended.Add(slack+clock.Duration(d.Passes)*d.RecirculationMost) {
 		return
 	}
 	l.doubt, l.tainted = false, false

@@ -190,8 +190,9 @@ func TestMemoryIsThatOfWhatIsOutstanding(t *testing.T) {
 
 // cycle shows a request that the server grants, and its release.
 func cycle(j *Judge, now *clock.Time, id, tid uint32, client int) {
-	p := Packet{Stage: trace.Entered, Size: 62, Lock: true, Src: address(client), Dst: serverAddress, DstPort: netlock.Port,
-		Header: netlock.Header{Op: netlock.Acquire, Mode: netlock.Exclusive, Lock: id, Transaction: tid}}
+	p := Packet{Stage: trace.Entered, Size: 62, Lock: true, Src: address(client), Dst: serverAddress,
+		DstPort: netlock.Port,
+		Header:  netlock.Header{Op: netlock.Acquire, Mode: netlock.Exclusive, Lock: id, Transaction: tid}}
 	show := func(stage trace.SwitchStage, op netlock.Op, mark netlock.Mark, answer bool) {
 		*now += clock.Time(200 * ns)
 		p.Time, p.Stage, p.Header.Op, p.Header.Mark = *now, stage, op, mark

@@ -32,7 +32,8 @@ type Judge struct {
 	order    uint64 // of arrivals
 	serial   uint64 // of grants
 	gaps     int
-	failed   bool // a switch that is not on standby has stopped
+	gap      clock.Time // the end of the last one
+	failed   bool       // a switch that is not on standby has stopped
 	failedAt clock.Time
 	unsure   int64
 	overrun  bool
@@ -271,6 +272,7 @@ func (j *Judge) dropped(d *device, p *Packet) {
 func (j *Judge) Gap(now clock.Time, sw int) {
 	j.now = max(j.now, now)
 	j.gaps++
+	j.gap = now
 	j.forget()
 	j.foreign.forget()
 	for _, t := range j.tenants {

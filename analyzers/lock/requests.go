@@ -48,6 +48,7 @@ type request struct {
 	counted    bool   // of its quota
 	expired    bool   // its lease may have ended
 	linked     bool   // among the holders
+	vague      bool   // it may have been granted before, unseen
 	crowded    bool   // how many releases came before it is not known
 	queued     bool   // among those that are parked
 	server     bool   // a server granted it

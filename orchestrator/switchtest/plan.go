@@ -1,6 +1,7 @@
 package switchtest
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -124,6 +125,9 @@ func (p *Plan) try() error {
 		b = newLedger(n, p)
 	}
 	if _, err := p.attach(n, b); err != nil {
+		if of := (*transport.SettingError)(nil); errors.As(err, &of) {
+			return fmt.Errorf("%s: %s\n  %s", p.Test.Where("hosts."+of.Key), of.What, of.Why)
+		}
 		return fmt.Errorf("%s: %w", p.Test.Where("hosts"), err)
 	}
 	return nil

@@ -54,6 +54,11 @@ func TestSettingsThatDefeatAModelAreRefused(t *testing.T) {
 		{"a rank that does not count bytes", star + "switch-under-test: {model: pd}\n" +
 			"workload:\n- incast: {senders: 3, packets: 10, rank: remaining}\n- flow: {src: 1, dst: 0, packets: 10, rank: 7}\n",
 			[]string{at("6", "45", "workload[1].flow.rank: is 7"), "the rank remaining alone is allowed"}},
+		{"timestamps beside Swift", star + "switch-under-test: {model: ecmp}\n" +
+			"hosts: {transport: tcp, congestion-control: swift, loss-detection: new-reno, timestamps: true}" + incast,
+			[]string{at("4", "90", "hosts.timestamps: are given with congestion-control: swift"), "set loss-detection"}},
+		{"timestamps in place of SACK", star + "switch-under-test: {model: ecmp}\nhosts: {transport: tcp, timestamps: true}" +
+			incast, []string{at("4", "37", "hosts.timestamps: are given with loss-detection: sack")}},
 		{"a deadline where bytes count", star + "switch-under-test: {model: vertigo}\n" +
 			"workload:\n- flow: {src: 1, dst: 0, packets: 10, rank: deadline, deadline-us: 900}\n",
 			[]string{"workload[0].flow.rank: is deadline"}},

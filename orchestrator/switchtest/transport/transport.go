@@ -29,6 +29,11 @@ type Transport struct {
 	Stops  bool   // flows can leave before their end (Flow.Stop)
 }
 
+// SettingError is about a parameter of the hosts, which the test gives.
+type SettingError struct{ Key, What, Why string }
+
+func (e *SettingError) Error() string { return fmt.Sprintf("%s: %s: %s", e.Key, e.What, e.Why) }
+
 // Endpoints is the hosts of a transport. While the network runs, hosts may be simulated in parallel: what a host's
 // stack does at once concerns this host alone, and books are told through fabric.Host.Report.
 type Endpoints interface {

@@ -45,6 +45,16 @@ func open(s *transport.Setup, flows iter.Seq[*transport.Flow]) (transport.Endpoi
 		return nil, errors.New("send-jitter-us and pfc-classes: a NIC that is paused would keep what was decided for no " +
 			"time that is known; leave out one of them")
 	}
+	if s.Values.Bool("timestamps") {
+		const why = "timestamps take the place of SACK and of Swift's delay: leave them out, or set loss-detection to " +
+			"new-reno and congestion-control to another"
+		for _, of := range []struct{ key, word string }{{"congestion-control", "swift"}, {"loss-detection", "sack"},
+			{"loss-detection", "per-packet"}} {
+			if s.Values.Word(of.key) == of.word {
+				return nil, &transport.SettingError{Key: "timestamps", What: "are given with " + of.key + ": " + of.word, Why: why}
+			}
+		}
+	}
 	r := &endpoints{Setup: s, hosts: make([]*host, s.Test.Topology.HostCount())}
 	if err := transport.OneVersion("TCP", flows); err != nil {
 		return nil, err

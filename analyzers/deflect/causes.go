@@ -267,6 +267,12 @@ func kept(host uint32, id uint64) cause.Cause {
 		"before it had come.", cause.Count(host), packet(id))
 }
 
+func keptBehind(host uint32, id uint64, value uint32) cause.Cause {
+	return cause.Of(deflect.RuleShim, "kept-behind", "The ordering layer of host %v passed on the packet with value %v, "+
+		"which it had held, and kept packet %v, the next one of its message.", cause.Count(host), cause.Count(value),
+		packet(id))
+}
+
 func lessOrdered(host uint32, after, before int) cause.Cause {
 	return cause.Of(deflect.RuleShim, "late", "The ordering layer of host %v passed %v of a flow on after a later "+
 		"one; %v had come so.", cause.Count(host), cause.Counted{N: int64(after), Noun: "packet"}, cause.Count(before))
@@ -457,7 +463,7 @@ func Causes() []cause.Cause {
 		ttlDrop(p, 12), tooMany(p, 251), detour(p), notInside(p), twice(p), vanished(p), ttlEnded(p, 250),
 		overtakes(p, clock.Time(3*clock.Microsecond), 5), wrongVictims(p, 2, 1), wrongDisplaced(p, 1500, 9000),
 		notReceived(3, 7), notDuplicate(3, 7), heldLong(3, 7, 400_000, 360_000), lessOrdered(3, 5, 4), notHeld(3, 7, 3000),
-		letGo(3, 7, 40_000, 3000), kept(3, 7),
+		letGo(3, 7, 40_000, 3000), kept(3, 7), keptBehind(3, 7, 3000),
 		markedControl(p), otherMark(p, deflect.Mark{Value: 1500}, deflect.Mark{Value: 1500, Ret: 1}), badFirst(p, false),
 		badFlowlet(p, 2, 1), badRet(p, 1, cause.Between{}), badValue(p, 0), notFalling(p, 3000, 1500),
 		otherWindow(p, 4, 5), otherSample(p, true), evaluated(p), testedAgain(p), tooFast(p, 400), stale(p, 3000, 1500),

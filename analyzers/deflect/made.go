@@ -12,7 +12,8 @@ import (
 
 // makes notes a packet that the switch has made.
 func (d *device) makes(r *trace.Decision) {
-	a := &arrival{at: r.Time, id: r.Packet, made: true, rank: r.Rank, size: int64(r.Size), flags: trace.Made | trace.Ranked,
+	a := &arrival{at: r.Time, id: r.Packet, made: true, rank: r.Rank, size: int64(r.Size),
+		flags: trace.Made | trace.Ranked,
 		key: flowKey{src: uint32(r.Values[deflect.MadeFrom]), dst: uint32(r.Values[deflect.MadeTo]), flow: r.Flow,
 			protocol: trace.ProtocolBolt},
 		in: int(r.Values[deflect.MadeIngress]), port: -1, egress: r.Port, line: -1}

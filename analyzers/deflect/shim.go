@@ -41,8 +41,9 @@ type stream struct {
 	freed           clock.Time      // when all that is held may have been passed on: a timer, or another message
 	soon            athost.Tap      // passed on before omega, although one before it was missing; Stage 0: none
 	soonHeld        clock.Duration
-	sent            *marked // by its sender; nil: unknown so far
-	soonValue       uint32  // of the missing one
+	sent            *marked  // by its sender; nil: unknown so far
+	let             []uint32 // values of what was held and passed on at released
+	soonValue       uint32   // of the missing one
 }
 
 // forget takes a packet off those that are kept.
@@ -178,7 +179,13 @@ func (l *layers) observe(t *athost.Tap) {
 	}
 	f.passed.see(t.Number)
 	if held > 0 {
+		if f.released != t.Time {
+			f.let = f.let[:0]
+		}
 		f.released = t.Time
+		if m := deflect.MarkOf(t.Rank); m.Flowlet == f.flowlet {
+			f.let = append(f.let, m.Value)
+		}
 	}
 	if held >= l.hold {
 		f.freed = t.Time
@@ -210,6 +217,12 @@ func (l *layers) settle(key flowKey, f *stream, now clock.Time) {
 			}
 		}
 	}
+	if f.released != now && len(f.let) > 0 {
+		if !l.judge.paths.outage {
+			l.settleRuns(key, f)
+		}
+		f.let = f.let[:0]
+	}
 	if f.hasty.Stage == 0 || f.hasty.Time == now {
 		return
 	}
@@ -217,6 +230,35 @@ func (l *layers) settle(key flowKey, f *stream, now clock.Time) {
 		l.tell(&f.hasty, notHeld(f.hasty.Host, f.hasty.ID, f.hastyValue))
 	}
 	f.hasty = athost.Tap{}
+}
+
+// settleRuns judges that with held packets went those that follow them without a gap.
+func (l *layers) settleRuns(key flowKey, f *stream) {
+	for i := range f.kept {
+		t := &f.kept[i]
+		m := deflect.MarkOf(t.Rank)
+		if before, ok := l.sentOf(key, f).before(m, l.las); ok && m.Flowlet == f.flowlet && t.Time < f.released &&
+			slices.Contains(f.let, before) {
+			l.tell(t, keptBehind(t.Host, t.ID, before))
+		}
+	}
+}
+
+// before returns the value of the packet that was sent before one of the same message; not ok: that is not known.
+func (f *marked) before(m deflect.Mark, las bool) (value uint32, ok bool) {
+	if f == nil || f.flowlet != m.Flowlet {
+		return 0, false
+	}
+	i, found := slices.BinarySearchFunc(f.values, m.Value, func(a, b uint32) int {
+		if las {
+			return cmp.Compare(a, b)
+		}
+		return cmp.Compare(b, a)
+	})
+	if !found || i == 0 {
+		return 0, false
+	}
+	return f.values[i-1], true
 }
 
 // sentOf returns what the sender of a flow has marked; nil: nothing.

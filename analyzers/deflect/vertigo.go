@@ -36,7 +36,8 @@ func (d *device) says(a *arrival, r *trace.Decision) {
 		d.tellRecord(r, misordered(at))
 		return
 	}
-	if a.made && r.Kind != deflect.Extracted && r.Kind != deflect.Displaced && a.line < 0 && !slices.Contains(d.pulled, a) {
+	if a.made && a.line < 0 && r.Kind != deflect.Extracted && r.Kind != deflect.Displaced &&
+		!slices.Contains(d.pulled, a) {
 		d.saysMade(a, r)
 		return
 	}

@@ -16,7 +16,7 @@ type faults struct {
 	shortWindow, otherDenominator, evaluatesFull, retests, important, longest, noBoost, smallestVictim, equalVictims,
 	dropsVictim, hidesMade bool
 	// of hosts
-	keepsRet, totalRFS, firstAlways, holdsLong, neverHolds, losesHeld, discardsLate, letsGo, keepsHeld bool
+	keepsRet, totalRFS, firstAlways, holdsLong, neverHolds, losesHeld, discardsLate, letsGo, keepsHeld, stopsShort bool
 }
 
 // fault is a seeded bug.
@@ -169,6 +169,8 @@ func hostBugs() []fault {
 			func(f *faults) { f.letsGo = true }),
 		bug("keeps-held", deflect.RuleShim, "Receivers pass on what they hold only after hold-us.",
 			func(f *faults) { f.keepsHeld = true }),
+		bug("stops-short", deflect.RuleShim, "After hold-us receivers pass on what came before a packet, but not what "+
+			"follows it without a gap.", func(f *faults) { f.stopsShort = true }),
 	}
 }
 

@@ -379,7 +379,7 @@ func (s *Shim) HandleTimer(now clock.Time, h *fabric.Host, token uint64) {
 	s.counts.Timeouts++
 	last := f.longest().at
 	end := last
-	for len(f.hold) > 0 && (f.hold[0].at <= last || f.hold[0].at == end) {
+	for len(f.hold) > 0 && (f.hold[0].at <= last || f.hold[0].at == end && !s.faults.stopsShort) {
 		of := f.hold[0]
 		end = of.at + of.length
 		f.early = append(f.early, span{of.at, of.length})

@@ -180,7 +180,7 @@ func TestMemoryIsThatOfWhatIsOutstanding(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := clock.Time(0)
-	for n := range 200_000 {
+	for n := range wide(100_000) {
 		cycle(j, &now, uint32(n), uint32(n), n%16)
 	}
 	if len(j.requests) > 64 || len(j.locks) > 64 || len(j.leases.ring) > 1<<13 {
@@ -234,6 +234,7 @@ func busyJudge(t testing.TB) *Judge {
 func TestNothingIsAllocatedPerPacket(t *testing.T) {
 	j := busyJudge(t)
 	now, n := clock.Time(0), 0
+	runtimetest.SkipRace(t)
 	round := func() {
 		for range 1000 {
 			n++

@@ -10,6 +10,7 @@ import (
 	"candela.dev/candela/clock"
 	"candela.dev/candela/lock"
 	"candela.dev/candela/packet/netlock"
+	"candela.dev/candela/runtimetest"
 	"candela.dev/candela/trace"
 )
 
@@ -48,7 +49,7 @@ func TestWhoMissesPacketsBlamesNobody(t *testing.T) {
 			t.Errorf("seed %d does not say that findings are withheld: %v", seed, describe(&res))
 		}
 	}
-	if judged < 1000 {
+	if judged < 1000 && !runtimetest.Race {
 		t.Errorf("only %d grants were judged between gaps", judged)
 	}
 }

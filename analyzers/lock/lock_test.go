@@ -10,6 +10,7 @@ import (
 	"candela.dev/candela/analyzers/cause/causetest"
 	"candela.dev/candela/clock"
 	"candela.dev/candela/lock"
+	"candela.dev/candela/runtimetest"
 )
 
 func TestEveryRuleHasCausesWithSentences(t *testing.T) { causetest.Table(t, Rules(), Causes()) }
@@ -107,12 +108,17 @@ func failover(seed uint64) *setup {
 	return s
 }
 
+// wide is how many workloads are drawn: few, unless CANDELA_TEST_WIDE says how many, or 2,000. The judge has one
+// goroutine: the race detector samples.
 func wide(few int) int {
 	if n, err := strconv.Atoi(os.Getenv("CANDELA_TEST_WIDE")); err == nil && n > 0 {
 		return n
 	}
 	if os.Getenv("CANDELA_TEST_WIDE") != "" {
 		return 2000
+	}
+	if runtimetest.Race {
+		return few / 8
 	}
 	return few
 }
@@ -127,7 +133,8 @@ func TestCompliantFailoversAreNotBlamed(t *testing.T) {
 
 func judgeCompliant(t *testing.T, draw func(uint64) *setup, few int) {
 	grants, unsure := int64(0), int64(0)
-	for seed := range uint64(wide(few)) {
+	few = wide(few)
+	for seed := range uint64(few) {
 		s := draw(seed)
 		r, _ := s.run()
 		if v := violated(&r); len(v) > 0 {
@@ -252,6 +259,9 @@ func TestFaultsAreFoundByTheirRule(t *testing.T) {
 		t.Run(m.fault+" "+m.rule, func(t *testing.T) {
 			var last []string
 			for seed := range uint64(3) {
+				if !runtimetest.Sampled(int(seed)) {
+					continue
+				}
 				s := base(seed)
 				s.every = 7
 				s.fault = m.fault

@@ -12,9 +12,24 @@ import (
 // the other.
 var wideFirst = [2]packet.PSN{ipsn, 0x7ffffd}
 
+// TrimEdges returns trims to sizes at which a header begins or ends, with all flags: a sequence for each version of IP.
+func TrimEdges() (list []Sequence) {
+	for _, v := range []version{4, 6} {
+		s := Sequence{Name: fmt.Sprintf("IPv%d: trims at the edges of headers", v)}
+		for _, size := range []int{1, 19, 20, 27, 28, 39, 40, 47, 48, 60} {
+			step := Step{Entries: append(connection(v, 0), eventAny(2, trim(size, 5, 7))), In: message(v, 1, 3)}
+			step.In = append(step.In, withTag(step.In[1]))
+			s.Steps = append(s.Steps, step)
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
 // Wide returns a sequence that seeks the edges of a flow's state: both PSN spaces with first PSNs of their own, PSNs on
 // both sides of them, also half a period away, where signs turn, several events on one packet, epochs that follow one
-// another, checksums of UDP at their edges, and trims through every header. The same seed gives the same sequence.
+// another, checksums of UDP at their edges, trims through every header, and floods from both sides. The same seed gives
+// the same sequence.
 func Wide(seed uint64) Sequence {
 	rng := rand.New(rand.NewPCG(seed, 0x51de))
 	s := Sequence{Name: fmt.Sprintf("wide sequence, seed %d", seed)}
@@ -105,6 +120,10 @@ func wideFrame(rng *rand.Rand, v version) Frame {
 	}
 	p := frame(v, src, dst)
 	p.Eth.Src, p.Eth.Dst = MAC(side), MAC(1-side)
+	if rng.IntN(12) == 0 {
+		p.Eth.Dst = []packet.MAC{{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, {2, 2, 2, 2, 2, 2},
+			{1, 0x80, 0xc2, 0, 0, byte(rng.IntN(20))}, {0x33, 0x33, 0, 0, 0, 1}}[rng.IntN(4)]
+	}
 	p.UDP.SrcPort -= uint16(rng.IntN(2))
 	p.BTH = packet.BTH{Opcode: o, DestQP: qpn, PSN: widePSN(rng, space), PKey: 0xffff}
 	p.Headers = packet.HasBTH | o.Headers()

@@ -143,6 +143,25 @@ func TestP4SourcesCompileToWhatIsCommitted(t *testing.T) {
 	compare(t, "bmv2.p4info.txtpb", text)
 }
 
+func TestP4PassesOfHardwareCompileForBMv2(t *testing.T) {
+	program := need(t, compiler)
+	dir := t.TempDir()
+	info := filepath.Join(dir, "p4info.txtpb")
+	compile(t, program, "-DPASSES", "-DWITH_IPV4_OPTIONS", "--Wdisable", "-o", filepath.Join(dir, "passes.json"),
+		"--p4runtime-files", info, "injector_v1model.p4")
+	text, err := os.ReadFile(info)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := new(configpb.P4Info)
+	if err := prototext.Unmarshal(text, made); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(sorted(p4.Base().Proto()), sorted(made), protocmp.Transform()); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // portable returns a compiled program without what depends on where it was compiled.
 func portable(t *testing.T, object []byte) []byte {
 	t.Helper()

@@ -135,7 +135,6 @@ parser IngressParser(packet_in pkt, out headers_t hdr, out metadata_t meta,
         hdr.bridge.pad0 = 0;
         hdr.bridge.roce = 0;
         hdr.bridge.flooded = 0;
-        hdr.bridge.ingress_port = ig_intr_md.ingress_port;
         transition roce_ethernet;
     }
 #include "parser.p4"
@@ -318,6 +317,11 @@ control I(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic_metad
     }
 
     @hidden
+    action came_from() {
+        hdr.bridge.ingress_port = ig_intr_md.ingress_port;
+    }
+
+    @hidden
     action note() {
         hdr.bridge.roce = 1;
         meta.time = ig_prsr_md.global_tstamp;
@@ -449,6 +453,8 @@ control I(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic_metad
 #define RUNTS
 #endif
 
+#define ENTER
+#define DECODE opcodes.apply();
 #define IS_ROCE hdr.bth.isValid() && ig_prsr_md.parser_err == 0
 #define RECEIVED count_received
 #define PAUSED count_paused
@@ -470,8 +476,8 @@ control I(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic_metad
 #define TAKE_TURN take_turn
 #define RESTART_TURNS start_turns
 #define COPY copy
-#define DISCARD ig_dprsr_md.drop_ctl = 1; // a mirror copy leaves all the same
-#define LEAVE
+#define DISCARD ig_dprsr_md.drop_ctl = 1;
+#define LEAVE came_from();
 #include "passes.p4"
 }
 

@@ -9,10 +9,19 @@
 #include <core.p4>
 #include <v1model.p4>
 
+#ifndef PASSES
 #define WITH_IPV4_OPTIONS
+#endif
 #include "constants.p4"
 #include "headers.p4"
 #include "opcodes.p4"
+
+// With PASSES ingress does what hardware does, in its order: docs/guide/p4.md.
+#ifdef PASSES
+#define IPSN_TYPE bit<32>
+#else
+#define IPSN_TYPE bit<24>
+#endif
 
 #define MIRROR_FIELDS 1
 #define INSTANCE_INGRESS_CLONE 1
@@ -41,8 +50,8 @@ struct metadata_t {
     // Its flow.
     bit<1> known;
     bit<16> flow;
-    bit<24> ipsn_request;
-    bit<24> ipsn_response;
+    IPSN_TYPE ipsn_request;
+    IPSN_TYPE ipsn_response;
     bit<16> epoch;
 
     // Its round of transmission.
@@ -75,6 +84,19 @@ struct metadata_t {
     bit<16> session;
     bit<32> snap;
     bit<1> stamped;
+#ifdef PASSES
+
+    // What passes.p4 needs besides.
+    bit<16> fresh;
+    bit<32> psn;
+    bit<32> first;
+    bit<32> distance;
+    bit<32> ahead;
+    bit<16> last_turn;
+    bit<32> seq_low;
+    bit<16> seq_high;
+    bit<1> resum;
+#endif
 }
 
 // fold and updated are RFC 1624, equation 3.
@@ -133,6 +155,9 @@ control Classify(in headers_t hdr, inout metadata_t meta, in bit<32> frame_len) 
     }
 }
 
+#ifdef PASSES
+#include "passes_v1model.p4"
+#else
 control I(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t std) {
     @name(".roce_rx") @id(0x12000001)
     counter(512, CounterType.packets_and_bytes) roce_rx;
@@ -426,6 +451,8 @@ control I(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t 
     }
 }
 
+#endif
+
 control E(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t std) {
     @name(".roce_tx") @id(0x12000004)
     counter(512, CounterType.packets_and_bytes) roce_tx;
@@ -478,11 +505,21 @@ control E(inout headers_t hdr, inout metadata_t meta, inout standard_metadata_t 
 }
 
 // Sum computes the checksum of a mirror copy's header anew: one that arrived wrong must not look damaged by the switch.
+#ifdef PASSES
+#define TO_SUM (meta.stamped == 1 || meta.resum == 1)
+#else
+#define TO_SUM meta.stamped == 1
+#endif
+#ifdef WITH_IPV4_OPTIONS
+#define IPV4_OPTIONS_SUM , hdr.ipv4_options.bytes
+#else
+#define IPV4_OPTIONS_SUM
+#endif
 control Sum(inout headers_t hdr, inout metadata_t meta) {
     apply {
-        update_checksum(hdr.ipv4.isValid() && meta.stamped == 1, {
+        update_checksum(hdr.ipv4.isValid() && TO_SUM, {
             hdr.ipv4.version, hdr.ipv4.ihl, hdr.ipv4.dscp, hdr.ipv4.ecn, hdr.ipv4.length, hdr.ipv4.id, hdr.ipv4.flags,
-            hdr.ipv4.offset, hdr.ipv4.ttl, hdr.ipv4.protocol, hdr.ipv4.src, hdr.ipv4.dst, hdr.ipv4_options.bytes
+            hdr.ipv4.offset, hdr.ipv4.ttl, hdr.ipv4.protocol, hdr.ipv4.src, hdr.ipv4.dst IPV4_OPTIONS_SUM
         }, hdr.ipv4.checksum, HashAlgorithm.csum16);
     }
 }
@@ -492,7 +529,9 @@ control D(packet_out pkt, in headers_t hdr) {
         pkt.emit(hdr.ethernet);
         pkt.emit(hdr.vlan);
         pkt.emit(hdr.ipv4);
+#ifdef WITH_IPV4_OPTIONS
         pkt.emit(hdr.ipv4_options);
+#endif
         pkt.emit(hdr.ipv6);
         pkt.emit(hdr.udp);
         pkt.emit(hdr.bth);

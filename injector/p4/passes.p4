@@ -1,5 +1,5 @@
 // Ingress where each register is touched once, in the order of the stages that a packet passes. Nothing here names an
-// architecture; injector_tna.p4 gives it one.
+// architecture: injector_tna.p4 gives it hardware, passes_v1model.p4 bmv2, where it can be tried.
 //
 // To be included in the ingress control behind tables.p4. The including file defines, besides what tables.p4 asks for:
 //
@@ -18,6 +18,8 @@
 //	TAKE_TURN, RESTART_TURNS actions: meta.turn = the turn behind the last, 0 behind meta.last_turn; as at the start
 //	COPY                     action that makes a mirror copy
 //	DISCARD                  statement that drops the packet, never its mirror copy
+//	ENTER, DECODE            statements: what must be known before; what an opcode says (opcode_table.p4)
+//	RUNTS, LEAVE             statements: a trim of a packet that is short enough is no event; what egress needs
 
     // Data packets are addressed by their PSN, control packets by their class (opcode_table.p4).
     @hidden
@@ -194,11 +196,12 @@
     }
 
     apply {
+        ENTER
         if (IS_ROCE) {
             RECEIVED();
             NOTE();
             widen_psn();
-            opcodes.apply();
+            DECODE
             if (hdr.ipv4.isValid()) {
                 connection_v4.apply();
             } else {

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -33,13 +36,14 @@ type controlled struct {
 	conn grpc.ClientConnInterface
 	rpc  p4pb.P4RuntimeClient
 
-	copies []*p4pb.Entity // of the replication engine
+	program []byte         // what Reset pushes
+	copies  []*p4pb.Entity // of the replication engine
 }
 
 // controller makes a primary controller of the switch at conn.
 func controller(t testing.TB, conn grpc.ClientConnInterface) *controlled {
 	t.Helper()
-	c := &controlled{t: t, rpc: p4pb.NewP4RuntimeClient(conn)}
+	c := &controlled{t: t, rpc: p4pb.NewP4RuntimeClient(conn), program: p4.BMv2()}
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
 	stream, err := c.rpc.StreamChannel(ctx)
@@ -69,7 +73,7 @@ func (c *controlled) Reset() {
 	c.copies = nil
 	_, err := c.rpc.SetForwardingPipelineConfig(c.t.Context(), &p4pb.SetForwardingPipelineConfigRequest{
 		DeviceId: deviceID, ElectionId: election(), Action: p4pb.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT,
-		Config: &p4pb.ForwardingPipelineConfig{P4Info: p4.Base().Proto(), P4DeviceConfig: p4.BMv2()}})
+		Config: &p4pb.ForwardingPipelineConfig{P4Info: p4.Base().Proto(), P4DeviceConfig: c.program}})
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -244,6 +248,31 @@ func TestBMv2DecidesAsThePipelineDoes(t *testing.T) {
 			}
 		}
 		t.Logf("suite: %v", time.Since(started).Round(time.Millisecond))
+	})
+}
+
+// TestThePassesOfHardwareDecideOnBMv2AsThePipelineDoes runs the suite on the program for bmv2 with the passes of the
+// one for Tofino, which it compiles.
+func TestThePassesOfHardwareDecideOnBMv2AsThePipelineDoes(t *testing.T) {
+	compiler, err := exec.LookPath("p4c-bm2-ss")
+	if err != nil {
+		t.Skipf("SKIP-p4: %v", err)
+	}
+	object := filepath.Join(t.TempDir(), "passes.json")
+	command := exec.Command(compiler, "-DPASSES", "-DWITH_IPV4_OPTIONS", "--Wdisable", "-o", object, "injector_v1model.p4")
+	command.Dir = "../../injector/p4"
+	if text, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	program, err := os.ReadFile(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	linktest.Namespace(t, func() {
+		c, w := openSwitch(t)
+		c.program = program
+		c.Reset()
+		w.Check(t, func(f func(switchd.Datapath) error) error { return f(c) })
 	})
 }
 

@@ -17,6 +17,10 @@ func (p *pass) invoke(e *expr) value {
 		p.set(e.at, on+".$valid", value{lo: 1})
 		return value{}
 	case "apply":
+		if in := p.u.instances[on]; in != nil && in.unit != nil {
+			p.within(e, in.unit)
+			return value{}
+		}
 		p.apply(e)
 		return value{}
 	case "extract":
@@ -37,6 +41,16 @@ func (p *pass) invoke(e *expr) value {
 	switch in.typ + "." + e.text {
 	case "RegisterAction.execute":
 		return p.execute(e, in)
+	case "register.read":
+		p.set(e.at, e.args[1].text, p.softwareCell(e, in, p.eval(e.args[2])))
+	case "register.write":
+		v := p.eval(e.args[2])
+		p.softwareCell(e, in, p.eval(e.args[1]))
+		p.s.registers[in.name][p.eval(e.args[1]).lo][""] = value{v.hi, v.lo, width(in)}.cut()
+	case "counter.count":
+		c := p.s.counters[in.control]
+		i := p.eval(e.args[1]).lo
+		c[i] = [2]uint64{c[i][0] + 1, c[i][1] + uint64(len(p.frame))}
 	case "Counter.count":
 		c := p.s.counters[in.control]
 		i := p.eval(e.args[1]).lo
@@ -220,12 +234,20 @@ func (p *pass) extract(at, header string) {
 // emit puts the valid headers of a struct out.
 func (p *pass) emit(at, path string) {
 	var w bitWriter
-	for _, f := range p.s.program.structs[p.typeOf(at, path).typ] {
-		if !p.valid(at, path+"."+f.name) {
-			continue
+	header := func(path, typ string) {
+		if !p.valid(at, path) {
+			return
 		}
-		for _, g := range p.s.program.structs[f.typ] {
-			w.add(p.get(at, path+"."+f.name+"."+g.name))
+		for _, g := range p.s.program.structs[typ] {
+			w.add(p.get(at, path+"."+g.name))
+		}
+	}
+	typ := p.typeOf(at, path).typ
+	if p.s.program.headers[typ] {
+		header(path, typ)
+	} else {
+		for _, f := range p.s.program.structs[typ] {
+			header(path+"."+f.name, f.typ)
 		}
 	}
 	if w.n%8 != 0 {

@@ -25,6 +25,7 @@ type stmt struct {
 	body      []*stmt
 	other     *stmt
 	name      string
+	width     int
 	cases     []selectCase
 	at        string
 }
@@ -65,6 +66,7 @@ type instance struct {
 	apply     []*stmt // of register actions
 	params    []string
 	control   string // name in the contract
+	unit      *unit  // of a control in a control
 }
 
 // unit is a parser or a control.
@@ -163,6 +165,7 @@ func (r *reader) declaration() {
 		r.expect("{")
 		var fields []field
 		for !r.accept("}") {
+			r.annotations()
 			typ, width := r.typ()
 			fields = append(fields, field{r.next(), typ, width})
 			r.expect(";")
@@ -170,6 +173,11 @@ func (r *reader) declaration() {
 		r.p.structs[name] = fields
 	case "parser", "control":
 		r.unit()
+	case "bit": // a function
+		r.typ()
+		r.i++
+		r.parameters()
+		r.block()
 	default: // Pipeline(…) pipe; Switch(pipe) main;
 		for r.next() != ";" {
 		}
@@ -265,7 +273,9 @@ func (r *reader) unit() {
 
 func (r *reader) instance() *instance {
 	in := &instance{}
-	in.typ, _ = r.typ()
+	if in.typ, _ = r.typ(); r.p.units[in.typ] != nil {
+		in.unit = r.p.units[in.typ]
+	}
 	if r.accept("<") {
 		for !r.accept(">") {
 			typ, width := r.typ()
@@ -433,6 +443,21 @@ func (r *reader) statement() *stmt {
 		}
 		return s
 	}
+	if r.accept("return") {
+		r.expression()
+		r.expect(";")
+		return nil
+	}
+	if r.peek() == "bit" {
+		s := &stmt{kind: "var", at: at}
+		_, s.width = r.typ()
+		s.name = r.next()
+		if r.accept("=") {
+			s.rhs = r.expression()
+		}
+		r.expect(";")
+		return s
+	}
 	e := r.expression()
 	if r.accept("=") {
 		s := &stmt{kind: "set", lhs: e, rhs: r.expression(), at: at}
@@ -447,16 +472,31 @@ func (r *reader) statement() *stmt {
 var levels = [][]string{{"||"}, {"&&"}, {"|"}, {"^"}, {"&"}, {"==", "!="}, {"<", ">", "<=", ">="}, {"<<"},
 	{"+", "-", "|+|", "|-|", "++"}, {"*"}}
 
-func (r *reader) expression() *expr { return r.binary(0) }
+func (r *reader) expression() *expr {
+	e := r.binary(0)
+	if at := r.at(); r.accept("?") {
+		yes := r.expression()
+		r.expect(":")
+		e = &expr{op: "?", args: []*expr{e, yes, r.expression()}, at: at}
+	}
+	return e
+}
 
 func (r *reader) binary(level int) *expr {
 	if level == len(levels) {
 		return r.unary()
 	}
 	e := r.binary(level + 1)
-	for indexOf(levels[level], r.peek()) >= 0 {
+	for {
 		at := r.at()
-		op := r.next()
+		op := r.peek()
+		if levels[level][0] == "<<" && op == ">" && r.ahead(1) == ">" {
+			r.i++
+			op = ">>"
+		} else if indexOf(levels[level], op) < 0 {
+			break
+		}
+		r.i++
 		e = r.fold(&expr{op: op, args: []*expr{e, r.binary(level + 1)}, at: at})
 	}
 	return e

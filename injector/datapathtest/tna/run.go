@@ -2,7 +2,9 @@ package tna
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"candela.dev/candela/injector/p4"
 )
@@ -24,6 +26,8 @@ func intrinsics() map[string][]field {
 		"egress_intrinsic_metadata_from_parser_t":     bits("parser_err", 16),
 		"egress_intrinsic_metadata_for_deparser_t":    bits("drop_ctl", 3, "mtu_trunc_len", 14),
 		"egress_intrinsic_metadata_for_output_port_t": nil,
+		"standard_metadata_t": bits("ingress_port", 9, "egress_spec", 9, "egress_port", 9, "mcast_grp", 16,
+			"instance_type", 32, "packet_length", 32, "ingress_global_timestamp", 48),
 	}
 }
 
@@ -45,7 +49,11 @@ type pass struct {
 	mirror  []byte
 	session uint64
 
-	touched map[string]bool // registers and tables
+	touched map[string]bool   // registers and tables
+	alias   map[string]string // parameters of a control in a control: what they stand for
+
+	clones   []uint32 // sessions, on bmv2
+	truncate int      // to this length, on bmv2; 0: not
 }
 
 func (p *pass) fault(at, format string, args ...any) {
@@ -85,16 +93,26 @@ func split(path string) (parts []string) {
 	return append(parts, path[start:])
 }
 
+// storage returns the name under which a path's value is kept.
+func (p *pass) storage(path string) string {
+	head, rest, _ := strings.Cut(path, ".")
+	if to, ok := p.alias[head]; ok {
+		return to + "." + rest
+	}
+	return path
+}
+
 func (p *pass) get(at, path string) value {
 	if v, ok := p.locals[path]; ok {
 		return v
 	}
-	v, ok := p.vars[path]
+	kept := p.storage(path)
+	v, ok := p.vars[kept]
 	if !ok {
 		if v.width = p.typeOf(at, path).width; v.width == 0 {
 			p.fault(at, "%s is no number", path)
 		}
-		p.vars[path] = v
+		p.vars[kept] = v
 	}
 	return v
 }
@@ -109,7 +127,7 @@ func (p *pass) set(at, path string, v value) {
 		p.locals[path] = v.cut()
 		return
 	}
-	p.vars[path] = v.cut()
+	p.vars[p.storage(path)] = v.cut()
 }
 
 func (p *pass) valid(at, header string) bool { return p.get(at, header+".$valid").lo == 1 }
@@ -177,6 +195,11 @@ func (p *pass) eval(e *expr) value {
 		p.fault(e.at, "%s of what?", e.text)
 	case "invoke":
 		return p.invoke(e)
+	case "?":
+		if p.eval(e.args[0]).lo == 1 {
+			return p.eval(e.args[1])
+		}
+		return p.eval(e.args[2])
 	}
 	if len(e.args) == 2 {
 		a, b := p.eval(e.args[0]), p.eval(e.args[1])
@@ -206,6 +229,16 @@ func (p *pass) run(list []*stmt) (next string) {
 			p.assign(s)
 		case "call":
 			p.call(s.rhs)
+		case "var":
+			if p.locals == nil {
+				p.locals = map[string]value{}
+			}
+			v := value{}
+			if s.rhs != nil {
+				v = p.eval(s.rhs)
+			}
+			v.width = s.width
+			p.locals[s.name] = v.cut()
 		case "transition":
 			return p.transition(s)
 		}
@@ -278,7 +311,7 @@ func (p *pass) call(e *expr) {
 			p.act(a, args)
 			return
 		}
-		if e.text == "NoAction" {
+		if e.text == "NoAction" || p.software(e) {
 			return
 		}
 	}
@@ -291,7 +324,10 @@ func (p *pass) call(e *expr) {
 
 func (p *pass) act(a *action, args []value) {
 	outer := p.locals
-	p.locals = map[string]value{}
+	p.locals = maps.Clone(outer)
+	if p.locals == nil {
+		p.locals = map[string]value{}
+	}
 	for i, f := range a.params {
 		v := args[i]
 		v.width = f.width
@@ -341,6 +377,9 @@ func (p *pass) apply(e *expr) bool {
 		p.key[i] = p4.Value{Hi: k.hi, Lo: k.lo}
 	}
 	a, hit := p.s.entries[contract.ID][p.key]
+	if in := p.u.instances[t.counter]; hit && in != nil && in.typ == "direct_counter" {
+		p.s.hits[place{contract.ID, p.key}]++
+	}
 	if !hit {
 		if a, _ = p.s.defaults[contract.ID]; a.ID == 0 {
 			p.call(t.defaultAction)

@@ -52,11 +52,11 @@ type preprocessor struct {
 	out     []token
 }
 
-// preprocess returns the tokens of a source file for a generation of Tofino. Files of the compiler, in angle brackets,
-// are left out.
-func preprocess(sources fs.FS, name string, generation int) ([]token, error) {
+// preprocess returns the tokens of a source file with one macro defined. Files of the compiler, in angle brackets, are
+// left out.
+func preprocess(sources fs.FS, name, macroName string, number int) ([]token, error) {
 	pp := &preprocessor{sources: sources, defines: map[string]*macro{
-		"__TARGET_TOFINO__": {body: []token{{strconv.Itoa(generation), "command line"}}},
+		macroName: {body: []token{{strconv.Itoa(number), "command line"}}},
 	}}
 	err := pp.file(name)
 	return pp.out, err

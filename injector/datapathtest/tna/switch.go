@@ -25,7 +25,7 @@ type Switch struct {
 
 // New reads the program of a generation, 1 or 2, from the sources.
 func New(sources fs.FS, generation int) (*Switch, error) {
-	ts, err := preprocess(sources, "injector_tna.p4", generation)
+	ts, err := preprocess(sources, "injector_tna.p4", "__TARGET_TOFINO__", generation)
 	if err != nil {
 		return nil, err
 	}

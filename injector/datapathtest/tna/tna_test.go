@@ -82,8 +82,8 @@ func fit(q datapathtest.Sequence, info *p4.Info) (out datapathtest.Sequence, fra
 }
 
 // suite is what every datapath is asked, and n random sequences. It returns the first difference from the pipeline.
-func suite(s *tna.Switch, n int) (frames int, err error) {
-	sequences := datapathtest.Sequences()
+func suite(s datapathtest.Memory, info *p4.Info, n int) (frames int, err error) {
+	sequences := append(datapathtest.TrimEdges(), datapathtest.Sequences()...)
 	for _, c := range datapathtest.Cases() {
 		sequences = append(sequences,
 			datapathtest.Sequence{Name: c.Name, Steps: []datapathtest.Step{{Entries: c.Entries, In: c.In}}})
@@ -99,7 +99,7 @@ func suite(s *tna.Switch, n int) (frames int, err error) {
 		sequences = append(sequences, datapathtest.Wide(uint64(seed)), datapathtest.Random(uint64(seed)))
 	}
 	for _, q := range sequences {
-		q, n := fit(q, s.Info)
+		q, n := fit(q, info)
 		if err := q.Run(s, differences); err != nil {
 			return frames, err
 		}
@@ -115,7 +115,7 @@ func TestTheProgramForTofinoDecidesAsThePipelineDoes(t *testing.T) {
 			t.Fatal(err)
 		}
 		const random = 30
-		frames, err := suite(s, random)
+		frames, err := suite(s, s.Info, random)
 		if err != nil {
 			t.Errorf("Tofino %d: %v", generation, err)
 		}
@@ -124,6 +124,18 @@ func TestTheProgramForTofinoDecidesAsThePipelineDoes(t *testing.T) {
 			t.Errorf("Tofino %d saw %d frames only", generation, frames)
 		}
 	}
+}
+
+func TestThePassesOfHardwareDecideOnBMv2AsThePipelineDoes(t *testing.T) {
+	s, err := tna.NewBMv2(sources)
+	if err != nil {
+		t.Fatal(err)
+	}
+	frames, err := suite(s, s.Info, 30)
+	if err != nil {
+		t.Error(err)
+	}
+	t.Logf("%d frames", frames)
 }
 
 // overlay is the sources with one file changed.
@@ -166,6 +178,7 @@ func TestAMistakeInTheProgramIsSeen(t *testing.T) {
 		{"passes.p4", "widen_psn();\n", "widen_psn(); TAKE_EPOCH();\n"},
 		{"injector_tna.p4", "stored = meta.epoch;", ""},
 		{"injector_tna.p4", "hdr.bridge.roce = 1;", ""},
+		{"injector_tna.p4", "#define LEAVE came_from();", "#define LEAVE"},
 		{"injector_tna.p4", "(true, 28..0xffff): left(IPV4_LEN, 1, 1);", "(true, 28..0xffff): left(IPV4_LEN, 1, 0);"},
 		{"injector_tna.p4", "(false, 40..47): left(IPV6_LEN, 1, 0);", "(false, 40..47): left(IPV6_LEN, 0, 0);"},
 		{"injector_tna.p4", "pkt.advance((bit<32>)ETHERNET_LEN << 3);", ""},
@@ -174,10 +187,22 @@ func TestAMistakeInTheProgramIsSeen(t *testing.T) {
 		{"events_counting.p4", "event_any_hits.count();", ""},
 		{"opcode_table.p4", "MORE(class, space)\n    }", "}"},
 		{"parser.p4", "0 &&& 1, 0, PROTOCOL_UDP", "0 &&& 0, 0, PROTOCOL_UDP"},
+		{"passes_v1model.p4", "meta.mirror_event = meta.event;", ""},
+		{"passes_v1model.p4", "r_slot.write(0, 0);", ""},
+		{"passes_v1model.p4", "r_epoch.write(meta.round, meta.epoch);", ""},
 	} {
-		s, err := tna.New(overlay(t, m.file, m.old, m.now), 2)
-		if err == nil {
-			_, err = suite(s, 30)
+		changed := overlay(t, m.file, m.old, m.now)
+		var err error
+		if m.file == "passes_v1model.p4" {
+			var s *tna.BMv2
+			if s, err = tna.NewBMv2(changed); err == nil {
+				_, err = suite(s, s.Info, 30)
+			}
+		} else {
+			var s *tna.Switch
+			if s, err = tna.New(changed, 2); err == nil {
+				_, err = suite(s, s.Info, 30)
+			}
 		}
 		if err == nil {
 			t.Errorf("%s: %q for %q changes nothing", m.file, m.now, m.old)

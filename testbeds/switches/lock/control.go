@@ -3,6 +3,7 @@ package lock
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	"candela.dev/candela/clock"
@@ -18,7 +19,7 @@ type ControlConfig struct {
 	Allocate func(demands []Demand, slots int) Allocation
 	// Quota is the period of quotas; 0: a second.
 	Quota clock.Duration
-	// Reaction is how long after a lock is drained, or gone, the control plane goes on to move locks.
+	// Reaction is how long after a lock is drained, or has moved, the control plane goes on to move locks; 0: 100 us.
 	Reaction clock.Duration
 }
 
@@ -29,8 +30,9 @@ type Control struct {
 	plane  *DataPlane
 	began  clock.Time // when intervals began
 	target Allocation
-	moving bool // locks do not have what target says
-	out    []Output
+	// Locks that do not have what target says, by number, and those that are to be placed when they are drained.
+	pending, relocating []uint32
+	out                 []Output
 }
 
 // NewControl returns the control plane of a data plane, which gets counters of locks that are not installed if
@@ -38,6 +40,9 @@ type Control struct {
 func NewControl(now clock.Time, cfg ControlConfig, plane *DataPlane) (*Control, error) {
 	if cfg.Quota == 0 {
 		cfg.Quota = clock.Second
+	}
+	if cfg.Reaction == 0 {
+		cfg.Reaction = 100 * clock.Microsecond
 	}
 	if cfg.Allocate == nil {
 		cfg.Allocate = Greedy
@@ -70,7 +75,7 @@ func (c *Control) NextTimer() clock.Time {
 	if c.cfg.Period > 0 && !c.plane.frozen {
 		next = min(next, c.following(c.plane.asked, c.cfg.Period))
 	}
-	if c.moving && c.plane.drained != clock.Never {
+	if c.moving() && c.plane.drained != clock.Never {
 		next = min(next, c.plane.drained.Add(c.cfg.Reaction))
 	}
 	return next
@@ -88,7 +93,7 @@ func (c *Control) Timer(now clock.Time) []Output {
 	if c.cfg.Period > 0 && !c.plane.frozen && now >= c.following(c.plane.asked, c.cfg.Period) {
 		c.allocate()
 	}
-	if c.moving {
+	if c.moving() {
 		c.plane.drained = clock.Never
 		c.advance(now)
 	}
@@ -126,45 +131,65 @@ func (c *Control) allocate() {
 	}
 	c.target = c.cfg.Allocate(demands, len(c.plane.pool))
 	maps.DeleteFunc(c.target, func(_ uint32, slots int) bool { return slots < queues })
-	c.moving = true
+	for id, slots := range c.plane.Installed() {
+		if c.target[id] != slots {
+			c.pending = append(c.pending, id)
+		}
+	}
+	for id := range c.target {
+		if c.plane.locks[id] == nil {
+			c.pending = append(c.pending, id)
+		}
+	}
+	slices.Sort(c.pending)
+	c.pending = slices.Compact(c.pending)
 }
+
+// moving reports whether locks do not have what the allocation says.
+func (c *Control) moving() bool { return len(c.pending)+len(c.relocating) > 0 }
 
 // Target returns the latest allocation. Locks may still move.
 func (c *Control) Target() Allocation { return maps.Clone(c.target) }
 
 // Settled reports whether all locks have what the latest allocation says.
-func (c *Control) Settled() bool { return !c.moving }
+func (c *Control) Settled() bool { return !c.moving() }
 
 // advance moves locks towards the allocation, as far as they can now.
 func (c *Control) advance(now clock.Time) {
-	c.place(now)
-	waits := false
-	if !c.plane.frozen {
-		c.shrink(now)
-		waits = c.grow(now)
+	c.relocating = slices.DeleteFunc(c.relocating, func(id uint32) bool { return c.place(now, id) })
+	if c.plane.frozen {
+		c.pending = nil
+		return
 	}
-	c.moving = waits || slices.ContainsFunc(c.locks(), c.plane.Moving)
+	c.shrink(now)
+	c.grow(now)
+	c.pending = slices.DeleteFunc(c.pending, func(id uint32) bool {
+		_, slots, _ := c.plane.Occupancy(id)
+		return slots == c.target[id] && !c.plane.Moving(id)
+	})
 }
 
-// locks returns those that are installed, by number.
-func (c *Control) locks() []uint32 { return slices.Sorted(maps.Keys(c.plane.locks)) }
-
-// place places the locks that are drained.
-func (c *Control) place(now clock.Time) {
-	for _, id := range c.locks() {
-		if l := c.plane.locks[id]; l.reserved && c.plane.Drained(id) {
-			r := l.reserve
-			c.out = append(c.out, c.plane.Place(now, id, r.Left, r.Right-r.Left+1)...)
-		}
+// place places a lock if it is drained, and reports whether that is done, or superseded.
+func (c *Control) place(now clock.Time, id uint32) bool {
+	l := c.plane.locks[id]
+	switch {
+	case l == nil || !l.reserved:
+		return true
+	case !c.plane.Drained(id):
+		return false
 	}
+	r := l.reserve
+	c.out = append(c.out, c.plane.Place(now, id, r.Left, r.Right-r.Left+1)...)
+	c.plane.drained = min(c.plane.drained, now)
+	return true
 }
 
 // shrink takes from locks what they have too much, and lets those go that get nothing.
 func (c *Control) shrink(now clock.Time) {
-	for _, id := range c.locks() {
+	for _, id := range c.pending {
 		l := c.plane.locks[id]
 		switch want := c.target[id]; {
-		case c.plane.Moving(id):
+		case l == nil || c.plane.Moving(id):
 		case want == 0:
 			c.out = append(c.out, c.plane.Leave(now, id)...)
 		case want < l.size:
@@ -180,58 +205,63 @@ func (c *Control) relocate(now clock.Time, l *entry, left, slots int) {
 	}
 	l.reserved, l.reserve = true, Region{l.id, left, left + slots - 1}
 	c.plane.regions.add(l.reserve)
-	if c.plane.Drained(l.id) {
-		c.out = append(c.out, c.plane.Place(now, l.id, left, slots)...)
-		c.plane.drained = min(c.plane.drained, now)
+	if !c.place(now, l.id) {
+		c.relocating = append(c.relocating, l.id)
 	}
 }
 
-// grow gives locks what they are to have more, where there is a hole for it, and reports whether some wait.
-func (c *Control) grow(now clock.Time) (waits bool) {
-	moves := slices.ContainsFunc(c.locks(), c.plane.Moving)
-	for _, id := range slices.Sorted(maps.Keys(c.target)) {
+// grow gives locks what they are to have more, where there is a hole for it.
+func (c *Control) grow(now clock.Time) {
+	moves := len(c.relocating) > 0 || slices.ContainsFunc(c.pending, func(id uint32) bool {
+		l := c.plane.locks[id]
+		return l != nil && (l.phase == draining || l.phase == handing)
+	})
+	stuck := !moves     // nothing makes room
+	none := math.MaxInt // there is no hole of so many slots
+	for _, id := range c.pending {
 		want, l := c.target[id], c.plane.locks[id]
-		if l != nil && (l.size >= want || c.plane.Moving(id)) {
+		if want == 0 || l != nil && (l.size >= want || c.plane.Moving(id)) {
 			continue
 		}
-		left := c.plane.regions.first(want)
+		left := -1
+		if want < none {
+			left = c.plane.regions.first(want)
+		}
+		for left < 0 && l == nil && !moves && c.compact(now) {
+			left, none = c.plane.regions.first(want), math.MaxInt
+		}
 		switch {
-		case left >= 0 && l == nil:
+		case left < 0:
+			none = min(none, want)
+			if l != nil && stuck { // its own slots are part of what it needs
+				c.out = append(c.out, c.plane.Leave(now, id)...)
+				moves = true
+			}
+		case l == nil:
 			list, err := c.plane.Take(now, id, want, FromServer, now)
 			if err != nil {
 				panic(err) // there is a hole
 			}
 			c.out = append(c.out, list...)
-			moves = true
-			continue
-		case left >= 0:
+		default:
 			c.relocate(now, l, left, want)
-			moves = true
-			continue
-		}
-		waits = true
-		if moves {
-			continue // which may make room
-		}
-		moves = true
-		if l != nil { // its own slots are part of what it needs
-			c.out = append(c.out, c.plane.Leave(now, id)...)
-		} else {
-			c.compact(now)
+			none = math.MaxInt // it may have left a larger one
+			moves = moves || len(c.relocating) > 0
 		}
 	}
-	return waits
 }
 
-// compact moves the first lock that has a hole before it to the left (section 6.4).
-func (c *Control) compact(now clock.Time) {
+// compact moves the first lock that has a hole before it to the left (section 6.4), and reports whether it has moved: it
+// may have to be drained.
+func (c *Control) compact(now clock.Time) (moved bool) {
 	r := &c.plane.regions
 	r.holes(func(left, size int) bool {
-		i := r.search(Region{Left: left + size})
-		if i < len(r.list) {
-			l := c.plane.locks[r.list[i].Lock]
+		if i := r.search(Region{Left: left + size}); i < len(r.list) {
+			l, before := c.plane.locks[r.list[i].Lock], len(c.relocating)
 			c.relocate(now, l, left, l.size)
+			moved = l.left == left && len(c.relocating) == before
 		}
 		return false
 	})
+	return moved
 }

@@ -97,7 +97,7 @@ func TestLocksGetTheRegionsOfTheAllocation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		slots, priorities := rapid.IntRange(1, 30).Draw(t, "slots"), rapid.IntRange(0, 3).Draw(t, "priorities")
 		d := newDirect(t, lock.Config{Processing: lock.ChainLock, TIDCheck: true, Slots: slots, Track: 20,
-			Priorities: priorities}, lock.ControlConfig{Period: clock.Second})
+			Priorities: priorities}, lock.ControlConfig{Period: clock.Second, Reaction: 1})
 		d.server.Priorities = priorities
 		number := uint32(0)
 		for period := range rapid.IntRange(1, 6).Draw(t, "periods") {
@@ -119,7 +119,7 @@ func TestLocksGetTheRegionsOfTheAllocation(t *testing.T) {
 			want := d.control.Target()
 			for again := true; again; again = len(d.granted) > 0 { // as locks move, more are granted
 				d.releaseAll()
-				d.until(d.now)
+				d.until(d.now.Add(clock.Millisecond))
 			}
 			if !d.control.Settled() {
 				t.Fatalf("locks still move: %v of %v", d.plane.Regions(), want)
@@ -162,7 +162,7 @@ func TestLocksGetTheRegionsOfTheAllocation(t *testing.T) {
 // A hole that is too small becomes larger when the lock next to it moves (section 6.4).
 func TestHolesMoveTogether(t *testing.T) {
 	d := newDirect(t, lock.Config{Processing: lock.ChainLock, TIDCheck: true, Slots: 8, Track: 9},
-		lock.ControlConfig{Period: clock.Second})
+		lock.ControlConfig{Period: clock.Second, Reaction: 1})
 	ask := func(id uint32, at ...int) {
 		for _, n := range at { // at the same time, so many
 			for i := range uint32(n) {
@@ -185,7 +185,7 @@ func TestHolesMoveTogether(t *testing.T) {
 	ask(1, 2, 2)
 	ask(3, 2, 2)
 	ask(4, 4, 4)
-	d.until(clock.Time(2 * clock.Second))
+	d.until(clock.Time(2*clock.Second + clock.Millisecond))
 	want = []lock.Region{{Lock: 1, Left: 0, Right: 1}, {Lock: 4, Left: 2, Right: 5}, {Lock: 3, Left: 6, Right: 7}}
 	if diff := cmp.Diff(want, d.plane.Regions()); diff != "" {
 		t.Error(diff)
@@ -228,5 +228,31 @@ func TestTheControlPlaneActsWhenSomethingIsDue(t *testing.T) {
 	}
 	if _, err := lock.NewControl(0, lock.ControlConfig{Period: 1}, lock.New(lock.Config{})); err == nil {
 		t.Error("an allocation without a pool is accepted")
+	}
+}
+
+// A new allocation of idle locks takes few steps, however many have to move for it.
+func TestManyLocksMoveInFewSteps(t *testing.T) {
+	d := newDirect(t, lock.Config{Processing: lock.ChainLock, TIDCheck: true, Slots: 300, Track: 1000},
+		lock.ControlConfig{Period: clock.Second})
+	number := uint32(0)
+	for period := range 4 {
+		for id := range uint32(900) {
+			for range 1 + (id+uint32(period)*7)%4 {
+				number++
+				d.now++
+				d.do(d.plane.Acquire(d.now, lock.Request{Lock: id, Transaction: number, Mode: netlock.Exclusive}))
+			}
+			if id%3 == 0 {
+				d.releaseAll()
+			}
+		}
+		d.releaseAll()
+		const most = 5
+		times := d.until(clock.Time(period+1)*clock.Time(clock.Second) + clock.Time(10*clock.Millisecond))
+		if times > most || !d.control.Settled() || len(d.plane.Regions()) < 100 {
+			t.Errorf("period %d: %d steps, want at most %d, for %d locks; all have moved: %v", period, times, most,
+				len(d.plane.Regions()), d.control.Settled())
+		}
 	}
 }

@@ -54,8 +54,8 @@ func specification() porcupine.Model {
 	}
 }
 
-// operations returns what clients did, as it passed the switch. A request without a grant did nothing. A lease ends like
-// a release.
+// operations returns what clients did, as it passed the switch. A request without a grant did nothing. A lease ends
+// like a release.
 func (n *network) operations() (list []porcupine.Operation) {
 	asked := make(map[uint32]clock.Time)
 	type use struct {

@@ -20,7 +20,7 @@ LINT := .cache/bin/golangci-lint
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: test-ci test-kills p4 vm-image test-bare-root test-vm test-package test-reproduce test-reproduce-loads help setup build demo test test-live test-live-sample test-parity deb race detection silence fuzz bench oracle mutate bench-once generate generated lint ci clean FORCE
+.PHONY: history-figures test-ci test-kills p4 vm-image test-bare-root test-vm test-package test-reproduce test-reproduce-loads help setup build demo test test-live test-live-sample test-parity deb race detection silence fuzz bench oracle mutate bench-once generate generated lint ci clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -75,6 +75,11 @@ detection: $(BIN) ## bug × analyzer, sound NICs on every example, 10000 random 
 # small networks of TCP hosts.
 silence: ## compliant hosts behind every switch model in random networks: nobody may be blamed; and in how many each seeded bug is caught
 	CANDELA_TEST_SILENCE=40 CANDELA_TEST_WIDE=3000 $(GO) test -count=1 -v -timeout 30m -run '^Test(Compliant|Sound|Scoreboards|JudgesAreSilentOnRandomBolt|TheCapturesAlone|SampledFlows|IncastsOf|TCPNetworksOf|SeededTCPBugs(Are|OfECN)|SeededBugsOfActive|ShortTimeouts)' ./orchestrator/switchtest
+
+history-figures: ## the results store: 10^6 runs on both engines (size, questions, equal answers), 300 labs with a shifted metric, ingest, 100 kills
+	CANDELA_TEST_HISTORY=1000000 CANDELA_TEST_HISTORY_ASKED=100 CANDELA_KILLS=100 $(GO) test -count=1 -v -timeout 120m -run 'ALarge|Killed' ./orchestrator/history
+	CANDELA_TEST_NIGHTS=300 $(GO) test -count=1 -v -timeout 20m -run Shift ./orchestrator/history/statistics
+	$(GO) test -run '^$$' -bench Ingest ./orchestrator/history
 
 fuzz: ## run each fuzz target for FUZZTIME (10s)
 	@GO='$(GO)' FUZZTIME='$(FUZZTIME)' tools/fuzz

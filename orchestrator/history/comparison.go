@@ -138,9 +138,10 @@ func (s *Store) Compare(ctx context.Context, a, b string) (*Comparison, error) {
 		sideA.properties[hash] = p
 	}
 	sideB.properties = sideA.properties
-	c := &comparer{store: s, a: sideA, b: sideB, out: &Comparison{Schema: ComparisonSchema, A: sideA.label, B: sideB.label,
-		RunsA: sideA.runs, RunsB: sideB.runs, Environment: []EnvironmentChange{}, Counts: map[State]int{},
-		Findings: []ComparedFinding{}, Tests: []ComparedTest{}, Metrics: []ComparedMetric{}}}
+	c := &comparer{store: s, a: sideA, b: sideB, courses: map[[2]int64]*course{}, failed: map[issueNight]int{},
+		tests: map[*sample]statistics.Test{}, out: &Comparison{Schema: ComparisonSchema, A: sideA.label, B: sideB.label,
+			RunsA: sideA.runs, RunsB: sideB.runs, Environment: []EnvironmentChange{}, Counts: map[State]int{},
+			Findings: []ComparedFinding{}, Tests: []ComparedTest{}, Metrics: []ComparedMetric{}}}
 	return c.out, c.compare(ctx)
 }
 
@@ -149,6 +150,10 @@ type comparer struct {
 	a, b  *side
 	out   *Comparison
 	noise map[int64][]float64 // medians of earlier nights, by series
+
+	courses map[[2]int64]*course // of tests before B
+	failed  map[issueNight]int   // judged runs with a finding
+	tests   map[*sample]statistics.Test
 }
 
 // pair is a subject on both sides; nil: not there.
@@ -159,13 +164,11 @@ func (c *comparer) compare(ctx context.Context) error {
 	if err := c.environment(ctx, pairs); err != nil {
 		return err
 	}
-	if err := c.history(ctx, pairs); err != nil {
+	if err := cmp.Or(c.history(ctx, pairs), c.before(ctx, pairs)); err != nil {
 		return err
 	}
 	for _, p := range pairs {
-		if err := c.findings(ctx, p); err != nil {
-			return err
-		}
+		c.findings(p)
 		c.metrics(p)
 	}
 	rank := func(s State) int { return slices.Index(states(), s) }
@@ -312,7 +315,7 @@ func propertyChanges(a, b map[string]string) []EnvironmentChange {
 	return list
 }
 
-func (c *comparer) findings(ctx context.Context, p pair) error {
+func (c *comparer) findings(p pair) {
 	switch {
 	case p.a == nil || p.a.judged() == 0 && p.b != nil && p.b.judged() > 0:
 		if p.b.judged() > 0 {
@@ -347,54 +350,48 @@ func (c *comparer) findings(ctx context.Context, p pair) error {
 		f.Rule, f.Cause, f.Role, f.Headline, f.Run, f.Waiver = shown.rule, shown.cause, shown.role, shown.headline, shown.in,
 			shown.waiver
 		f.A.Runs, f.B.Runs = a.counting, b.counting
-		state, err := c.state(ctx, p, a, b, &f)
-		if err != nil {
-			return err
-		}
+		state := c.state(p, a, b, &f)
 		if state == "" {
 			continue
 		}
 		f.State = state
 		c.out.Findings = append(c.out.Findings, f)
 	}
-	return nil
 }
 
 // state says what became of a finding; empty: nothing to say.
-func (c *comparer) state(ctx context.Context, p pair, a, b *occurrence, f *ComparedFinding) (State, error) {
+func (c *comparer) state(p pair, a, b *occurrence, f *ComparedFinding) State {
 	switch {
 	case f.B.Of == 0:
 		if a.counting == 0 {
-			return "", nil // it was waived
+			return "" // it was waived
 		}
-		return NotRun, nil
+		return NotRun
 	case b.counting == 0 && b.waived > 0:
-		return Waived, nil
+		return Waived
 	case b.counting == 0 && a.counting == 0:
-		return "", nil // it was waived and is gone
+		return "" // it was waived and is gone
 	case 0 < f.B.Runs && f.B.Runs < f.B.Of:
-		return Flaky, nil
+		return Flaky
 	}
 	before := statistics.Nightly{Failed: f.A.Runs, Runs: f.A.Of}
 	after := statistics.Nightly{Failed: f.B.Runs, Runs: f.B.Of}
 	if 0 < before.Failed && before.Failed < before.Runs && !statistics.Unlikely(before, after) {
-		return Flaky, nil
+		return Flaky
 	}
 	if before.Failed > 0 && after.Failed > 0 {
-		return Still, nil
+		return Still
 	}
-	flaky, there, err := c.wasFlaky(ctx, p, cmp.Or(a.row, b.row), after)
+	flaky, there := c.wasFlaky(p, cmp.Or(a.row, b.row), after)
 	switch {
-	case err != nil:
-		return "", err
 	case flaky:
-		return Flaky, nil
+		return Flaky
 	case p.a == nil && c.a.lastGreen && there:
-		return Still, nil // no night was green
+		return Still // no night was green
 	case after.Failed > 0:
-		return New, nil
+		return New
 	}
-	return Fixed, nil
+	return Fixed
 }
 
 // lookBack is how many nights before B say whether a finding comes and goes. A choice.
@@ -402,22 +399,71 @@ const lookBack = 30
 
 // wasFlaky reports whether a finding came and went on the nights before B, at a rate with which B is no surprise, and
 // whether it was there at all.
-func (c *comparer) wasFlaky(ctx context.Context, p pair, issue int64, after statistics.Nightly) (flaky, there bool,
-	err error) {
-	if c.store == nil || issue == 0 || p.b == nil || p.b.variant == 0 {
-		return false, false, nil
+func (c *comparer) wasFlaky(p pair, issue int64, after statistics.Nightly) (flaky, there bool) {
+	if issue == 0 || p.b == nil {
+		return false, false
 	}
-	nights, err := c.store.issueNights(ctx, issue, p.b.variant, p.b.testbed, p.b.night-lookBack, p.b.night-1)
-	if err != nil || len(nights) == 0 {
-		return false, false, err
+	course := c.courses[[2]int64{p.b.variant, p.b.testbed}]
+	if course == nil || len(course.results) == 0 {
+		return false, false
 	}
-	for _, n := range nights {
-		there = there || n.Failed > 0
+	nights := make([]statistics.Nightly, len(course.results))
+	for i, n := range course.results {
+		nights[i] = statistics.Nightly{Failed: c.failed[issueNight{issue, course.nights[i]}], Runs: n.Runs}
+		there = there || nights[i].Failed > 0
 	}
 	segments := statistics.Segments(nights)
 	last := segments[len(segments)-1]
 	rate := statistics.Nightly{Failed: last.Failed, Runs: last.Runs}
-	return cameAndWent(nights[last.First:]) && !statistics.Unlikely(rate, after), there, nil
+	return cameAndWent(nights[last.First:]) && !statistics.Unlikely(rate, after), there
+}
+
+type issueNight struct {
+	issue int64
+	night Night
+}
+
+// before reads how findings that one side lacks went on the nights before B.
+func (c *comparer) before(ctx context.Context, pairs []pair) error {
+	if c.store == nil {
+		return nil
+	}
+	variants := make(map[int64]bool)
+	var end Night
+	for _, p := range pairs {
+		if p.b == nil || p.b.variant == 0 || p.b.judged() == 0 {
+			continue
+		}
+		for _, sides := range [][2]*outcomes{{p.a, p.b}, {p.b, p.a}} {
+			if sides[0] == nil {
+				continue
+			}
+			for id, x := range sides[0].issues {
+				if x.counting > 0 && (sides[1] == nil || sides[1].issues[id] == nil || sides[1].issues[id].counting == 0) {
+					variants[p.b.variant], end = true, max(end, p.b.night)
+				}
+			}
+		}
+	}
+	if len(variants) == 0 {
+		return nil
+	}
+	list, err := c.store.courses(ctx, end-lookBack, end-1, idsOf(variants))
+	if err != nil {
+		return err
+	}
+	for _, x := range list {
+		c.courses[[2]int64{x.variant, x.testbed}] = x
+	}
+	return c.store.query(ctx, func(row *sql.Rows) error {
+		var k issueNight
+		var n int
+		err := row.Scan(&k.issue, &k.night, &n)
+		c.failed[k] += n
+		return err
+	}, `SELECT f.issue, r.night, count(DISTINCT r.id) FROM run r CROSS JOIN finding f WHERE f.run = r.id AND
+		r.variant IN (`+numbers(idsOf(variants))+`) AND r.night >= $1 AND r.night < $2 AND r.verdict = 1 AND f.severity = 1 AND
+		f.expected = 0 AND f.waiver IS NULL GROUP BY f.issue, r.night`, int64(end-lookBack), int64(end))
 }
 
 // cameAndWent reports whether failures were followed by a night without, or nights had both.
@@ -430,22 +476,6 @@ func cameAndWent(nights []statistics.Nightly) bool {
 		failed = n.Failed > 0
 	}
 	return false
-}
-
-// issueNights counts the judged runs with a finding, by night.
-func (s *Store) issueNights(ctx context.Context, issue, variant, testbed int64, from, to Night) (
-	[]statistics.Nightly, error) {
-	var list []statistics.Nightly
-	return list, s.query(ctx, func(row *sql.Rows) error {
-		var night Night
-		var n statistics.Nightly
-		err := row.Scan(&night, &n.Runs, &n.Failed)
-		list = append(list, n)
-		return err
-	}, `SELECT r.night, count(*), sum(CASE WHEN EXISTS (SELECT 1 FROM finding f WHERE f.issue = $1 AND f.run = r.id AND
-		f.severity = 1 AND f.waiver IS NULL) THEN 1 ELSE 0 END) FROM run r WHERE r.variant = $2 AND r.testbed = $3 AND
-		r.night >= $4 AND r.night <= $5 AND r.verdict IN (0, 1) GROUP BY r.night ORDER BY r.night`, issue, variant, testbed,
-		int64(from), int64(to))
 }
 
 // history reads the nights before B from which the usual changes of metrics follow.
@@ -466,7 +496,7 @@ func (c *comparer) history(ctx context.Context, pairs []pair) error {
 			if from == nil || m.row == 0 && from.row == 0 {
 				continue
 			}
-			if _, test := m.different(from); test.Different() {
+			if _, test := c.different(m, from); test.Different() {
 				candidates = append(candidates, cmp.Or(m.row, from.row))
 			}
 		}
@@ -485,6 +515,19 @@ func (c *comparer) history(ctx context.Context, pairs []pair) error {
 		ORDER BY series, night`, int64(end-lookBack), int64(end))
 }
 
+// different reports whether a metric differs beyond chance, and by how much.
+func (c *comparer) different(to, from *sample) (change float64, test statistics.Test) {
+	if from.median != 0 {
+		change = to.median/from.median - 1
+	}
+	test, ok := c.tests[to]
+	if !ok {
+		test = statistics.MannWhitney(to.values, from.values)
+		c.tests[to] = test
+	}
+	return change, test
+}
+
 func (c *comparer) metrics(p pair) {
 	if p.a == nil || p.b == nil || p.b.judged() == 0 || p.a.judged() == 0 {
 		return
@@ -497,7 +540,7 @@ func (c *comparer) metrics(p pair) {
 			c.out.Metrics = append(c.out.Metrics, m)
 			continue
 		}
-		change, test := to.different(from)
+		change, test := c.different(to, from)
 		noise, known := statistics.Noise(c.noise[cmp.Or(to.row, from.row)])
 		switch {
 		case test.TooFew && !slices.Equal(from.values, to.values):

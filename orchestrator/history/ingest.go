@@ -143,7 +143,7 @@ func (s *Store) attempt(ctx context.Context, runs []*Run) (done Ingested, err er
 			return done, err
 		}
 	}
-	w := &writer{ctx: ctx, tx: tx, touched: make(map[seriesNight]bool)}
+	w := &writer{ctx: ctx, tx: tx, embedded: s.engine.dialect == goose.DialectSQLite3, touched: make(map[seriesNight]bool)}
 	if w.known, err = s.current(ctx, tx); err != nil {
 		return done, err
 	}
@@ -219,6 +219,8 @@ type writer struct {
 	tx    *sql.Tx
 	known *known
 	have  map[string]runRow // runs of the batch that are there already, by run_id
+	// embedded: the database is in this process.
+	embedded bool
 
 	runs, findings, metrics, artefacts rows
 
@@ -245,15 +247,19 @@ type rows struct {
 
 func (r *rows) add(values ...any) { r.values, r.count = append(r.values, values...), r.count+1 }
 
-// maxParameters is less than what both engines take in a statement.
+// maxParameters is less than what PostgreSQL takes in a statement.
 const maxParameters = 8000
 
-// insert writes rows with as many rows to a statement as there may be.
+// insert writes rows. A round trip to PostgreSQL has many; SQLite's driver looks for each parameter among all of a
+// statement, so there each row is a statement.
 func (w *writer) insert(into string, r *rows, ending string) error {
 	if r.count == 0 {
 		return nil
 	}
 	columns := len(r.values) / r.count
+	if w.embedded {
+		return w.insertEach(into, r, ending, columns)
+	}
 	most := maxParameters / columns
 	var text strings.Builder
 	for from := 0; from < r.count; from += most {
@@ -277,6 +283,21 @@ func (w *writer) insert(into string, r *rows, ending string) error {
 	}
 	r.values, r.count = r.values[:0], 0
 	return nil
+}
+
+func (w *writer) insertEach(into string, r *rows, ending string, columns int) error {
+	marks := strings.TrimSuffix(strings.Repeat("?,", columns), ",")
+	statement, err := w.tx.PrepareContext(w.ctx, "INSERT INTO "+into+" VALUES ("+marks+")"+ending)
+	if err != nil {
+		return err
+	}
+	for row := range slices.Chunk(r.values, columns) {
+		if _, err := statement.ExecContext(w.ctx, row...); err != nil {
+			return errors.Join(err, statement.Close())
+		}
+	}
+	r.values, r.count = r.values[:0], 0
+	return statement.Close()
 }
 
 func (w *writer) flush() error {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"candela.dev/candela/orchestrator/history"
+	"candela.dev/candela/runtimetest"
 )
 
 // Plan of the simulated lab: two testbeds, thirty nights.
@@ -131,6 +132,7 @@ func ask[T history.Answer](t *testing.T) func(answer T, err error) (T, string) {
 // TestThirtyNightsOfALab plants regressions, flaky tests, faults of the lab and a firmware change, and asks every
 // question of both engines, whose answers must be equal.
 func TestThirtyNightsOfALab(t *testing.T) {
+	runtimetest.SkipRace(t)
 	nights := simulate(1)
 	answers := make(map[string]string)
 	engines(t, func(t *testing.T, address string) {

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"candela.dev/candela/analyzers"
-	"candela.dev/candela/orchestrator/history/statistics"
 )
 
 // A Subject is what is compared: a test at a point, on a testbed.
@@ -408,7 +407,9 @@ func (s *Store) loadFindings(ctx context.Context, b *side, w where) error {
 	for _, o := range b.subjects {
 		byRow[[2]int64{o.variant, o.testbed}] = o
 	}
-	w.conditions = append(slices.Clone(w.conditions), "r.verdict IN (0, 1)", "f.severity = 1", "f.expected = 0")
+	// CROSS JOIN: SQLite keeps the order of tables, of which the first has the few runs.
+	w.conditions = append(slices.Clone(w.conditions), "f.run = r.id", "i.id = f.issue", "r.verdict IN (0, 1)",
+		"f.severity = 1", "f.expected = 0")
 	type seen struct {
 		run   int64
 		issue string
@@ -442,7 +443,7 @@ func (s *Store) loadFindings(ctx context.Context, b *side, w where) error {
 		}
 		return nil
 	}, `SELECT r.id, r.run_id, r.variant, r.testbed, i.id, i.hash, i.rule, i.cause, i.role, w.text, f.headline FROM run r
-		JOIN finding f ON f.run = r.id JOIN issue i ON i.id = f.issue LEFT JOIN waiver w ON w.id = f.waiver`+w.String()+
+		CROSS JOIN finding f CROSS JOIN issue i LEFT JOIN waiver w ON w.id = f.waiver`+w.String()+
 		` ORDER BY r.started, r.run_id, f.number`, w.args...)
 }
 
@@ -650,12 +651,4 @@ func (s *Store) readRun(ctx context.Context, b *side, id string) error {
 	}
 	b.summarise()
 	return err
-}
-
-// different reports whether two samples of a metric differ beyond chance, and by how much.
-func (m *sample) different(from *sample) (change float64, test statistics.Test) {
-	if from.median != 0 {
-		change = m.median/from.median - 1
-	}
-	return change, statistics.MannWhitney(m.values, from.values)
 }

@@ -39,19 +39,26 @@ func MannWhitney(x, y []float64) Test {
 	for _, r := range ranks[:n] {
 		sum += r
 	}
-	if n+m <= exactUpTo {
-		return Test{P: exact(ranks, n, sum)}
+	p := normal(n, m, sum, ties)
+	// The exact distribution matters where a decision may hang on it.
+	const far = 0.3
+	if n+m <= exactUpTo && p < far {
+		p = exact(ranks, n, sum)
 	}
-	// Ranks are doubled: the rank sum and its mean too.
+	return Test{P: p}
+}
+
+// normal returns the probability by the normal approximation, of doubled ranks.
+func normal(n, m, sum int, ties float64) float64 {
 	total := float64(n + m)
 	mean := float64(n) * (total + 1)
 	variance := float64(n*m) / 12 * (total + 1 - ties/(total*(total-1))) * 4
 	if variance <= 0 {
-		return Test{P: 1}
+		return 1
 	}
 	const continuity = 1 // half a rank, doubled
 	z := max(math.Abs(float64(sum)-mean)-continuity, 0) / math.Sqrt(variance)
-	return Test{P: min(2*distuv.UnitNormal.Survival(z), 1)}
+	return min(2*distuv.UnitNormal.Survival(z), 1)
 }
 
 // doubledRanks returns twice the ranks of x, then y, with the mean rank for ties, and the sum of t³-t over ties.

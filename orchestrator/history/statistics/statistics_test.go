@@ -87,7 +87,7 @@ func draws(t *testing.T, few int) int {
 // CANDELA_TEST_NIGHTS is how many labs are drawn.
 func TestAShiftOfOneMetricIsFoundWithinTwoNights(t *testing.T) {
 	const metrics, before, after = 500, 20, 2
-	labs, found, falseAlarms, nights := draws(t, 8), 0, 0, 0
+	labs, found, falseAlarms, nights := draws(t, 6), 0, 0, 0
 	for seed := range labs {
 		rng := rand.New(rand.NewPCG(uint64(seed), 24))
 		family := lab(rng, metrics, before+after, 0)

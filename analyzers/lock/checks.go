@@ -5,6 +5,7 @@ import (
 	"candela.dev/candela/clock"
 	"candela.dev/candela/lock"
 	"candela.dev/candela/packet/netlock"
+	"candela.dev/candela/trace"
 )
 
 // place is a lock at a switch, with the packet at hand.
@@ -171,6 +172,11 @@ func (j *Judge) late(d *device, l *state, r *request, p *Packet) {
 	if r.since <= most {
 		return
 	}
+	if passes > 0 {
+		if most = most.Add(j.unseen(d, r)); r.since <= most {
+			return
+		}
+	}
 	over := cause.Span(r.since.Sub(most))
 	switch {
 	case leased:
@@ -180,6 +186,20 @@ func (j *Judge) late(d *device, l *state, r *request, p *Packet) {
 	default:
 		j.tell(l, tooLate(d.place(l, p), cause.Span(p.Time.Sub(r.inserted)), over), p.Time, p.ID, r.id)
 	}
+}
+
+// unseen bounds for how long a chain may have granted requests whose grants wait at ports.
+func (j *Judge) unseen(d *device, r *request) (passes clock.Duration) {
+	if len(j.requests) > mostScanned {
+		return clock.Duration(len(j.requests)) * d.RecirculationMost
+	}
+	for i := range j.requests {
+		if o := &j.requests[i]; o != r && o.asks > 0 && o.lock == r.lock && o.phase == waiting && o.first < r.first &&
+			j.quietSince(d, int(o.port)) != j.now {
+			passes += d.RecirculationMost
+		}
+	}
+	return passes
 }
 
 // overfull judges that the lock had a slot for a request (N9). All that were granted before came before it, so that of
@@ -263,6 +283,9 @@ func (j *Judge) inOrder(d *device, l *state, r *request, p *Packet) {
 		return g.order > r.last && (slack == 0 || g.arrived > r.arrived.Add(slack))
 	}
 	own := granted{order: r.first, arrived: r.came, at: p.Time, id: r.id}
+	if p.Stage == trace.Dropped { // perhaps as it came from a server
+		own.at = own.at.Add(d.PipelineMost)
+	}
 	switch {
 	case overtook(&c.before):
 		j.overtaken(d, l, r, p, c.before.id)
@@ -438,7 +461,7 @@ func (j *Judge) stuck(d *device, l *state, r *request) {
 		return
 	}
 	by, _, leased := j.due(d, l, r)
-	by = by.Add(d.PipelineMost + j.facts.Uncertainty)
+	by = by.Add(d.PipelineMost + j.facts.Uncertainty + j.unseen(d, r))
 	if by >= j.quietSince(d, int(r.port)) {
 		return
 	}

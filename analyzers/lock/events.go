@@ -44,7 +44,7 @@ func (j *Judge) asks(d *device, p *Packet, trunk bool) {
 		j.counts(d, r, p)
 		return
 	}
-	if r.phase != waiting {
+	if r.was = r.phase; r.phase != waiting {
 		j.unpark(l, r, j.place(r))
 		r.mode, r.class = h.Mode, classOf(d, h)
 	}
@@ -76,9 +76,16 @@ func (j *Judge) withdrawn(d *device, p *Packet) {
 		return
 	}
 	j.uncount(r)
+	r.over = true // of the copy that the switch has
 	if r.asks > 1 {
+		l := j.of(r)
 		r.asks--
-		j.of(r).copies--
+		l.copies--
+		if r.phase == waiting && !r.linked {
+			if r.phase = r.was; r.was == parked {
+				j.park(l, r)
+			}
+		}
 	} else if !r.linked {
 		j.remove(r)
 	}
@@ -348,7 +355,7 @@ func (j *Judge) pushedBack(d *device, p *Packet) {
 		l.parked--
 	}
 	r.returned = true
-	if r.phase == parked || r.phase == answered && r.asks > r.answers {
+	if r.phase == parked || r.phase == waiting || r.phase == answered && r.asks > r.answers {
 		j.unpark(l, r, j.place(r))
 		r.phase, r.inserted = waiting, p.Time
 		r.dequeues = l.class(r).dequeues
@@ -356,6 +363,27 @@ func (j *Judge) pushedBack(d *device, p *Packet) {
 	}
 	if h.Last {
 		j.settles(l, p)
+	}
+}
+
+// returnsAgain follows a request that a server returned and the switch dropped as it came: it has yet to come.
+func (j *Judge) returnsAgain(d *device, p *Packet) {
+	h := &p.Header
+	l := j.lockOf(d.number, h.Lock)
+	if l == nil || h.Index != l.index {
+		return
+	}
+	l.index--
+	if h.Last {
+		l.settled = l.settledBefore
+	}
+	if r := j.find(j.keyOf(d, h, p.Dst)); r != nil && r.phase == waiting {
+		r.parks++
+		l.parked++
+		if r.parks >= r.asks-min(r.asks, r.answers) {
+			r.phase = parked
+			j.park(l, r)
+		}
 	}
 }
 
@@ -369,7 +397,7 @@ func (j *Judge) pushAnswered(d *device, p *Packet) {
 // settles ends a hand-over. If the server has nothing left, what was sent to it before it was asked is lost.
 func (j *Judge) settles(l *state, p *Packet) {
 	h := &p.Header
-	l.settled = p.Time
+	l.settled, l.settledBefore = p.Time, l.settled
 	l.remain = h.Op == netlock.PushBack && h.Received != h.Index
 	if l.remain || h.Op == netlock.PushBack && h.Index == 0 {
 		return

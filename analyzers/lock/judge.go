@@ -249,6 +249,8 @@ func (j *Judge) leaves(d *device, p *Packet, since clock.Time) {
 func (j *Judge) dropped(d *device, p *Packet) {
 	h := &p.Header
 	switch {
+	case h.Op == netlock.PushBack && h.Index > 0: // a server's: those of the switch have no number
+		j.returnsAgain(d, p)
 	case p.DstPort == netlock.ReplyPort && h.Op != netlock.Reject:
 		j.granted(d, p, j.keyOf(d, h, p.Dst), unknown)
 	case p.DstPort == netlock.ReplyPort:
@@ -261,9 +263,13 @@ func (j *Judge) dropped(d *device, p *Packet) {
 		if l := j.lockOf(d.number, h.Lock); l != nil {
 			l.tainted = true
 		}
-	case h.Op == netlock.PushBack:
+	case h.Op == netlock.PushEmpty:
 		if l := j.lockOf(d.number, h.Lock); l != nil {
-			l.tainted = true
+			l.settled = l.settledBefore
+		}
+	case h.Op == netlock.PushRequest:
+		if l := j.lockOf(d.number, h.Lock); l != nil {
+			l.requested = p.Time
 		}
 	}
 }

@@ -52,8 +52,12 @@ func workload(seed uint64) *setup {
 		s.loss, s.pushLoss = 0.02, 0.02*float64(r.IntN(2))
 	case 1:
 		s.kill = 0.02
+	case 2:
+		if s.tail = 0.01; r.IntN(2) == 0 {
+			f.Dedup = false
+		}
 	}
-	if s.loss > 0 || s.kill > 0 {
+	if s.loss > 0 || s.kill > 0 || s.tail > 0 {
 		f.Lease, f.Poll = clock.Duration(1+r.IntN(3))*ms, clock.Duration(50+r.IntN(200))*us
 	} else if r.IntN(2) == 0 {
 		f.Lease, f.Poll = 0, 0
@@ -61,6 +65,7 @@ func workload(seed uint64) *setup {
 	if r.IntN(4) == 0 {
 		s.noise = 0.5
 	}
+	f.Passes = r.IntN(3)
 	switch r.IntN(4) {
 	case 0:
 		f.Priorities = 1 + r.IntN(4)
@@ -213,7 +218,7 @@ var mutants = []mutant{
 	{"server-shares", lock.RuleExclusion, func(s *setup) { exclusive(s); s.facts.Locks = nil }},
 	{"checks-nothing", lock.RuleExclusion, func(s *setup) {
 		expiring(s)
-		s.kill, s.think, s.timeout, s.lasts, s.shared = 0, ms, 9*ms, 9*ms, 0
+		s.kill, s.think, s.timeout, s.lasts, s.shared, s.every = 0, ms, 9*ms, 9*ms, 0, 1
 	}},
 	{"grants-twice", lock.RuleOnce, nil},
 	{"grants-twice", lock.RuleOnce, func(s *setup) { s.facts.Priorities = 3 }},
@@ -225,7 +230,7 @@ var mutants = []mutant{
 	{"never-asks", lock.RuleLost, func(s *setup) { small(s); s.patient = true }},
 	{"grants-next", lock.RuleOrder, exclusive},
 	{"reverses-run", lock.RuleOrder, one},
-	{"overtakes-buffer", lock.RuleSingleQueue, small},
+	{"overtakes-buffer", lock.RuleSingleQueue, func(s *setup) { small(s); s.every = 40 }},
 	{"server-reorders", lock.RuleSingleQueue, small},
 	{"asks-early", lock.RuleSingleQueue, small},
 	{"lowest-first", lock.RulePriority, func(s *setup) { exclusive(s); s.facts.Priorities = 3 }},

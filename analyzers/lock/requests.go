@@ -36,6 +36,7 @@ type request struct {
 	sw         int32
 	port       int32
 	phase      phase
+	was        phase // before it came again
 	mode       netlock.Mode
 	class      uint8 // by priority, 0 is the highest
 	transits   uint8
@@ -106,15 +107,16 @@ type state struct {
 	chained                      int64      // those that certainly did
 	primary                      clock.Time // the last grant of a switch that had stopped and is not on standby
 	// of the hand-over
-	requested clock.Time // the last PUSH_REQ
-	settled   clock.Time // the last answer that ended one
-	back      clock.Time // the last request that came back
-	asked     clock.Time // when the switch decided to ask for more, at the earliest
-	remain    bool       // then the server had more
-	parkedAt  clock.Time // the last BUFFER_ONLY
-	index     uint64
-	lapsed    bool // a server's grant has
-	restarted bool // and the number of the next is not known
+	requested     clock.Time // the last PUSH_REQ
+	settled       clock.Time // the last answer that ended one
+	settledBefore clock.Time // the one before
+	back          clock.Time // the last request that came back
+	asked         clock.Time // when the switch decided to ask for more, at the earliest
+	remain        bool       // then the server had more
+	parkedAt      clock.Time // the last BUFFER_ONLY
+	index         uint64
+	lapsed        bool // a server's grant has
+	restarted     bool // and the number of the next is not known
 }
 
 // class is the order of the requests of a lock that have one priority.
@@ -226,7 +228,7 @@ func (j *Judge) lock(id uint32, sw uint8) int32 {
 	l := &j.locks[i]
 	all := l.all[:0]
 	*l = state{id: id, sw: sw, used: true, holders: none, doubt: j.gaps > 0, ended: unknown, exclusive: unknown,
-		requested: unknown, settled: unknown, back: unknown, asked: unknown, ownedSince: unknown,
+		requested: unknown, settled: unknown, settledBefore: unknown, back: unknown, asked: unknown, ownedSince: unknown,
 		parkedAt: unknown, primary: unknown, parks: [2]int32{none, none}}
 	if n := j.switches[sw].Priorities; n > 1 {
 		for range n {

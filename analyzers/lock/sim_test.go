@@ -37,6 +37,7 @@ type setup struct {
 	lasts    clock.Duration // from then on no transaction begins
 	loss     float64        // of frames on links of clients
 	pushLoss float64        // and of the server
+	tail     float64        // chance that the switch drops a packet, as it comes or goes
 	kill     float64        // chance that a holder dies instead of releasing
 	answers  bool           // dedup answers holders again
 	tenants  int
@@ -316,6 +317,8 @@ func (m *sim) enter(b *box, port int, delay clock.Duration, loss float64, f *fra
 	m.after(at.Sub(m.now), func() {
 		m.show(b, port, trace.Entered, f)
 		switch {
+		case !b.down && m.random.Float64() < m.tail:
+			m.show(b, port, trace.Dropped, f)
 		case b.down:
 		case f.other:
 			m.passOn(b, f)
@@ -328,6 +331,10 @@ func (m *sim) enter(b *box, port int, delay clock.Duration, loss float64, f *fra
 // send sends a frame by a port after the pipeline.
 func (m *sim) send(b *box, port int, f *frame, more clock.Duration) {
 	m.inside(b, m.facts.Pipeline+more, func() {
+		if m.random.Float64() < m.tail {
+			m.show(b, port, trace.Dropped, f)
+			return
+		}
 		at := max(m.now, b.busy[port])
 		b.busy[port] = at.Add(m.rate.Serialise(int(f.size) + 24))
 		m.inside(b, at.Sub(m.now), func() {
@@ -364,7 +371,11 @@ func (m *sim) passOn(b *box, f *frame) {
 	if m.faulty("reorders-others") {
 		more = 3 * us
 	}
-	m.send(b, m.clients, f, more)
+	port := m.clients
+	if m.random.IntN(2) == 0 {
+		port = m.random.IntN(m.clients)
+	}
+	m.send(b, port, f, more)
 }
 
 // process is the data plane.
@@ -673,11 +684,14 @@ func (m *sim) resubmit(b *box, q *queue, mode netlock.Mode) {
 	// With a long recirculation a pass may come when its slot has another request, or another chain has begun. The
 	// published text has no guard against it; chainlock needs both.
 	guarded, mine := m.facts.Processing == lock.ChainLock, q.chains
+	passes := m.facts.Passes // to the first grant
 	pass := func(then func()) {
 		d := m.facts.Recirculation
 		if m.faulty("skips-pass") {
 			d /= 2
 		}
+		d *= clock.Duration(max(passes, 1))
+		passes = 1
 		if m.faulty("slows-chain") {
 			d += 3 * us
 		}
@@ -982,7 +996,7 @@ func (m *sim) asks(t *thread) {
 	if m.random.Float64() < m.noise {
 		m.ids++
 		b := m.boxes[m.active]
-		m.enter(b, t.number, t.delay, 0, &frame{id: m.ids, size: 1000, other: true, flow: uint64(t.number + 1),
+		m.enter(b, t.number, t.delay, 0, &frame{id: m.ids, size: 1500, other: true, flow: uint64(t.number + 1),
 			digest: m.random.Uint64() | 1})
 	}
 	m.after(m.timeout, func() {

@@ -251,8 +251,8 @@ func (c *Control) grow(now clock.Time) {
 	}
 }
 
-// compact moves the first lock that has a hole before it to the left (section 6.4), and reports whether it has moved: it
-// may have to be drained.
+// compact moves the first lock that has a hole before it to the left (section 6.4), and reports whether it has moved:
+// it may have to be drained.
 func (c *Control) compact(now clock.Time) (moved bool) {
 	r := &c.plane.regions
 	r.holes(func(left, size int) bool {

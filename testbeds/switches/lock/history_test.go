@@ -90,7 +90,7 @@ func (h *historian) step(s *step) {
 	case s.reset:
 		clear(h.accepted)
 	case s.push > 0:
-		if s.push > 1 && h.n.cfg.PushTimeout == 0 && h.n.priority == 0 {
+		if s.push > 1 && h.n.priority == 0 {
 			h.faults.pushes++
 		}
 	case s.buffer:

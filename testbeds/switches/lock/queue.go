@@ -273,6 +273,10 @@ func (d *DataPlane) Timer(now clock.Time) []Output {
 	for d.NextTimer() <= now {
 		r := *d.repeats.front()
 		d.repeats.pop()
+		if r.lock.phase <= draining && r.ring.count() > 0 {
+			r.ring.answered() // in part; what else there is, is asked for when the queue is empty again
+			continue
+		}
 		d.push(now, r.lock, r.ring)
 	}
 	return d.out

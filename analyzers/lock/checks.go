@@ -236,6 +236,9 @@ func (j *Judge) justified(d *device, l *state, r *request, p *Packet) {
 		j.tell(l, bufferedForeign(d.place(l, p)), p.Time, p.ID)
 		return
 	}
+	if d.Priorities > 1 {
+		slots = 1 // how a lock's slots are divided among its queues is the switch's choice
+	}
 	// What happened within the uncertainty of time stamps may have happened in another order.
 	sure := r.inserted.Add(-j.facts.Uncertainty)
 	if !r.over && l.parked == 0 && l.back < sure && (l.ended < sure || j.facts.Uncertainty == 0) &&

@@ -71,6 +71,9 @@ func classOf(d *device, h *netlock.Header) uint8 {
 
 // withdrawn follows an ACQUIRE that the switch dropped as it came.
 func (j *Judge) withdrawn(d *device, p *Packet) {
+	if d.out { // it was not counted
+		return
+	}
 	r := j.find(j.keyOf(d, &p.Header, p.Src))
 	if r == nil {
 		return
@@ -373,7 +376,9 @@ func (j *Judge) returnsAgain(d *device, p *Packet) {
 	if l == nil || h.Index != l.index {
 		return
 	}
-	l.index--
+	if h.Index > 0 {
+		l.index--
+	}
 	if h.Last {
 		l.settled = l.settledBefore
 	}

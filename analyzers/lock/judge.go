@@ -50,7 +50,8 @@ type device struct {
 	takeover  clock.Time // when it last began to own locks that another may have granted; Never: not
 	changed   clock.Time // of the placement
 	started   clock.Time // when it returned
-
+	entered   uint64     // the packet that came last
+	enteredAt clock.Time
 }
 
 // port is the wire of a port.
@@ -141,6 +142,7 @@ func (j *Judge) Packet(p *Packet) {
 	}
 	switch p.Stage {
 	case trace.Entered:
+		d.entered, d.enteredAt = p.ID, p.Time
 		j.enters(d, p)
 	case trace.Left:
 		j.leaves(d, p, since)
@@ -248,12 +250,15 @@ func (j *Judge) leaves(d *device, p *Packet, since clock.Time) {
 // dropped follows what becomes of requests that the switch drops: an answer counts as sent.
 func (j *Judge) dropped(d *device, p *Packet) {
 	h := &p.Header
+	arrives := p.ID == d.entered && p.Time == d.enteredAt
 	switch {
-	case h.Op == netlock.PushBack && h.Index > 0: // a server's: those of the switch have no number
+	case d.out:
+	case h.Op == netlock.PushBack && arrives:
 		j.returnsAgain(d, p)
-	case p.DstPort == netlock.ReplyPort && h.Op != netlock.Reject:
+	case p.DstPort == netlock.ReplyPort && (h.Op == netlock.Acquire || h.Op == netlock.PushBack ||
+		h.Op == netlock.GrantFromServer):
 		j.granted(d, p, j.keyOf(d, h, p.Dst), unknown)
-	case p.DstPort == netlock.ReplyPort:
+	case p.DstPort == netlock.ReplyPort && h.Op == netlock.Reject:
 		j.rejected(d, p)
 	case h.Op == netlock.Acquire && h.Mark != netlock.Unmarked:
 		j.forwarded(d, p)

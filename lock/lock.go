@@ -79,8 +79,10 @@ type Switch struct {
 	Placed bool
 	Slots  int
 	Locks  map[uint32]int
-	Moves  bool // locks may be paused and moved during the test (§6.4)
-	// Settled is how long after a change of placement nobody is blamed for what follows the old one.
+	// Moves says that locks may be paused and moved during the test (§6.4) and that nobody tells when: where a lock is,
+	// and how long a request waits for that, is then not judged. Otherwise a change of placement is told, and Settled is
+	// how long after it nobody is blamed for what follows the old one.
+	Moves   bool
 	Settled clock.Duration
 
 	// Priorities is P, up to 255; 0 and 1: none (§8). Requests without a priority have the lowest.

@@ -68,7 +68,7 @@ func (j *Judge) twice(d *device, l *state, r *request, p *Packet) {
 
 // misplaced judges N10.
 func (j *Judge) misplaced(d *device, l *state, p *Packet, server bool) {
-	if !d.Placed || d.out || d.restarted || d.Moves && p.Time <= d.changed.Add(d.Settled) {
+	if !d.Placed || d.out || d.restarted || d.Moves || p.Time <= d.changed.Add(d.Settled) {
 		return
 	}
 	slots := d.Locks[l.id]
@@ -152,9 +152,10 @@ func (j *Judge) due(d *device, l *state, r *request) (by clock.Time, passes int6
 	return by, 0, false
 }
 
-// tookOver reports whether a request may have waited until the switch owned the lock, which another had before.
+// tookOver reports whether a request may have waited until the switch owned the lock, which another switch, or a
+// server, had before.
 func (d *device) tookOver(l *state, r *request) bool {
-	return d.takeover != clock.Never && (l.ownedSince == unknown || r.inserted <= l.ownedSince)
+	return (d.takeover != clock.Never || d.Moves) && (l.ownedSince == unknown || r.inserted <= l.ownedSince)
 }
 
 // late judges N8, and of chains and leases N7 and N12.
@@ -207,7 +208,7 @@ func (j *Judge) unseen(d *device, r *request) (passes clock.Duration) {
 func (j *Judge) overfull(d *device, l *state, r *request, p *Packet) {
 	slots := d.Locks[l.id]
 	c := l.class(r)
-	if !d.Placed || slots == 0 || r.crowded || r.first <= max(c.before.order, c.within.order) {
+	if !d.Placed || d.Moves || slots == 0 || r.crowded || r.first <= max(c.before.order, c.within.order) {
 		return
 	}
 	had := c.grants - r.dequeues + 1
@@ -441,7 +442,7 @@ func (j *Judge) stuck(d *device, l *state, r *request) {
 	slots, known := d.Locks[l.id], d.Placed
 	pending := r.inserted.Add(d.PipelineMost + j.facts.Uncertainty)
 	if known && slots == 0 {
-		if p := j.quietSince(d, d.busy()); pending < p && !(d.Moves && pending <= d.changed.Add(d.Settled)) {
+		if p := j.quietSince(d, d.busy()); pending < p && !d.Moves && pending > d.changed.Add(d.Settled) {
 			j.tell(l, notForwarded(place{d.who, l.id, r.id}, cause.Span(j.now.Sub(r.inserted))), j.now, r.id)
 		}
 		return

@@ -144,7 +144,7 @@ func (j *Judge) released(d *device, r *request, p *Packet) {
 		r.phase, r.freed = answered, p.Time
 		if own.started > r.at && r.arrived >= own.started && !r.server { // its registers have only what came since
 			r.phase, r.inserted = waiting, r.arrived
-		} else if own == d && own.Dedup && own.Locks[l.id] > 0 {
+		} else if own == d && own.Dedup && !r.server {
 			j.ghosts.push(leased{at: p.Time.Add(own.PipelineMost + j.facts.Uncertainty), request: j.place(r), key: r.key,
 				serial: r.serial})
 		}
@@ -503,7 +503,9 @@ func (j *Judge) granted(d *device, p *Packet, k key, since clock.Time) {
 	if !unasked && was != gone && !(server && (l.lapsed || j.failed && len(j.switches) > 1)) {
 		j.inOrder(d, l, r, p)
 	}
-	if !server && l.ownedSince == unknown {
+	if server {
+		l.ownedSince = unknown
+	} else if l.ownedSince == unknown {
 		l.ownedSince = p.Time
 	}
 	if r.asks > 0 {

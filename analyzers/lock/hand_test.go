@@ -186,6 +186,48 @@ func TestTransit(t *testing.T) {
 	}
 }
 
+// A lock that moves to the server and back is granted by both, later than it would be.
+func TestMoves(t *testing.T) {
+	for _, moves := range []bool{true, false} {
+		s := newScript(t, func(n *lock.Network) { n.Switches[0].Moves = moves })
+		s.at(us, 0, trace.Entered, 0, header(netlock.Acquire, 1, 1), false)
+		s.at(500*ns, 0, trace.Left, 0, header(netlock.Acquire, 1, 1), true)
+		parked := header(netlock.Acquire, 1, 2)
+		parked.Mark = netlock.BufferOnly
+		s.at(us, 0, trace.Entered, 1, header(netlock.Acquire, 1, 2), false)
+		s.at(500*ns, 0, trace.Left, 1, parked, false, func(p *Packet) { p.Port = 3 })
+		s.at(us, 0, trace.Entered, 0, header(netlock.Release, 1, 1), false)
+		s.at(5*us, 0, trace.Left, 1, header(netlock.GrantFromServer, 1, 2), true)
+		s.at(us, 0, trace.Entered, 2, header(netlock.Acquire, 1, 3), false) // waits for the server
+		s.at(us, 0, trace.Entered, 1, header(netlock.Release, 1, 2), false)
+		s.at(9*us, 0, trace.Left, 2, header(netlock.Acquire, 1, 3), true)
+		s.at(us, 0, trace.Entered, 2, header(netlock.Release, 1, 3), false)
+		if moves {
+			s.want()
+		} else {
+			s.want(lock.RuleOccupancy, lock.RulePlacement, lock.RuleDelay)
+		}
+	}
+}
+
+// A change of placement that is told is judged.
+func TestPlacementThatIsTold(t *testing.T) {
+	s := newScript(t, nil)
+	use := func(tid uint32) {
+		s.at(us, 0, trace.Entered, 0, header(netlock.Acquire, 2, tid), false)
+		s.at(500*ns, 0, trace.Left, 0, header(netlock.Acquire, 2, tid), true)
+		s.at(us, 0, trace.Entered, 0, header(netlock.Release, 2, tid), false)
+	}
+	s.Placed(0, 0, 2, 4)
+	use(1)
+	if n := len(s.report.Findings()); n > 0 {
+		t.Errorf("%d findings of an installed lock", n)
+	}
+	s.Placed(s.now, 0, 2, 0)
+	use(2)
+	s.want(lock.RulePlacement)
+}
+
 func TestANewServerWaitsForALease(t *testing.T) {
 	for _, early := range []bool{true, false} {
 		s := newScript(t, nil)

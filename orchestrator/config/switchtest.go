@@ -232,7 +232,7 @@ func (t *Taps) Decisions() string {
 
 // Results says which results are written as tables.
 type Results struct {
-	flows, queues, metrics *status // csv or parquet
+	flows, queues, metrics, deflections *status // csv or parquet
 }
 
 // Flows returns the format of the table of flows; empty: none is written.
@@ -243,6 +243,9 @@ func (r *Results) Queues() string { return wordOf(r.queues) }
 
 // Metrics returns the same of metrics.
 func (r *Results) Metrics() string { return wordOf(r.metrics) }
+
+// Deflections returns the same of deflections over time.
+func (r *Results) Deflections() string { return wordOf(r.deflections) }
 
 func wordOf(s *status) string {
 	if s == nil {

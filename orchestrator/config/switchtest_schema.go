@@ -296,6 +296,9 @@ func resultsSchema() *object {
 				func(r *Results) **status { return &r.queues }),
 			table("metrics", "Write the metrics of the analysis to metrics.csv or metrics.parquet.",
 				func(r *Results) **status { return &r.metrics }),
+			table("deflections", "Write how many packets each switch has deflected over time to deflection-series.csv or "+
+				"deflection-series.parquet, and draw them in the report.",
+				func(r *Results) **status { return &r.deflections }),
 		},
 	}
 }

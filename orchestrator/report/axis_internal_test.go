@@ -33,3 +33,24 @@ func TestSharesAreShownInPerCent(t *testing.T) {
 		}
 	}
 }
+
+// A heat map has a cell for each value above 0, in the row of its line, side by side up to the right edge.
+func TestAHeatMapHasACellForEachValue(t *testing.T) {
+	times := []float64{0, 10, 20, 30}
+	c := Over("x", "y", []Series{{"a", times, []float64{0, 5, 10, 0}}, {"b", times, []float64{0, 0, 0, 20}}})
+	c.Cells = true
+	v := newChartView(&c)
+	if len(v.Cells) != 3 || len(v.Lines) > 0 || len(v.Names) != 2 {
+		t.Fatalf("%+v", v)
+	}
+	first, second, last := v.Cells[0], v.Cells[1], v.Cells[2]
+	if first.Shade != 0.25 || second.Shade != 0.5 || last.Shade != 1 || first.Y != second.Y || last.Y != first.Y+cellHeight {
+		t.Errorf("%+v", v.Cells)
+	}
+	if first.X+first.Width != second.X || last.X+last.Width != float64(v.Right) {
+		t.Errorf("cells end elsewhere than at the next one, or at %d: %+v", v.Right, v.Cells)
+	}
+	if empty := newChartView(&Chart{Cells: true}); len(empty.Cells) > 0 {
+		t.Errorf("an empty one has %+v", empty.Cells)
+	}
+}

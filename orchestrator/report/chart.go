@@ -53,6 +53,8 @@ type Chart struct {
 	X, Y  string // axis titles with units
 	Steps bool   // a value holds until the next one
 	Lines []Series
+	// Cells says that the lines are the rows of a heat map, whose values hold until the next one, at equal distances.
+	Cells bool `json:",omitempty"`
 	// Panel says that the chart is one of many: it is small, and points of lines are marked.
 	Panel bool `json:"-"`
 }
@@ -133,7 +135,20 @@ type chartView struct {
 	XTicks, YTicks            []plotTick
 	Label                     string
 	Low, High, Bottom, Summit float64
+	Cells                     []chartCell // of a heat map
+	Names                     []plotTick  // of its rows
+	Scale                     []chartShade
 	Wide                      float64 // beyond it a label of the x axis ends at its tick, as it would be cut off
+}
+
+// chartCell is a cell of a heat map; Shade is its opacity.
+type chartCell struct{ X, Y, Width, Height, Shade float64 }
+
+// chartShade is a step of the scale of a heat map.
+type chartShade struct {
+	X     float64
+	Shade float64
+	Text  string
 }
 
 type chartLine struct{ Name, Path, Dots, Class string }
@@ -148,6 +163,10 @@ func newChartView(c *Chart) chartView {
 		v.Width, v.Height, v.Right, v.Base = panelWidth, panelHeight, panelWidth-plotRight, panelHeight-plotBottom
 	}
 	v.scale(c)
+	if c.Cells {
+		v.cells(c)
+		return v
+	}
 	for i := range c.Lines {
 		line := chartLine{Name: c.Lines[i].Name, Path: v.path(&c.Lines[i], c.Steps),
 			Class: fmt.Sprintf("s%d", i%lineColours)}
@@ -161,6 +180,44 @@ func newChartView(c *Chart) chartView {
 	v.XTicks, v.YTicks = ticksOf(v.Low, v.High, c.X, v.x), ticksOf(v.Bottom, v.Summit, c.Y, v.y)
 	v.X, v.Y, v.Wide = axisTitle(c.X), axisTitle(c.Y), float64(v.Right-plotRight)
 	return v
+}
+
+// Geometry of heat maps.
+const (
+	cellHeight = 18
+	cellShades = 4 // of the scale, beside none
+	shadeWide  = 90
+)
+
+// cells draws a heat map, whose rows are the lines from top to bottom.
+func (v *chartView) cells(c *Chart) {
+	v.Left += 3 * plotLeft / 4 // names are wider than numbers
+	v.Base = v.Top + cellHeight*len(c.Lines)
+	v.Height = v.Base + plotBottom
+	wide := 1.0
+	if len(c.Lines) > 0 && len(c.Lines[0].Times) > 1 {
+		wide = c.Lines[0].Times[1] - c.Lines[0].Times[0]
+	}
+	v.High += wide
+	for row := range c.Lines {
+		line := &c.Lines[row]
+		top := float64(v.Top + cellHeight*row)
+		v.Names = append(v.Names, plotTick{top + cellHeight/2, line.Name})
+		for i, value := range line.Values {
+			if value > 0 {
+				left := v.x(line.Times[i])
+				v.Cells = append(v.Cells, chartCell{left, top, round(v.x(line.Times[i]+wide) - left), cellHeight,
+					math.Round(1000*value/v.Summit) / 1000})
+			}
+		}
+	}
+	for i := range cellShades + 1 {
+		share := float64(i) / cellShades
+		v.Scale = append(v.Scale, chartShade{float64(v.Left + shadeWide*i), share, axisNumber(math.Round(share * v.Summit))})
+	}
+	v.Label = fmt.Sprintf("%s: a heat map of %d rows", c.Title, len(c.Lines))
+	v.XTicks = ticksOf(v.Low, v.High, c.X, v.x)
+	v.X, v.Y, v.Wide = axisTitle(c.X), axisTitle(c.Y), float64(v.Right-plotRight)
 }
 
 // scale fits the axes to the values. The y axis starts at 0, and so does the x axis unless all x are far from 0.

@@ -3,6 +3,8 @@ package switchtest_test
 import (
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -378,5 +380,57 @@ func TestPacketsThatShimsHoldAreWhereTheyAre(t *testing.T) {
 	}
 	if held == 0 {
 		t.Error("no shim held a packet at the end of any run")
+	}
+}
+
+// Deflections over time sum up to what the switches count, however long the run is.
+func TestDeflectionsOverTimeAreThoseOfTheCounters(t *testing.T) {
+	for _, us := range []int{777, 60000} {
+		text := fmt.Sprintf(deflectBugs, "model: dibs", "", "", "")
+		text = strings.Replace(text, "duration-us: 100000", fmt.Sprint("duration-us: ", us), 1)
+		text = strings.Replace(text, "taps: {decisions: csv}", "judge: off\nresults: {deflections: csv}", 1)
+		o := outcome(t, text)
+		data, err := os.ReadFile(filepath.Join(o.Dir, "deflection-series.csv"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sums, wantEnd := map[string]int64{}, int64(us)*1000
+		lastEnd := int64(0)
+		for i, line := range strings.Split(strings.TrimSpace(string(data)), "\n") {
+			cells := strings.Split(line, ",")
+			if i == 0 {
+				continue
+			}
+			start, _ := strconv.ParseInt(cells[1], 10, 64)
+			end, _ := strconv.ParseInt(cells[2], 10, 64)
+			n, err := strconv.ParseInt(cells[3], 10, 64)
+			if err != nil || start >= end && end != wantEnd || start != 0 && start != lastEnd {
+				t.Fatalf("%d us: %s", us, line)
+			}
+			lastEnd = end
+			sums[cells[0]] += n
+		}
+		counted := counters(t, o)
+		some := int64(0)
+		for name, sum := range sums {
+			want := int64(0)
+			for counter, n := range counted {
+				if strings.HasPrefix(counter, name+".port-") && strings.HasSuffix(counter, ".deflected-to") {
+					want += n
+				}
+			}
+			if some += sum; sum != want {
+				t.Errorf("%d us: %s has deflected %d by time, %d by counters", us, name, sum, want)
+			}
+		}
+		if lastEnd != wantEnd || some == 0 {
+			t.Errorf("%d us: ends at %d ns, %d deflections", us, lastEnd, some)
+		}
+	}
+	test := parse(t, "topology: {kind: single-switch, hosts: 3}\nswitch-under-test: {model: droptail}\n"+
+		"workload: [incast: {senders: 2, packets: 3}]\nresults: {deflections: csv}\n")[0]
+	if _, err := switchtest.New(test); err == nil || !strings.Contains(err.Error(),
+		"results.deflections: the model droptail deflects no packets") {
+		t.Errorf("a model that deflects nothing: %v", err)
 	}
 }

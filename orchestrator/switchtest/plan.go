@@ -102,6 +102,9 @@ func (p *Plan) try() error {
 		return fmt.Errorf("%s: the model %s keeps no decision records; it is judged from the taps alone",
 			p.Test.Where("taps.decisions"), p.Test.Switch.Model)
 	}
+	if p.Test.Results.Deflections() != "" && p.family.Deflected == nil {
+		return fmt.Errorf("%s: the model %s deflects no packets", p.Test.Where("results.deflections"), p.Test.Switch.Model)
+	}
 	sets := slices.ContainsFunc(p.Test.Changes, func(c config.Change) bool { return c.State() == "" && c.Trunk == nil })
 	if _, ok := n.Switch(0).Mechanism().(switches.Changer); !ok && sets {
 		return fmt.Errorf("%s: the model %s can't be changed while it runs", p.Test.Where("changes"), p.Test.Switch.Model)

@@ -75,6 +75,7 @@ func (r *run) report(v orchestrator.Verdict) *report.Report {
 	for _, f := range []struct{ name, format, what string }{
 		{"flows", t.Results.Flows(), "a row for each flow"}, {"metrics", t.Results.Metrics(), "a row for each metric"},
 		{"queues", t.Results.Queues(), "what each queue held"}, {"queue-series", t.Results.Queues(), "the same over time"},
+		{deflectionSeries, t.Results.Deflections(), "what each switch deflected over time"},
 	} {
 		if f.format != "" {
 			rep.Files = append(rep.Files, report.File{Name: f.name + "." + f.format, What: f.what})
@@ -346,6 +347,11 @@ func (r *run) charts() []report.Chart {
 	}
 	if r.series != nil {
 		charts = append(charts, r.seriesCharts()...)
+	}
+	if r.spread != nil {
+		if c := r.spread.chart(); len(c.Lines) > 0 {
+			charts = append(charts, c)
+		}
 	}
 	return charts
 }

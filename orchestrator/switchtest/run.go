@@ -43,6 +43,7 @@ type run struct {
 	capture   *captures
 	decisions *decisions // nil: none are kept
 	series    *series
+	spread    *deflections // over time
 	ideal     *ideal
 	queues    *QueuesDocument          // nil: they are not measured
 	sampling  clock.Duration           // between samples of queues; 0: none are taken
@@ -249,8 +250,16 @@ func (r *run) traffic(ctx context.Context) error {
 	if t.Series > 0 {
 		r.series = newSeries(r)
 	}
+	if t.Results.Deflections() != "" {
+		r.spread = newDeflections(r)
+	}
 	if err := errors.Join(r.simulate(ctx, end), r.endLive(), r.closeFiles()); err != nil {
 		return err
+	}
+	if r.spread != nil {
+		if err := r.spread.write(); err != nil {
+			return err
+		}
 	}
 	if r.series != nil {
 		return r.Dir.WriteFile("series.csv", r.series.write)
@@ -272,6 +281,9 @@ func (r *run) simulate(ctx context.Context, end clock.Time) error {
 			r.series.sample(now)
 			sample = now.Add(r.plan.Test.Series)
 		}
+		if r.spread != nil && r.spread.next <= now && now < end {
+			r.spread.sample()
+		}
 		if now >= end {
 			r.end = end
 			r.queuesMeasured()
@@ -283,6 +295,9 @@ func (r *run) simulate(ctx context.Context, end clock.Time) error {
 		}
 		if r.series != nil {
 			next = min(next, sample)
+		}
+		if r.spread != nil {
+			next = min(next, r.spread.next)
 		}
 		if r.stream != nil {
 			if err := r.feed(now, next.Add(1)); err != nil {

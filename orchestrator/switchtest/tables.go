@@ -120,7 +120,7 @@ func (w *tableWriter[T]) close() error {
 
 // TableNames lists the files that tables of results are written to.
 func TableNames() (names []string) {
-	for _, name := range []string{"flows", "queues", "queue-series", "metrics"} {
+	for _, name := range []string{"flows", "queues", "queue-series", deflectionSeries, "metrics"} {
 		names = append(names, name+".csv", name+".parquet")
 	}
 	return names

@@ -81,6 +81,8 @@ type Family struct {
 	Makes bool
 	// Deflects reports that its mechanisms may send any packet out of a port to another switch, on a shortest path or not.
 	Deflects bool
+	// Deflected returns how many packets the mechanism of a switch has deflected since it started; nil: none does.
+	Deflected func(sw *fabric.Switch) int64
 	// Closed reports that its judge takes no packets of an option of every switch model, such as Bolt's SRC: it does not
 	// judge tests with such an option.
 	Closed bool

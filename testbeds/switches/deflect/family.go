@@ -20,7 +20,7 @@ import (
 func Family() switches.Family {
 	return switches.Family{
 		Name: "deflect", Decisions: decisions(), Counters: count, HostCounters: countHost, Deflects: true, Closed: true,
-		RecordsMade: true,
+		RecordsMade: true, Deflected: deflected,
 		Reasons: []analyzers.DropReason{
 			{Name: deflect.ReasonNoPort, Doc: "There is no port to deflect the packet to.", Decided: true},
 			{Name: deflect.ReasonEvicted, Doc: "A queue to which Vertigo deflects holds too much, and the packet is its least " +
@@ -141,6 +141,18 @@ func snapshot(sw *fabric.Switch) (any, error) {
 		return deflect.Counters{}, fmt.Errorf("switch %s is out of service", sw.Name())
 	}
 	return m.Counters(), nil
+}
+
+// deflected counts the packets that a switch has deflected.
+func deflected(sw *fabric.Switch) (sum int64) {
+	m, ok := sw.Mechanism().(*Mechanism)
+	if !ok { // out of service
+		return 0
+	}
+	for i := range m.counts {
+		sum += int64(m.counts[i].To)
+	}
+	return sum
 }
 
 // decisions declares what the switches record, in the order of package deflect.

@@ -50,6 +50,7 @@ func (r *facts) timed() *unmet {
 	u.latencyBounds(&t.Expect.Retrans, r.analysis)
 	u.trimBounds(&t.Expect.Trim, r.analysis, r.comparison)
 	u.cnpCounts(t, r.summary)
+	u.compared(&t.Expect.Baseline, r.analysis, r.baseline)
 	return u
 }
 

@@ -34,8 +34,8 @@ func DerivedRunID(d *RunDocument, executable string) string {
 	return hex.EncodeToString(h.Sum(nil)[:runIDBytes])
 }
 
-// suitePath returns the path of the test in its suite, with slashes: where a suite is checked out does not matter.
-func (o *Options) suitePath() string {
+// SuitePath returns the path of the test in its suite, with slashes: where a suite is checked out does not matter.
+func (o *Options) SuitePath() string {
 	if o.File == "" || o.File == StandardInput {
 		return ""
 	}

@@ -182,7 +182,7 @@ func (c *Cycle) conclude(ctx context.Context, failure error, complete bool) (*Ou
 	doc := c.test.Document()
 	doc.Schema, doc.ToolVersion, doc.Repeat, doc.Verdict = RunSchema, c.Version, c.Repeat, verdict
 	doc.Started, doc.Finished, doc.Complete = c.started.UTC(), c.Wall().UTC(), complete
-	doc.File, doc.Night = c.suitePath(), c.Night
+	doc.File, doc.Night = c.SuitePath(), c.Night
 	doc.RunID = runIDOf(&doc, c.Executable)
 	var err error
 	if !c.NoReports {

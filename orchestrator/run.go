@@ -92,6 +92,8 @@ type Options struct {
 	Progress   func(step string) // called before each step; nil: never
 	// Waivers excuse known violations; nil: none.
 	Waivers *Waivers
+	// Baseline has earlier runs, for tests that compare metrics with them; nil: there are none, and that is not judged.
+	Baseline Baseline
 	// Calibration corrects latencies; nil: they are reported only as seen at the switch.
 	Calibration *Calibration
 	// NoReports leaves out junit.xml, report.html and the illustrations of findings.
@@ -151,12 +153,13 @@ type facts struct {
 	calibration *Calibration // nil: none
 	waivers     *Waivers     // nil: none
 
-	file    string // the test's file name
-	testbed string // overrides the testbed of the file; empty: not overridden
-	strict  bool
-	version string
-	command string // how the tool was called
-	repeat  int
+	file     string // the test's file name
+	baseline Baseline
+	testbed  string // overrides the testbed of the file; empty: not overridden
+	strict   bool
+	version  string
+	command  string // how the tool was called
+	repeat   int
 }
 
 // run is a NIC test in progress. Each step stores what the next steps need.
@@ -179,7 +182,7 @@ type run struct {
 func Run(ctx context.Context, p *plan.Plan, build Builder, o Options) (*Outcome, error) {
 	return Execute(ctx, &run{build: build, facts: facts{
 		plan: p, file: o.File, testbed: o.Testbed, strict: o.Strict, version: o.Version, command: o.Command, repeat: o.Repeat,
-		calibration: o.Calibration, waivers: o.Waivers, follow: o.follow,
+		calibration: o.Calibration, waivers: o.Waivers, follow: o.follow, baseline: o.Baseline,
 	}}, o)
 }
 

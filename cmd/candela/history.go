@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"candela.dev/candela/orchestrator"
+	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/history"
 )
 
@@ -444,6 +445,38 @@ func (r *recorder) record(ctx context.Context, o *orchestrator.Outcome) {
 		if r.failure == nil {
 			r.failure = err
 		}
+	}
+}
+
+// comparable refuses tests that compare themselves with earlier runs where there are none.
+func comparable(plans []planned, r *recorder) error {
+	for i := range plans {
+		if p := &plans[i]; r == nil && p.Plan != nil && p.Test.Expect.Baseline.Ref != "" {
+			return fmt.Errorf("%s: expect.baseline: %s needs a results store: give --history or set %s", p.file,
+				p.Test.Expect.Baseline.Ref, historyVariable)
+		}
+	}
+	return nil
+}
+
+// baseline gives a run the earlier ones that its test compares itself with. Without them the test says so; a store that
+// fails does not stop the runs.
+func (r *recorder) baseline(ctx context.Context, stderr io.Writer, t *config.Test, o *orchestrator.Options) {
+	ref := t.Expect.Baseline.Ref
+	if r == nil || ref == "" {
+		return
+	}
+	key := history.Test{Path: o.SuitePath(), Name: t.Name}
+	if m := t.Metadata; m != nil {
+		key.ID, key.Was = m.ID, m.Was
+	}
+	night := history.NightOf(o.Wall())
+	if o.Night != "" {
+		night, _ = history.ParseNight(o.Night) // checked
+	}
+	var err error
+	if o.Baseline, err = r.store.Baseline(ctx, &key, t.Point.Assigned(), t.Testbed.Name, ref, night); err != nil {
+		printProblem(stderr, "warning: expect.baseline: "+err.Error())
 	}
 }
 

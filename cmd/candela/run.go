@@ -152,6 +152,9 @@ func runTests(cmd *cobra.Command, args []string, f runFlags) (err error) {
 	if err != nil {
 		return err
 	}
+	if err := comparable(plans, records); err != nil {
+		return err
+	}
 	defer func() {
 		if closing := records.close(); closing != nil {
 			err = unrecorded(err, closing)
@@ -365,6 +368,7 @@ func (s *suite) one(ctx context.Context, from *planned, repeat int) error {
 			return err
 		}
 	}
+	s.records.baseline(ctx, s.cmd.ErrOrStderr(), p.Test, &o)
 	o.Progress = s.progress(p.Test.Title())
 	s.live.warn(s.cmd.ErrOrStderr(), p.Test.Testbed)
 	build := s.live.builder(ctx, p.Test.Testbed)

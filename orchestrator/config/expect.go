@@ -17,6 +17,7 @@ type Expect struct {
 	Trim       TrimExpect
 	Counters   CountersExpect
 	Completion []CompletionExpect
+	Baseline   BaselineExpect
 }
 
 // Outcome is the expected result of an analyzer.

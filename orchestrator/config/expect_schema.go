@@ -31,7 +31,7 @@ func expectSchema() *object {
 		doc: "Expectations. An analyzer takes pass, fail (at least one violation), or a mapping: violations " +
 			"lists the rules that " +
 			"must be violated, and no others.",
-		fields: []field{
+		fields: append([]field{
 			{key: "gbn", doc: "Go-back-N: retransmission logic.",
 				kind: analyzer("gbn", judgementOf(func(j *Judgement) *Judgement { return j })),
 				def:  "{}", at: at(func(e *Expect) *Judgement { return &e.GBN })},
@@ -59,7 +59,7 @@ func expectSchema() *object {
 			{key: "completion", doc: "How the work requests of a connection end; by default all succeed, or run out of " +
 				"retries where the requester had to give up.", kind: completionSchema(),
 				at: at(func(e *Expect) *[]CompletionExpect { return &e.Completion })},
-		},
+		}, baselineFields()...),
 	}
 }
 

@@ -188,6 +188,8 @@ func drawScalar(t *rapid.T, k kind, label string) *yaml.Node {
 		return k.encode(&v)
 	case choice:
 		return scalarNode("!!int", itoa(rapid.SampledFrom(k.values).Draw(t, label)))
+	case relative:
+		return stringNode(fmt.Sprintf("%+.3f %%", float64(rapid.IntRange(-999_999, 999_999).Draw(t, label))/1000))
 	case boolean:
 		return scalarNode("!!bool", fmt.Sprint(rapid.Bool().Draw(t, label)))
 	case prefix:
@@ -198,7 +200,7 @@ func drawScalar(t *rapid.T, k kind, label string) *yaml.Node {
 	case optionalText:
 		return draw(t, k.text, label)
 	case text:
-		for _, word := range []string{"a1", "gbn.nak-psn", "unix:/run/a.sock"} {
+		for _, word := range []string{"a1", "gbn.nak-psn", "unix:/run/a.sock", "last-green"} {
 			if k.form.MatchString(word) {
 				return stringNode(word)
 			}

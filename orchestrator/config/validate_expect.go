@@ -70,6 +70,7 @@ func rulesOf(analyzer string, rules []string) []string {
 
 func (d *decoder) validateExpect(t *Test) {
 	d.validateBounds(t)
+	d.validateBaseline(t)
 	d.validateCounters("expect.counters.requester", t.Expect.Counters.Requester)
 	d.validateCounters("expect.counters.responder", t.Expect.Counters.Responder)
 	if !d.fine("traffic.num-connections", "traffic.bidirectional") {

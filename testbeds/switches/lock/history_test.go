@@ -147,11 +147,19 @@ func (h *historian) grant(s *step, p *past) {
 	p.holders[r.Transaction] = holder{r.Mode, s.at}
 	delete(p.buffered, r.Transaction)
 	if i := slices.IndexFunc(p.waiting, same(r)); i >= 0 {
-		if h.inOrder && slices.ContainsFunc(p.waiting[:i], func(o lock.Request) bool { return o.Priority == r.Priority }) {
+		if h.inOrder && slices.ContainsFunc(p.waiting[:i], func(o lock.Request) bool { return h.class(o) == h.class(r) }) {
 			h.faults.inversions++
 		}
 		p.waiting = slices.Delete(p.waiting, i, i+1)
 	}
+}
+
+// class returns the priority of a request as the switch has it.
+func (h *historian) class(r lock.Request) uint8 {
+	if r.Priority == 0 || r.Priority > h.n.priority {
+		return h.n.priority
+	}
+	return r.Priority
 }
 
 // priority looks for a request of a higher priority that could have been granted instead.
@@ -162,7 +170,7 @@ func (h *historian) priority(r *lock.Request, p *past) {
 	}
 	for _, o := range p.waiting {
 		grantable := len(p.holders) == 0 || o.Mode == netlock.Shared && !exclusive
-		if o.Priority < r.Priority && grantable {
+		if h.class(o) < h.class(*r) && grantable {
 			h.faults.priority++
 			return
 		}

@@ -336,9 +336,7 @@ func (n *network) begin(i int) {
 	if n.tenants > 0 {
 		c.request.Tenant = uint16(i) % n.tenants
 	}
-	if n.priority > 0 {
-		c.request.Priority = uint8(i)%n.priority + 1
-	}
+	c.request.Priority = uint8(i) % (n.priority + 2) // 0 and what is above the lowest one are the lowest one
 	c.waiting, c.tries = true, 0
 	n.ask(i)
 }

@@ -184,6 +184,10 @@ func (d *DataPlane) PushBack(now clock.Time, r Request, a Answer) []Output {
 		d.insert(now, l, q, r)
 	default:
 		q.back++
+		if _, queued := l.where.get(r.key()); queued && d.cfg.Dedup && !d.cfg.Bugs.Has(NoDedup) {
+			d.emit(Output{Kind: Dropped, Request: r}) // it was asked for again
+			break
+		}
 		d.insert(now, l, q, r)
 	}
 	if a.Last && q.pushing && a.Sent == q.asked {

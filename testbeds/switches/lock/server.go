@@ -45,7 +45,7 @@ type queue struct {
 
 // backlog is what the server buffers for a lock of the switch.
 type backlog struct {
-	buffers []buffer // by priority, 0: of a switch without priorities
+	buffers []buffer // by class
 	base    uint64   // of the latest move to the switch
 	moved   bool     // there was one
 	wanted  bool     // the switch wants to know when the lock's queue is empty
@@ -55,6 +55,7 @@ type backlog struct {
 // until the switch says that it has them.
 type buffer struct {
 	requests []Request
+	pushed   int    // so many first ones were pushed back at least once
 	taken    uint64 // number of packets that the switch has taken: the first of requests has the next one
 	received uint64 // of all that were sent; what a failed server pushed back is added when the switch says so
 	known    bool   // taken and received include those
@@ -101,9 +102,12 @@ func (s *Server) queue(lock uint32) *queue {
 	return q
 }
 
-// class returns the place of a request's priority among all, as the switch has it.
+// class returns the place of a request's priority among all, as the switch has it; 0: there is one queue for all.
 func (s *Server) class(r *Request) int {
-	if n := int(r.Priority); n >= 1 && n < s.Priorities {
+	switch n := int(r.Priority); {
+	case s.Priorities <= 1:
+		return 0
+	case n >= 1 && n < s.Priorities:
 		return n
 	}
 	return s.Priorities
@@ -172,10 +176,12 @@ func (s *Server) expire(now clock.Time, lock uint32, before clock.Time) {
 }
 
 // Buffer takes a request for a lock of the switch. Of locks that move, Keep does.
-func (s *Server) Buffer(r Request) { s.buffer(r, s.backlog(r.Lock).buffer(r.Priority)) }
+func (s *Server) Buffer(r Request) { s.buffer(r, s.backlog(r.Lock).buffer(s.class(&r))) }
 
+// buffer keeps a request. One that was pushed back may have been granted, and have ended, so that the same again is
+// another one: the switch knows.
 func (s *Server) buffer(r Request, b *buffer) {
-	if s.dedup && slices.ContainsFunc(b.requests, same(r)) {
+	if s.dedup && slices.ContainsFunc(b.requests[b.pushed:], same(r)) {
 		return
 	}
 	b.received++
@@ -188,7 +194,7 @@ func (s *Server) buffer(r Request, b *buffer) {
 // next call.
 func (s *Server) Keep(now clock.Time, r Request) []Output {
 	s.out = s.out[:0]
-	if b := s.backlog(r.Lock).buffer(r.Priority); b.owned {
+	if b := s.backlog(r.Lock).buffer(s.class(&r)); b.owned {
 		s.acquire(now, r)
 	} else {
 		s.buffer(r, b)
@@ -206,12 +212,12 @@ func (s *Server) backlog(lock uint32) *backlog {
 	return k
 }
 
-// buffer returns that of a priority.
-func (k *backlog) buffer(priority uint8) *buffer {
-	for len(k.buffers) <= int(priority) {
+// buffer returns that of a class.
+func (k *backlog) buffer(class int) *buffer {
+	for len(k.buffers) <= class {
 		k.buffers = append(k.buffers, buffer{})
 	}
-	return &k.buffers[priority]
+	return &k.buffers[class]
 }
 
 // take notes which packets the switch has taken. If it knows more than the server, another server has pushed them back.
@@ -222,7 +228,9 @@ func (b *buffer) take(index uint64) {
 		b.received += index
 	}
 	if index > b.taken {
-		b.requests = slices.Delete(b.requests, 0, min(int(index-b.taken), len(b.requests)))
+		n := min(int(index-b.taken), len(b.requests))
+		b.requests = slices.Delete(b.requests, 0, n)
+		b.pushed = max(0, b.pushed-n)
 		b.taken = index
 	}
 }
@@ -236,7 +244,7 @@ type Push struct {
 
 // Push answers a push request of the data plane without a mark. The answers are valid until the next call.
 func (s *Server) Push(o *Output) []Push {
-	b := s.backlog(o.Request.Lock).buffer(o.Request.Priority)
+	b := s.backlog(o.Request.Lock).buffer(s.class(&o.Request))
 	b.take(o.Index)
 	a := Answer{Received: b.received, Index: b.taken, Sent: o.Sent, Queue: o.Request.Priority}
 	n := min(int(o.Avail), len(b.requests))
@@ -250,6 +258,7 @@ func (s *Server) Push(o *Output) []Push {
 		a.Index, a.Last = a.Index+1, i == n-1
 		s.list = append(s.list, Push{Request: r, Answer: a})
 	}
+	b.pushed = max(b.pushed, n)
 	return s.list
 }
 
@@ -275,7 +284,7 @@ func (s *Server) Handover(now clock.Time, o *Output) []Output {
 		s.tell(now, o.Request.Lock)
 		return s.out
 	}
-	b := k.buffer(o.Request.Priority)
+	b := k.buffer(s.class(&o.Request))
 	s.out = append(s.out, Output{Kind: Emptied, Request: o.Request, Sent: o.Sent, Index: o.Index, Mark: netlock.Owned})
 	if !b.owned {
 		b.take(o.Index)
@@ -283,7 +292,7 @@ func (s *Server) Handover(now clock.Time, o *Output) []Output {
 		for _, r := range b.requests {
 			s.acquire(now, r)
 		}
-		b.requests = nil
+		b.requests, b.pushed = nil, 0
 	}
 	return s.out
 }

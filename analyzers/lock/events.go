@@ -402,6 +402,9 @@ func (j *Judge) pushAnswered(d *device, p *Packet) {
 // settles ends a hand-over. If the server has nothing left, what was sent to it before it was asked is lost.
 func (j *Judge) settles(l *state, p *Packet) {
 	h := &p.Header
+	if h.Sent != 0 && h.Sent != l.sent { // the switch has asked again since
+		return
+	}
 	l.settled, l.settledBefore = p.Time, l.settled
 	l.remain = h.Op == netlock.PushBack && h.Received != h.Index
 	if l.remain || h.Op == netlock.PushBack && h.Index == 0 {
@@ -431,7 +434,7 @@ func (j *Judge) pushRequested(d *device, p *Packet) {
 		return
 	}
 	j.prematurely(d, l, p)
-	l.requested = p.Time
+	l.requested, l.sent = p.Time, p.Header.Sent
 	l.index = max(l.index, p.Header.Index)
 }
 

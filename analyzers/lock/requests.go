@@ -108,6 +108,7 @@ type state struct {
 	primary                      clock.Time // the last grant of a switch that had stopped and is not on standby
 	// of the hand-over
 	requested     clock.Time // the last PUSH_REQ
+	sent          uint64     // its number of requests that were sent to be buffered
 	settled       clock.Time // the last answer that ended one
 	settledBefore clock.Time // the one before
 	back          clock.Time // the last request that came back

@@ -10,10 +10,12 @@ import (
 	"slices"
 	"time"
 
+	"candela.dev/candela/injector"
 	"candela.dev/candela/injector/p4"
 	"candela.dev/candela/injector/transport"
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
+	"candela.dev/candela/orchestrator/plan"
 	"candela.dev/candela/testbeds"
 	"candela.dev/candela/testbeds/bmv2"
 	"candela.dev/candela/testbeds/lab"
@@ -206,6 +208,27 @@ func expiring(bed *config.Testbed, now time.Time) (lines []string) {
 		add(bed.Injector.TLS)
 	}
 	return lines
+}
+
+// fitsForeign refuses a test with events that the pipeline of a third-party switch lacks, by the P4Info that it is to
+// be given.
+func fitsForeign(p *plan.Plan) error {
+	i := p.Test.Testbed.Injector
+	if i == nil || i.Pipeline == nil {
+		return nil
+	}
+	text, err := os.ReadFile(i.Pipeline.P4Info)
+	if err != nil {
+		return nil // which foreignSwitch reports, where a run needs the file
+	}
+	info, err := p4.Parse(text)
+	if err != nil {
+		return nil
+	}
+	if err := p.Fits(info); errors.Is(err, injector.ErrUnsupported) {
+		return fmt.Errorf("%w\n  by %s, the P4Info of testbed %s", err, i.Pipeline.P4Info, p.Test.Testbed.Name)
+	}
+	return nil
 }
 
 // foreignSwitch reads the pipeline for a third-party switch.

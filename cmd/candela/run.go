@@ -304,6 +304,9 @@ func loadFile(file string, f runFlags) ([]planned, error) {
 			t = t.WithBaseSeed(f.seed)
 		}
 		p, err := plan.New(t)
+		if err == nil {
+			err = fitsForeign(p)
+		}
 		if err != nil {
 			return nil, err
 		}

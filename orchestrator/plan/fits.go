@@ -17,6 +17,17 @@ func (p *Plan) fits() error {
 	if info == nil {
 		return nil
 	}
+	bed := p.Test.Testbed
+	err := p.Fits(info)
+	if errors.Is(err, injector.ErrUnsupported) {
+		return fmt.Errorf("%w\n  testbed %s has live.datapath: %s; %s has every event: --testbed %s",
+			err, bed.Name, bed.Live.Datapath, config.DatapathAFPacket, config.NetnsAFPacketTestbed)
+	}
+	return err
+}
+
+// Fits translates the events for a switch that offers info, and returns the error that a run would end with.
+func (p *Plan) Fits(info *p4.Info) error {
 	conns := make([]injector.Connection, len(p.Connections))
 	for i, c := range p.Connections {
 		number := packet.QPN(i + 2) // any QPN from 2; 0 and 1 are reserved
@@ -25,12 +36,7 @@ func (p *Plan) fits() error {
 			Responder: injector.Endpoint{IP: c.IPs[config.Responder], QPN: number},
 		}
 	}
-	bed := p.Test.Testbed
-	_, err := injector.Translate(conns, p.Intents, injector.Options{Target: bed.Name, Info: info, Epoch: 1})
-	if errors.Is(err, injector.ErrUnsupported) {
-		return fmt.Errorf("%w\n  testbed %s has live.datapath: %s; %s has every event: --testbed %s",
-			err, bed.Name, bed.Live.Datapath, config.DatapathAFPacket, config.NetnsAFPacketTestbed)
-	}
+	_, err := injector.Translate(conns, p.Intents, injector.Options{Target: p.Test.Testbed.Name, Info: info, Epoch: 1})
 	return err
 }
 

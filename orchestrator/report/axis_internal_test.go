@@ -44,7 +44,8 @@ func TestAHeatMapHasACellForEachValue(t *testing.T) {
 		t.Fatalf("%+v", v)
 	}
 	first, second, last := v.Cells[0], v.Cells[1], v.Cells[2]
-	if first.Shade != 0.25 || second.Shade != 0.5 || last.Shade != 1 || first.Y != second.Y || last.Y != first.Y+cellHeight {
+	if first.Shade != 0.25 || second.Shade != 0.5 || last.Shade != 1 || first.Y != second.Y ||
+		last.Y != first.Y+cellHeight {
 		t.Errorf("%+v", v.Cells)
 	}
 	if first.X+first.Width != second.X || last.X+last.Width != float64(v.Right) {

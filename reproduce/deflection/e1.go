@@ -14,8 +14,8 @@ import (
 // shared by as many hosts as in the source, and leaf switches have as many neighbours (E1). Of E3 k = 6.
 const (
 	quickE1 = 60 * clock.Millisecond
-	quickE2 = 10 * clock.Millisecond
-	quickE3 = 20 * clock.Millisecond
+	quickE2 = 30 * clock.Millisecond
+	quickE3 = 40 * clock.Millisecond
 )
 
 func smallE1() []edit {

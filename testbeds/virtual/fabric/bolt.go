@@ -87,8 +87,8 @@ func (b *boltSwitch) place(now clock.Time, sw *Switch, p *Packet, v Verdict) {
 	b.send(now, sw, notice, of)
 }
 
-// send queues what the switch has made in answer to a packet, at once: the ingress pipeline that makes it decides no more
-// about it.
+// send queues what the switch has made in answer to a packet, at once: the ingress pipeline that makes it decides no
+// more about it.
 func (b *boltSwitch) send(now clock.Time, sw *Switch, p *Packet, of uint64) {
 	out, ok := sw.Route(p)
 	v := Verdict{Action: Forward, Port: uint16(out), Queue: p.Class}

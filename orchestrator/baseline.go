@@ -12,7 +12,8 @@ import (
 // Baseline holds a metric's values in earlier runs of a test, one for each run: by metric, then mean, p50, p99 or max.
 type Baseline map[string]map[string][]float64
 
-// fewestBaseline is from how many runs on a baseline says how runs differ among themselves. A choice, that of benchstat.
+// fewestBaseline is from how many runs on a baseline says how runs differ among themselves. A choice, that of
+// benchstat.
 const fewestBaseline = 4
 
 // compared checks metrics against earlier runs. A value fails if it is over its limit and farther out than the runs of

@@ -14,7 +14,7 @@ import (
 
 func newAnalyze() *cobra.Command {
 	var o orchestrator.AnalyzeOptions
-	var format, input, waivers, after string
+	var format, input, waivers, after, store string
 	var taps []string
 	var settings captureSettings
 	var verbose bool
@@ -82,6 +82,9 @@ complete.`,
 				return err
 			}
 			defer warnOfWaivers(cmd, o.Waivers)
+			if store != "" && (len(args) != 1 || !isRun(args[0])) {
+				return errors.New("--history: only the analysis of one run directory belongs to a run")
+			}
 			if err := docs.prepare(); err != nil {
 				return err
 			}
@@ -94,6 +97,9 @@ complete.`,
 			}
 			if err := docs.write(outcome); err != nil {
 				return infrastructure(err)
+			}
+			if err := recordAnalysis(cmd.Context(), store, args, outcome); err != nil {
+				return err
 			}
 			if format == "json" {
 				err = outcome.Analysis.Write(cmd.OutOrStdout())
@@ -125,6 +131,7 @@ complete.`,
 		"processors to use; the result does not depend on it")
 	fl.BoolVar(&o.Strict, "strict", false, "warnings fail, too")
 	fl.StringVar(&docs.dir, "out", "", "directory for report.html, findings.json and junit.xml")
+	fl.StringVar(&store, "history", "", "results store in which this analysis of a run replaces the earlier one")
 	fl.StringVar(&docs.junit, "junit", "", "file for the result as JUnit XML")
 	fl.StringVar(&format, "format", "text", "format of stdout: text or json")
 	fl.BoolVarP(&verbose, "verbose", "v", false, "show all rows")

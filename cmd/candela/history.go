@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -211,7 +212,9 @@ prints it, or the beginning of it.`,
 		Example: `  candela history show 3f2a81c0`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return f.ask(cmd, func(ctx context.Context, s *history.Store) (history.Answer, error) { return s.Show(ctx, args[0]) })
+			return f.ask(cmd, func(ctx context.Context, s *history.Store) (history.Answer, error) {
+				return s.Show(ctx, args[0])
+			})
 		},
 	}
 	f.add(cmd)
@@ -446,6 +449,23 @@ func (r *recorder) record(ctx context.Context, o *orchestrator.Outcome) {
 			r.failure = err
 		}
 	}
+}
+
+// recordAnalysis writes the later analysis of a run to a results store; none without a store.
+func recordAnalysis(ctx context.Context, store string, args []string, o *orchestrator.Outcome) (err error) {
+	if store == "" {
+		return nil
+	}
+	s, err := history.Open(ctx, store)
+	if err != nil {
+		return storeFailed(err)
+	}
+	defer func() { err = errors.Join(err, storeFailed(s.Close())) }()
+	run, err := history.Reanalysed(args[0], o, toolVersion(), time.Now())
+	if err == nil {
+		_, err = s.Ingest(ctx, run)
+	}
+	return storeFailed(err)
 }
 
 // comparable refuses tests that compare themselves with earlier runs where there are none.

@@ -21,7 +21,7 @@ traffic:
   data-pkt-events: [{qpn: 1, psn: 5, type: drop}]
 `
 
-// TestHistoryKeepsTheRunsOfACommandAndAnswersQuestions takes the way of a person: runs with --history, imports, and asks.
+// TestHistoryKeepsTheRunsOfACommandAndAnswersQuestions takes the way of a person: runs with --history, imports, asks.
 func TestHistoryKeepsTheRunsOfACommandAndAnswersQuestions(t *testing.T) {
 	dir := t.TempDir()
 	store := filepath.Join(dir, "history.db")
@@ -51,6 +51,8 @@ func TestHistoryKeepsTheRunsOfACommandAndAnswersQuestions(t *testing.T) {
 		}
 	}
 	var list history.RunList
+	run := filepath.Join(before, "one-drop-r1")
+	must(orchestrator.ExitPass, "analyze", run, "--history", store) // the same results: nothing changes
 	if err := json.Unmarshal([]byte(must(orchestrator.ExitPass, "history", "list", "TC-1", "--json")), &list); err != nil ||
 		len(list.Runs) != 3 || list.Runs[0].Verdict != history.Fail {
 		t.Fatalf("list: %v, %+v", err, list)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"time"
 
 	"candela.dev/candela/orchestrator/report"
 )
@@ -101,8 +102,8 @@ func (c *Comparison) metricsText(p *page) {
 			rows = append(rows, []string{string(m.State), m.title(), m.Testbed, m.Name, quantity(m.A, m.Unit), "", "", ""})
 			continue
 		}
-		rows = append(rows, []string{string(m.State), m.title(), m.Testbed, m.Name, quantity(m.A, m.Unit), quantity(m.B, m.Unit),
-			signed(m.Change), fmt.Sprintf("p=%.3f", m.P)})
+		rows = append(rows, []string{string(m.State), m.title(), m.Testbed, m.Name, quantity(m.A, m.Unit),
+			quantity(m.B, m.Unit), signed(m.Change), fmt.Sprintf("p=%.3f", m.P)})
 	}
 	if len(rows) > 0 {
 		p.line("\nmetrics (medians)")
@@ -252,7 +253,8 @@ func (l *BedList) Text(w io.Writer, o report.TextOptions) error {
 			share(b.Smallest), share(b.Tenth), share(b.Within), share(b.Between), signed(b.Apart)})
 	}
 	p.grid("testbed|>runs|>not judged|>metrics|>shows|>90 % show|>in nights|>of nights|>apart", 1, rows)
-	p.line("\nshows: smallest change of a metric that two nights would show (median); 90 % show: of nine tenths of the metrics;" +
+	p.line("\nshows: smallest change of a metric that two nights would show (median); 90 %% show: of nine tenths of the " +
+		"metrics;" +
 		"\nin nights, of nights: deviation of runs within a night, and of nights; apart: difference from the other testbeds")
 	return p.Flush()
 }
@@ -279,7 +281,8 @@ func (b *Blame) text(p *page, l *BlameList) {
 		p.line("  it never failed: %d runs from night %v to %v", b.Runs, l.From, l.To)
 		return
 	}
-	words := map[State]string{Still: "it fails since", Flaky: "it is flaky since", New: "it fails since", Fixed: "it failed from"}
+	words := map[State]string{Still: "it fails since", Flaky: "it is flaky since", New: "it fails since",
+		Fixed: "it failed from"}
 	if b.FirstBad != nil {
 		p.line("  %s night %v: %d of %d runs", words[b.State], b.FirstBad.Night, b.Failed, b.Runs)
 	}
@@ -312,7 +315,7 @@ func (b *Blame) text(p *page, l *BlameList) {
 			p.line("  %s  none in these nights", r.what)
 			continue
 		}
-		p.line("  %s  %s  night %v, started %s", r.what, short(r.run.ID), r.run.Night, r.run.Started.Format("2006-01-02 15:04:05"))
+		p.line("  %s  %s  night %v, started %s", r.what, short(r.run.ID), r.run.Night, r.run.Started.Format(time.DateTime))
 	}
 	if b.Lost > 0 {
 		p.line("  %d runs between them were not judged", b.Lost)

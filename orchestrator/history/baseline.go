@@ -9,8 +9,9 @@ import (
 	"candela.dev/candela/orchestrator/config"
 )
 
-// Baseline returns the metrics of earlier runs of a test at a point on a testbed, for tests that compare themselves with
-// them: of the latest night that the reference fits and that is before the present one. A reference that no run fits gives an empty one: the first run of a test has nothing before it.
+// Baseline returns the metrics of earlier runs of a test at a point on a testbed, for tests that compare themselves
+// with them: of the latest night that the reference fits and that is before the present one. A reference that no run
+// fits gives an empty one: the first run of a test has nothing before it.
 func (s *Store) Baseline(ctx context.Context, t *Test, point []config.Assigned, testbed, ref string, before Night) (
 	orchestrator.Baseline, error) {
 	var variant, bed int64
@@ -70,8 +71,8 @@ func (s *Store) Baseline(ctx context.Context, t *Test, point []config.Assigned, 
 		m["mean"], m["p50"], m["p99"], m["max"] = append(m["mean"], mean), append(m["p50"], p50), append(m["p99"], p99),
 			append(m["max"], most)
 		return nil
-	}, `SELECT s.name, m.mean, m.p50, m.p99, m.most FROM run r JOIN metric m ON m.run = r.id JOIN series s ON s.id = m.series`+
-		w.String()+` ORDER BY r.started, r.run_id, s.name`, w.args...)
+	}, `SELECT s.name, m.mean, m.p50, m.p99, m.most FROM run r JOIN metric m ON m.run = r.id
+		JOIN series s ON s.id = m.series`+w.String()+` ORDER BY r.started, r.run_id, s.name`, w.args...)
 }
 
 // baselineNight returns the latest night that fits; of last-green the latest on which no run failed. Nil: none.

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/orchestrator"
@@ -222,6 +223,22 @@ func coverageOf(all map[string]map[string]int64) map[string]Coverage {
 
 // FromOutcome returns a finished run as the store keeps it.
 func FromOutcome(o *orchestrator.Outcome) (*Run, error) { return ReadDir(o.Dir) }
+
+// Reanalysed returns a run with what a later analysis of its directory came to.
+func Reanalysed(dir string, o *orchestrator.Outcome, tool string, at time.Time) (*Run, error) {
+	r, err := ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	r.Verdict, r.Reasons, r.Tool, r.Analysed = Verdict(o.Verdict.Exit), o.Verdict.Reasons, tool, at.UTC()
+	r.Findings, r.Metrics, r.Coverage = nil, nil, nil
+	j := &judged{Numbers: o.Report.Numbers}
+	for i := range o.Report.Findings {
+		f := &o.Report.Findings[i]
+		j.Findings = append(j.Findings, judgedFinding{f.Rule, f.Connection, f.PSN, f.TimeNS, f.Waiver, f.Wanted})
+	}
+	return r, r.results(o.Analysis, j)
+}
 
 // Runs lists the run directories in the named ones, each a run, a sweep, or a directory with runs somewhere below,
 // sorted. A directory in which there is no run is an error.

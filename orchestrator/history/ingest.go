@@ -606,7 +606,8 @@ func (w *writer) hashed(table, hash, document string) (id int64, fresh bool, err
 		if document == "" {
 			_, err = w.tx.ExecContext(w.ctx, "INSERT INTO "+table+" (id, hash) VALUES ($1, $2)", id, hash)
 		} else {
-			_, err = w.tx.ExecContext(w.ctx, "INSERT INTO "+table+" (id, hash, document) VALUES ($1, $2, $3)", id, hash, document)
+			_, err = w.tx.ExecContext(w.ctx, "INSERT INTO "+table+" (id, hash, document) VALUES ($1, $2, $3)", id, hash,
+				document)
 		}
 	}
 	if err == nil {

@@ -105,8 +105,8 @@ func (s *Store) List(ctx context.Context, f Filter) ([]RunRow, error) {
 		var r RunRow
 		var name, id, reasons string
 		var started, seed int64
-		err := row.Scan(&r.ID, &r.Night, &started, &name, &id, &r.Point, &r.Testbed, &seed, &r.Repetition, &r.Verdict, &r.Tool,
-			&reasons)
+		err := row.Scan(&r.ID, &r.Night, &started, &name, &id, &r.Point, &r.Testbed, &seed, &r.Repetition, &r.Verdict,
+			&r.Tool, &reasons)
 		r.Started, r.Seed, r.Reasons = time.UnixMicro(started).UTC(), uint64(seed), lines(reasons)
 		r.Test = title(name, id, "")
 		list = append(list, r)

@@ -154,8 +154,8 @@ func connectSQLite(file string, create bool) (*Store, error) {
 	info, err := os.Stat(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && !create:
-		return nil, usagef("results store %s: there is no such file; candela history import and candela run --history make it",
-			file)
+		return nil, usagef("results store %s: there is no such file; candela history import and candela run --history "+
+			"make it", file)
 	case errors.Is(err, fs.ErrNotExist):
 		if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
 			return nil, fmt.Errorf("results store: %w", err)
@@ -223,7 +223,8 @@ func (f translatedFile) Read(p []byte) (int, error) { return f.text.Read(p) }
 type versionError struct{ has, knows int64 }
 
 func (e versionError) Error() string {
-	return fmt.Sprintf("its schema has version %d, this candela knows versions up to %d: use a newer candela", e.has, e.knows)
+	return fmt.Sprintf("its schema has version %d, this candela knows versions up to %d: use a newer candela", e.has,
+		e.knows)
 }
 
 // migrate brings the schema up to date. Another process may do so at the same time; whoever comes second finds it done.
@@ -264,7 +265,8 @@ func (s *Store) migrate(ctx context.Context) error {
 
 // version returns the version of the schema; 0: there is none. A database with other tables is not touched.
 func (s *Store) version(ctx context.Context) (int64, error) {
-	tables := `SELECT count(*), count(CASE WHEN name = 'goose_db_version' THEN 1 END) FROM sqlite_master WHERE type = 'table'`
+	tables := `SELECT count(*), count(CASE WHEN name = 'goose_db_version' THEN 1 END) FROM sqlite_master
+		WHERE type = 'table'`
 	if s.engine.dialect == goose.DialectPostgres {
 		tables = `SELECT count(*), count(CASE WHEN tablename = 'goose_db_version' THEN 1 END) FROM pg_tables
 			WHERE schemaname = current_schema()`

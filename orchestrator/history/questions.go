@@ -209,8 +209,8 @@ func (s *Store) flakyRules(ctx context.Context, list *FlakyList, rows map[[2]int
 			list.Tests[i].Rules = append(list.Tests[i].Rules, rule)
 		}
 		return nil
-	}, `SELECT DISTINCT r.variant, r.testbed, i.rule FROM run r JOIN finding f ON f.run = r.id JOIN issue i ON i.id = f.issue
-		WHERE r.variant IN (`+numbers(idsOf(variants))+`) AND r.night >= $1 AND r.night <= $2 AND r.verdict = 1 AND
+	}, `SELECT DISTINCT r.variant, r.testbed, i.rule FROM run r CROSS JOIN finding f CROSS JOIN issue i
+		WHERE f.run = r.id AND i.id = f.issue AND r.variant IN (`+numbers(idsOf(variants))+`) AND r.night >= $1 AND r.night <= $2 AND r.verdict = 1 AND
 		f.severity = 1 AND f.expected = 0 AND f.waiver IS NULL ORDER BY r.variant, r.testbed, i.rule`, int64(list.From),
 		int64(list.To))
 }
@@ -558,7 +558,8 @@ func (s *Store) Shifts(ctx context.Context, w Window) (*ShiftList, error) {
 }
 
 // Trend returns the course of a metric of the named tests; * in either is any text.
-func (s *Store) Trend(ctx context.Context, metric string, tests []string, testbed string, w Window) (*TrendList, error) {
+func (s *Store) Trend(ctx context.Context, metric string, tests []string, testbed string, w Window) (*TrendList,
+	error) {
 	from, to, err := s.window(ctx, w)
 	if err != nil {
 		return nil, err

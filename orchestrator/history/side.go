@@ -75,8 +75,8 @@ var refProperties = map[string][]string{
 	"os": {"os", "os-version", "switch-os", "build-version"}, "tool": {"tool"},
 }
 
-const refWords = "a directory, last-night, last-green, night-2026-11-20, run:ID, or fw:, driver:, kernel:, os: or tool: " +
-	"with a version"
+const refWords = "a directory, last-night, last-green, night-2026-11-20, run:ID, or fw:, driver:, kernel:, os: or " +
+	"tool: with a version"
 
 // resolve returns what a reference names, not yet loaded. s may be nil: then only directories can be named.
 func (s *Store) resolve(ctx context.Context, ref string) (*side, error) {

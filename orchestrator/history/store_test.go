@@ -31,8 +31,8 @@ func made(test string, night, repetition int) *history.Run {
 		Seed: 1<<63 + 7, Repetition: repetition, Config: strings.Repeat("ab", 32), Tool: "v1",
 		Environment: map[string]string{"requester.firmware": "28.39.1002", "requester.kernel": "6.1.0"},
 		Coverage:    map[string]history.Coverage{"gbn": {Seen: []string{"a"}, Unseen: []string{"b"}}},
-		Metrics: []history.Metric{{Name: "retrans.nack-reaction", Unit: "ns", N: 10, Least: value - 1, Mean: value, P50: value,
-			P99: value + 2, P999: value + 3, Most: value + 4, Histogram: []byte{1, 2, 3}}},
+		Metrics: []history.Metric{{Name: "retrans.nack-reaction", Unit: "ns", N: 10, Least: value - 1, Mean: value,
+			P50: value, P99: value + 2, P999: value + 3, Most: value + 4, Histogram: []byte{1, 2, 3}}},
 		Artefacts: []history.Artefact{{Kind: "directory", Location: "/runs/" + test}},
 	}
 }

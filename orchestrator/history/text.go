@@ -167,7 +167,8 @@ func (r *FoundRun) findingsText(p *page) {
 			note = ", waived: " + f.Waiver
 		}
 		p.line("  %s %s (%s%s)", f.Severity, printable(f.Headline), printable(f.Rule), printable(note))
-		p.line("    finding %s  qpn %d psn %d packets %s", short(f.ID), f.Connection, f.PSN, cmp.Or(printable(f.Packets), "-"))
+		p.line("    finding %s  qpn %d psn %d packets %s", short(f.ID), f.Connection, f.PSN,
+			cmp.Or(printable(f.Packets), "-"))
 	}
 }
 
@@ -175,7 +176,7 @@ func (r *FoundRun) findingsText(p *page) {
 func telling(name string) bool {
 	_, property, _ := strings.Cut(name, ".")
 	for _, word := range []string{"firmware", "driver", "kernel", "version", "os", "nic", "model", "bugs", "fw"} {
-		if property == word || name == word || strings.HasSuffix(property, "-"+word) || strings.HasSuffix(property, "/"+word) {
+		if property == word || strings.HasSuffix(property, "-"+word) || strings.HasSuffix(property, "/"+word) {
 			return true
 		}
 	}

@@ -18,8 +18,8 @@ import (
 	"candela.dev/candela/runtimetest"
 )
 
-// writerVariable makes the test binary a writer. Its value is the writer's number, how many runs it has, and the address
-// of the store, by commas.
+// writerVariable makes the test binary a writer. Its value is the writer's number, how many runs it has, and the
+// address of the store, by commas.
 const writerVariable = "CANDELA_TEST_WRITER"
 
 // Runs of a writer in one call, and what each has.

@@ -130,6 +130,8 @@ func (d *DataPlane) push(now clock.Time, l *entry, q *ring) {
 		o.Avail, o.Sent, o.Mark = 0, q.asked, netlock.Owned
 	case l.phase == handing:
 		o.Avail, o.Mark, q.asked = 0, netlock.Owned, q.sent
+	case q.pushing: // the same question, so that a late answer to the first one ends it
+		o.Sent = q.asked
 	default:
 		q.asked = q.sent
 	}

@@ -168,7 +168,7 @@ func TestHeadersPassThroughPackets(t *testing.T) {
 	for _, want := range []packet.Header{
 		{Op: packet.Acquire, Mode: packet.Exclusive, Client: 255, Transaction: 1 << 31, Lock: 55_000, Timestamp: 1 << 60,
 			Mark: packet.BufferOnly, Tenant: 515, Priority: 2},
-		{Op: packet.PushRequest, Lock: 1, Avail: 1 << 31, Sent: 1 << 31, Index: 4},
+		{Op: packet.PushRequest, Lock: 1, Avail: 1 << 31, Sent: 1 << 63, Index: 1 << 62, Received: 1 << 61},
 		{Op: packet.PushBack, Transaction: 9, Lock: 1, Last: true, Received: 5, Index: 4, Sent: 7,
 			Address: wire.HostID(6).IPv4()},
 	} {

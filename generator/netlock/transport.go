@@ -34,8 +34,20 @@ func Transport() wire.Transport {
 					Doc: "How long a packet takes from the NIC to the client or lock server, and back, each way."},
 				{Name: "host-jitter-ns", Kind: parameter.Duration, Unit: "ns", Default: "0", Max: 1_000_000_000,
 					Doc: "Most that is added to host-delay-ns at random, each time; packets of a host stay in order."},
+				{Name: "lease-us", Kind: parameter.Duration, Unit: "us", Default: "10000", Max: 1_000_000_000,
+					Doc: "After which holders lose a lock that a server owns; 0: never."},
+				{Name: "poll-us", Kind: parameter.Duration, Unit: "us", Default: "1000", Min: 1, Max: 1_000_000_000,
+					Doc: "How often a server looks for ended leases."},
+				{Name: "priorities", Kind: parameter.Integer, Default: "1", Min: 1, Max: 255,
+					Doc: "Priorities of requests for locks that a server owns; 1: the order of arrival."},
 				{Name: "server-not-before-us", Kind: parameter.Duration, Unit: "us", Default: "0", Max: 1_000_000_000,
-					Doc: "Lock servers grant nothing before: those of a server that failed may still be held."},
+					Doc: "Lock servers grant nothing before: locks of a server that failed may still be held."},
+			},
+			Bugs: []parameter.Bug{
+				{Name: "keeps-buffer", Rule: "lock.single-queue",
+					Doc: "A lock server keeps what it buffers when the switch has lost its registers."},
+				{Name: "server-grants-early", Rule: "lock.failover",
+					Doc: "A lock server that replaces a failed one grants before the leases of holders have ended."},
 			},
 		},
 		Protocol: trace.ProtocolNetLock, Reliable: true, OnePacketSize: true, Codec: Codec(),
@@ -43,15 +55,17 @@ func Transport() wire.Transport {
 	}
 }
 
-// The header's fields are in the packet where NDP and TCP have their own: a packet carries one of them.
+// The header's fields are in the packet where NDP and TCP have their own, and ranks: a packet has one of them.
 //
 //	Flow, Number         lock, transaction
+//	Rank                 time stamp
 //	NDP.Kind, Flags      operation; mode, mark, last
 //	NDP.Path, Length     tenant; client in the upper half, priority in the lower
-//	NDP.Connection       client's host plus 1, 0: none
-//	NDP.Seq, Counter     avail, sent
-//	TCP.Seq, Ack         time stamp, upper half and lower half
-//	TCP.SACK             received, index
+//	NDP.Connection       avail
+//	NDP.Seq, Counter     index
+//	TCP.Seq, Ack         sent
+//	TCP.SACK             received
+//	TCP.Window           client's host plus 1, 0: none
 
 const (
 	exclusive = 1 << iota
@@ -74,25 +88,26 @@ func Fill(n *netlock.Header, h *wire.Header) {
 	if n.Address.IsValid() {
 		client = wire.HostOf(n.Address.AsSlice())
 	}
-	h.Flow, h.Number = n.Lock, n.Transaction
-	h.NDP = ndp.Header{Kind: ndp.Kind(n.Op), Flags: flags, Path: n.Tenant, Length: uint16(n.Client)<<half | uint16(n.Priority),
-		Connection: uint32(client + 1), Seq: n.Avail, Counter: uint32(n.Sent)}
-	h.TCP = tcp.Header{Seq: uint32(n.Timestamp >> word), Ack: uint32(n.Timestamp),
-		SACK: tcp.Block{Start: uint32(n.Received), End: uint32(n.Index)}}
+	h.Flow, h.Number, h.Rank = n.Lock, n.Transaction, n.Timestamp
+	h.NDP = ndp.Header{Kind: ndp.Kind(n.Op), Flags: flags, Path: n.Tenant, Connection: n.Avail,
+		Length: uint16(n.Client)<<half | uint16(n.Priority), Seq: uint32(n.Index >> word), Counter: uint32(n.Index)}
+	h.TCP = tcp.Header{Seq: uint32(n.Sent >> word), Ack: uint32(n.Sent), Window: uint16(client + 1),
+		SACK: tcp.Block{Start: uint32(n.Received >> word), End: uint32(n.Received)}}
 }
 
 // FromHeader returns the header of a packet.
 func FromHeader(h *wire.Header) netlock.Header {
+	long := func(upper, lower uint32) uint64 { return uint64(upper)<<word | uint64(lower) }
 	n := netlock.Header{
 		Op: netlock.Op(h.NDP.Kind), Client: uint8(h.NDP.Length >> half), Transaction: h.Number, Lock: h.Flow,
-		Timestamp: uint64(h.TCP.Seq)<<word | uint64(h.TCP.Ack), Mark: netlock.Mark(h.NDP.Flags >> markShift),
-		Priority: uint8(h.NDP.Length), Tenant: h.NDP.Path, Last: h.NDP.Flags&last != 0, Avail: h.NDP.Seq,
-		Sent: uint64(h.NDP.Counter), Received: uint64(h.TCP.SACK.Start), Index: uint64(h.TCP.SACK.End),
+		Timestamp: h.Rank, Mark: netlock.Mark(h.NDP.Flags >> markShift), Priority: uint8(h.NDP.Length), Tenant: h.NDP.Path,
+		Last: h.NDP.Flags&last != 0, Avail: h.NDP.Connection, Sent: long(h.TCP.Seq, h.TCP.Ack),
+		Received: long(h.TCP.SACK.Start, h.TCP.SACK.End), Index: long(h.NDP.Seq, h.NDP.Counter),
 	}
 	if h.NDP.Flags&exclusive != 0 {
 		n.Mode = netlock.Exclusive
 	}
-	if c := h.NDP.Connection; c != 0 {
+	if c := h.TCP.Window; c != 0 {
 		if host := wire.HostID(c - 1); h.IPv6 {
 			n.Address = host.IPv6()
 		} else {
@@ -119,7 +134,7 @@ func Codec() *wire.Codec {
 		},
 		Parse: func(body []byte, h *wire.Header) bool {
 			var n netlock.Header
-			if n.Parse(body) != nil || n.Sent>>word != 0 || n.Received>>word != 0 || n.Index>>word != 0 {
+			if n.Parse(body) != nil {
 				return false
 			}
 			Fill(&n, h)

@@ -19,6 +19,7 @@ type Lock struct {
 // Locks is what one thread of a client does.
 type Locks struct {
 	Servers     []int // lock i is that of server i modulo their number
+	Databases   []int // that answer what is granted at once; nil: switch and servers do
 	Think       clock.Duration
 	Timeout     clock.Duration
 	Interval    clock.Duration // between the starts of transactions; 0: each follows another
@@ -57,6 +58,9 @@ func threadParameters() parameter.Table {
 		{Name: "clients", Kind: parameter.Ranges, Required: true, Max: MaxHosts - 1, Doc: "Hosts that take locks."},
 		{Name: "servers", Kind: parameter.Ranges, Required: true, Max: MaxHosts - 1,
 			Doc: "Lock servers: lock i is that of the server at position i modulo their number."},
+		{Name: "databases", Kind: parameter.Ranges, Max: MaxHosts - 1,
+			Doc: "Database servers, which answer what is granted at once (one round trip): lock i is that of the one at " +
+				"position i modulo their number. The switch has the same list."},
 		{Name: "threads", Kind: parameter.Integer, Default: "1", Min: 1, Max: 256, Doc: "Threads of each client."},
 		{Name: "count", Kind: parameter.Integer, Default: "0", Max: 100_000_000,
 			Doc: "Transactions of each thread; 0: until the end of the test."},
@@ -98,7 +102,7 @@ func threads(v parameter.Values, in Scope, draws func(place) Draws) []Flow {
 			}
 			list = append(list, Flow{
 				Kind: Locking, Src: client, Dst: servers[0], Count: v.Int("count"),
-				Locks: &Locks{Servers: servers, Think: v.Duration("think-us"), Timeout: v.Duration("timeout-us"),
+				Locks: &Locks{Servers: servers, Databases: v.Ranges("databases"), Think: v.Duration("think-us"), Timeout: v.Duration("timeout-us"),
 					Interval: v.Duration("interval-us"), Kill: v.Duration("kill-us"), Outstanding: v.Int("outstanding"),
 					Priority: v.Int("priority"), Resend: v.Word("on-timeout") == "resend", thread: number, stream: stream,
 					Draws: draws(place{c, len(clients), thread, v.Int("threads"), in.Seed, stream})},
@@ -121,7 +125,7 @@ func onlyThread(kind string) func(parameter.Values, *Flow) (string, parameter.Va
 func checkThreads(v parameter.Values, hosts int) (int, []Problem) {
 	clients, servers := v.Ranges("clients"), v.Ranges("servers")
 	var problems []Problem
-	for key, list := range map[string][]int{"clients": clients, "servers": servers} {
+	for key, list := range map[string][]int{"clients": clients, "servers": servers, "databases": v.Ranges("databases")} {
 		if len(list) > 0 {
 			problems = append(problems, exists(key, slices.Max(list), hosts)...)
 		}
@@ -130,6 +134,12 @@ func checkThreads(v parameter.Values, hosts int) (int, []Problem) {
 	for _, c := range clients {
 		if slices.Contains(servers, c) {
 			problems = append(problems, Problem{"clients", fmt.Sprintf("host %d is client and lock server", c), ""})
+			break
+		}
+	}
+	for _, d := range v.Ranges("databases") {
+		if slices.Contains(servers, d) || slices.Contains(clients, d) {
+			problems = append(problems, Problem{"databases", fmt.Sprintf("host %d is also a client or lock server", d), ""})
 			break
 		}
 	}

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/analyzers/decision"
 	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/workload"
 	"candela.dev/candela/testbeds/virtual/fabric"
 	"candela.dev/candela/trace"
 )
@@ -151,6 +153,35 @@ func (d device) Network() *analyzers.Network {
 	}
 	return n
 }
+
+// LockServers and Databases are the hosts with which lock switches work.
+func (d device) LockServers() (hosts []uint32, v6 bool) {
+	return d.lockHosts(func(l *workload.Locks) []int { return l.Servers })
+}
+
+// Databases lists those that answer clients for a lock switch.
+func (d device) Databases() []uint32 {
+	hosts, _ := d.lockHosts(func(l *workload.Locks) []int { return l.Databases })
+	return hosts
+}
+
+func (d device) lockHosts(of func(*workload.Locks) []int) (hosts []uint32, v6 bool) {
+	for f := range d.r.plan.All() {
+		if f.Locks == nil {
+			continue
+		}
+		v6 = f.Mark.IPv6
+		for _, h := range of(f.Locks) {
+			if !slices.Contains(hosts, uint32(h)) {
+				hosts = append(hosts, uint32(h))
+			}
+		}
+	}
+	return hosts, v6
+}
+
+// End returns when the run ended.
+func (d device) End() clock.Time { return d.r.end }
 
 func (d device) Counters(sw int) (any, error) { return d.family(sw).Snapshot(d.at(sw)) }
 

@@ -8,9 +8,11 @@ import (
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/analyzers/athost"
 	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/netlock"
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/switchtest/transport"
+	netlockpacket "candela.dev/candela/packet/netlock"
 	"candela.dev/candela/testbeds/virtual/fabric"
 	"candela.dev/candela/trace"
 )
@@ -195,6 +197,11 @@ func ofSwitch(name string, rules []analyzers.Rule, applies func(*run) bool,
 	}}
 }
 
+// lockJudge is a judge of switches that reads the packets of a lock manager.
+type lockJudge interface {
+	ObserveLock(t *trace.SwitchTap, h *netlockpacket.Header)
+}
+
 // judgeOf shows a judge of switches those of a list, which it knows by their places in it.
 func judgeOf(r *run, name string, list []int, s analyzers.SwitchJudge) *judge {
 	place := make([]int, devices(r.net)) // of a switch in the list, from 1
@@ -203,11 +210,18 @@ func judgeOf(r *run, name string, list []int, s analyzers.SwitchJudge) *judge {
 	}
 	var t trace.SwitchTap
 	var own trace.Decision
+	locks, _ := s.(lockJudge)
+	var locked netlockpacket.Header
 	j := &judge{
 		name: name,
 		observe: func(at fabric.Point, now clock.Time, p *fabric.Packet) {
 			if r.net.AtSwitch(at, now, p, &t) && place[t.Switch] > 0 {
 				t.Switch = place[t.Switch] - 1
+				if locks != nil && p.Protocol == fabric.NetLock {
+					locked = netlock.FromHeader(&p.Header)
+					locks.ObserveLock(&t, &locked)
+					return
+				}
 				s.Observe(&t)
 			}
 		},

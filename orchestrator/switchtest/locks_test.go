@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
+	"sync/atomic"
 	"testing"
 
+	"candela.dev/candela/analyzers"
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/switchtest"
@@ -42,7 +45,6 @@ func TestLocksAreGrantedBySwitchOrServer(t *testing.T) {
 		{"none", "locks: 0", false, true, false},
 		{"half", "locks: 10", true, true, false},
 		{"one slot each", "locks: 20, slots-each: 1", true, false, true},
-		{"the listing alone", "locks: 20, processing: listing", true, false, false},
 	} {
 		t.Run(c.what, func(t *testing.T) {
 			t.Parallel()
@@ -120,5 +122,123 @@ expect: {unfinished: 0}
 	o, err := switchtest.Run(b.Context(), p, unwritten())
 	if err != nil || o.Verdict.Exit != orchestrator.ExitPass {
 		b.Fatal(o.Verdict, err)
+	}
+}
+
+// lockRun runs a test of lock switches and returns the violated rules with the first message of each, and what the judge
+// has seen.
+func lockRun(t *testing.T, text string) (rules map[string]string, coverage map[string]int64) {
+	t.Helper()
+	o := judge(t, parse(t, text)[0])
+	rules = map[string]string{}
+	for _, f := range o.Analysis.Findings {
+		if f.Severity == analyzers.Violation && rules[f.Rule] == "" {
+			rules[f.Rule] = f.Message
+		}
+	}
+	return rules, o.Analysis.Coverage["lock"]
+}
+
+// The chapter's most valuable negative test (reference model netlock.md, section 5.2): the listing grants twice, what the
+// artefact does loses requests if recirculation is slow, chainlock is clean.
+func TestWaysOfProcessingReleasesAreFoundGuiltyAsTheModelSays(t *testing.T) {
+	for _, c := range []struct {
+		processing string
+		ns         int
+		want       []string
+	}{
+		{"listing", 1000, []string{"lock.exactly-once", "lock.mutual-exclusion"}},
+		{"snapshot", 1000, nil}, {"snapshot", 20_000, []string{"lock.lost"}},
+		{"chainlock", 1000, nil}, {"chainlock", 20_000, nil},
+	} {
+		rules, coverage := lockRun(t, fmt.Sprintf(`
+topology: {kind: single-switch, hosts: 13, link: {gbps: 40, delay-ns: 500, framing-bytes: 24}}
+switch-under-test: {model: netlock, locks: 1, slots-each: 64, processing: %s, recirculation-ns: %d}
+hosts: {transport: netlock, host-jitter-ns: 2500}
+workload: [{locks: {clients: 0..11, servers: 12, locks: 1, shared: 0.9, count: 500, timeout-us: 100000, on-timeout: resend}}]
+duration-us: 200000
+`, c.processing, c.ns))
+		if coverage["requests"] < 1000 || c.want == nil && len(rules) > 0 {
+			t.Errorf("%s with %d ns: %v, want none; %v", c.processing, c.ns, rules, coverage)
+		}
+		for _, rule := range c.want {
+			if rules[rule] == "" {
+				t.Errorf("%s with %d ns: %v, want %s", c.processing, c.ns, rules, rule)
+			}
+		}
+	}
+}
+
+// lockNetwork draws a network of correct lock switches and what their clients do.
+func (d networkDraw) lockNetwork() string {
+	clients, servers := d.between(1, 8), d.between(1, 3)
+	locks := int(d.magnitude(1, 200))
+	model := fmt.Sprintf("recirculation-ns: %d, push-timeout-us: %d", int(d.magnitude(10, 5000)), d.between(20, 100))
+	priorities, quota := 1, false
+	switch d.IntN(3) {
+	case 0:
+		model += fmt.Sprintf(", locks: %d, slots-each: %d", d.between(0, locks), d.between(1, 6))
+	default:
+		model += fmt.Sprintf(", locks: %d, slots-each: %d", locks, d.between(1, 40))
+	}
+	if d.one(5) {
+		quota = true
+		model += fmt.Sprintf(", quota: %d, quota-us: %d, tenants: 4", d.between(5, 200), d.between(200, 2000))
+	}
+	lease, poll := d.between(300, 3000), d.between(50, 500)
+	leases := fmt.Sprintf("lease-us: %d, poll-us: %d", lease, poll)
+	text := fmt.Sprintf(`
+topology: {kind: single-switch, hosts: %d, link: {gbps: %s, delay-ns: %d, framing-bytes: 24}}
+switch-under-test: {model: netlock, %s, %s}
+hosts: {transport: netlock, %s, priorities: %d, host-delay-ns: %d, host-jitter-ns: %d, server-ns: %d, server-cores: %d}
+workload:
+`, clients+servers, d.of("10", "40", "100"), int(d.magnitude(1, 5000)), model, leases, leases, priorities, d.IntN(5000),
+		d.IntN(5000), int(d.magnitude(10, 2000)), d.between(1, 8))
+	for i := range d.between(1, 3) {
+		each := d.between(1, min(4, locks))
+		text += fmt.Sprintf("  - locks: {clients: 0..%d, servers: %d..%d, threads: %d, locks: %d, locks-each: %d, "+
+			"shared: %s, sets: %s, think-us: %s, timeout-us: %d, outstanding: %d, priority: %d, start-us: %d, ",
+			clients-1, clients, clients+servers-1, d.between(1, 6), locks, each, d.of("0", "0.5", "0.9", "1"),
+			d.of("all", "zipf"), d.of("0", "0", "5", "50"), d.between(100, 1000), d.between(1, 3),
+			d.IntN(priorities+1), i*d.IntN(300))
+		if quota {
+			text += fmt.Sprintf("tenant: %d, ", d.between(1, 5))
+		}
+		if d.one(4) {
+			text += fmt.Sprintf("kill-us: %d, ", d.between(100, 4000))
+		}
+		if each == 1 && d.one(4) {
+			text += "on-timeout: resend, "
+		}
+		text += fmt.Sprintf("count: %d}\n", int(d.magnitude(5, 100)))
+	}
+	return text + fmt.Sprintf("duration-us: %d\nseed: %d\n", d.between(5000, 20_000), d.IntN(1<<30))
+}
+
+// Correct lock switches are not blamed, whatever their settings, and whichever clients die. CANDELA_TEST_WIDE says how
+// many networks to draw.
+func TestCompliantLockSwitchesAreNotBlamed(t *testing.T) {
+	first, count := wideNetworks(t, 40)
+	const parts = 4
+	var requests, grants atomic.Int64
+	t.Run("parts", func(t *testing.T) {
+		for part := range parts {
+			t.Run(strconv.Itoa(part), func(t *testing.T) {
+				t.Parallel()
+				for seed := first + part; seed < first+count; seed += parts {
+					text := fmt.Sprintf("# %d\n", seed) + newNetworkDraw(uint64(seed), 2200).lockNetwork()
+					rules, coverage := lockRun(t, text)
+					requests.Add(coverage["requests"])
+					grants.Add(coverage["grants-switch"] + coverage["grants-server"])
+					if len(rules) > 0 {
+						t.Errorf("%v, %v\n%s", rules, coverage, text)
+					}
+				}
+			})
+		}
+	})
+	t.Logf("%d networks, %d requests, %d grants", count, requests.Load(), grants.Load())
+	if requests.Load() < int64(100*count) || grants.Load() < int64(20*count) {
+		t.Errorf("%d requests and %d grants in %d networks", requests.Load(), grants.Load(), count)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	judgedeflect "candela.dev/candela/analyzers/deflect"
 	judgefair "candela.dev/candela/analyzers/fair"
 	"candela.dev/candela/analyzers/forwarding"
+	judgelock "candela.dev/candela/analyzers/lock"
 	judgerank "candela.dev/candela/analyzers/rank"
 	judgesai "candela.dev/candela/analyzers/sai"
 	"candela.dev/candela/generator/parameter"
@@ -57,7 +58,8 @@ var families = sync.OnceValue(func() []family {
 		{aqm.Family(), judgeaqm.NewJudge, judgeaqm.Rules()},
 		{fair.Family(), judgefair.NewJudge, judgefair.Rules()},
 		{deflect.Family(), judgedeflect.NewJudge, judgedeflect.Rules()},
-		{Family: lock.Family()},
+		{lock.Family(), judgelock.NewJudge, judgelock.Rules()},
+		{Family: lock.Baseline()},
 	}
 })
 

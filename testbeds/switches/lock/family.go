@@ -5,7 +5,10 @@ import (
 	"slices"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/clock"
 	"candela.dev/candela/generator/parameter"
+	"candela.dev/candela/generator/wire"
+	"candela.dev/candela/lock"
 	"candela.dev/candela/testbeds/switches"
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
@@ -16,10 +19,16 @@ const (
 	reasonIgnored
 )
 
+// rules are those of the analyzer by their numbers in section 10.
+var rules = map[string]string{"N1": lock.RuleExclusion, "N2": lock.RuleOnce, "N3": lock.RuleLost, "N4": lock.RuleOrder,
+	"N5": lock.RuleSingleQueue, "N6": lock.RulePriority, "N7": lock.RuleBatch, "N8": lock.RuleDelay,
+	"N9": lock.RuleOccupancy, "N10": lock.RulePlacement, "N11": lock.RuleQuota, "N12": lock.RuleLease,
+	"N13": lock.RuleFailover, "N14": lock.RuleAllocation, "N15": lock.RuleTransparency}
+
 // Family declares the family.
 func Family() switches.Family {
 	return switches.Family{
-		Name: "lock", Makes: true, Counters: count,
+		Name: "lock", Makes: true, Counters: count, Settings: settingsOf,
 		Reasons: []analyzers.DropReason{
 			{Name: "taken", Doc: "A packet of the lock manager that the switch has processed. What it sends is a packet of " +
 				"its own."},
@@ -29,14 +38,36 @@ func Family() switches.Family {
 	}
 }
 
+// Baseline declares switches that the lock judge does not judge: they have no queues.
+func Baseline() switches.Family {
+	f := Family()
+	f.Name, f.Settings, f.Models = "lock-baseline", nil, []switches.Model{baseline()}
+	return f
+}
+
+const mostSlots = 1 << 24
+
+// leases are parameters of both models.
+func leases() parameter.Table {
+	return parameter.Table{
+		{Name: "latency-ns", Kind: parameter.Duration, Unit: "ns", Default: "600", Max: 1_000_000_000,
+			Doc: "Forwarding latency beyond store-and-forward."},
+		{Name: "slots", Kind: parameter.Integer, Default: "100000", Max: mostSlots, Doc: "Slots for requests."},
+		{Name: "lease-us", Kind: parameter.Duration, Unit: "us", Default: "10000", Max: 1_000_000_000,
+			Doc: "After which holders lose a lock; 0: never. A switch that returns without its registers grants nothing " +
+				"before."},
+		{Name: "poll-us", Kind: parameter.Duration, Unit: "us", Default: "1000", Min: 1, Max: 1_000_000_000,
+			Doc: "How often the control plane looks for ended leases."},
+	}
+}
+
 func model() switches.Model {
-	const most = 1 << 24
 	automatic := []string{"auto", "on", "off"}
-	return switches.Model{
+	m := switches.Model{
 		Model: parameter.Model{Name: "netlock",
 			Doc: "NetLock (Yu et al., SIGCOMM 2020): the switch queues and grants requests for locks that it has slots for; " +
 				"lock servers own the others, and buffer requests that find no slot.",
-			Parameters: parameter.Table{
+			Parameters: append(leases(), parameter.Table{
 				{Name: "processing", Kind: parameter.Word, Words: []string{"listing", "snapshot", "chainlock"},
 					Default: "chainlock",
 					Doc: "How a release finds whom to grant. listing: algorithm 2 as printed, which grants twice; snapshot: a chain " +
@@ -44,65 +75,170 @@ func model() switches.Model {
 						"chainlock: shared requests wait while a chain runs."},
 				{Name: "recirculation-ns", Kind: parameter.Duration, Unit: "ns", Default: "200", Max: 1_000_000_000,
 					Doc: "How long a packet takes from one pass through the switch to the next."},
-				{Name: "latency-ns", Kind: parameter.Duration, Unit: "ns", Default: "600", Max: 1_000_000_000,
-					Doc: "Forwarding latency beyond store-and-forward."},
-				{Name: "slots", Kind: parameter.Integer, Default: "100000", Max: most, Doc: "Slots for requests."},
-				{Name: "slots-each", Kind: parameter.Integer, Default: "0", Max: most,
-					Doc: "Slots of each lock that is installed from the start; 0: an equal share."},
-				{Name: "locks", Kind: parameter.Integer, Default: "0", Max: most,
+				{Name: "locks", Kind: parameter.Integer, Default: "0", Max: mostSlots,
 					Doc: "Locks that are installed from the start, as far as there are slots."},
 				{Name: "first-lock", Kind: parameter.Integer, Default: "1", Max: 1 << 30, Doc: "Number of the first of them."},
+				{Name: "slots-each", Kind: parameter.Integer, Default: "0", Max: mostSlots,
+					Doc: "Slots of each of them; 0: an equal share."},
+				{Name: "allocation", Kind: parameter.Word, Words: []string{"fixed", "knapsack", "random"}, Default: "fixed",
+					Doc: "fixed: locks keep what they have; knapsack: the control plane gives slots to the locks that use them best " +
+						"(algorithm 3); random: to locks at random, as many as each can use."},
+				{Name: "allocation-us", Kind: parameter.Duration, Unit: "us", Default: "1000000", Min: 1, Max: 1_000_000_000,
+					Doc: "How often it does, from what was asked for in the time before."},
 				{Name: "tid-check", Kind: parameter.Word, Words: automatic, Default: "auto",
 					Doc: "Whether a release counts only if its transaction has the lock; auto: with chainlock."},
 				{Name: "dedup", Kind: parameter.Word, Words: automatic, Default: "auto",
 					Doc: "Whether a request that is queued already is ignored; auto: with chainlock."},
 				{Name: "push-timeout-us", Kind: parameter.Duration, Unit: "us", Default: "30", Max: 1_000_000_000,
 					Doc: "When the switch asks again for what a server buffers; 0: never."},
-			},
+				{Name: "priorities", Kind: parameter.Integer, Default: "1", Min: 1, Max: 20,
+					Doc: "Priorities of requests, 1 is the highest: as many queues of each lock. Those without have the lowest."},
+				{Name: "quota", Kind: parameter.Integer, Default: "0", Max: mostSlots,
+					Doc: "Requests that a tenant has in a period; 0: any number. The switch rejects what is above."},
+				{Name: "quota-us", Kind: parameter.Duration, Unit: "us", Default: "1000000", Min: 1, Max: 1_000_000_000,
+					Doc: "Period of quotas."},
+				{Name: "tenants", Kind: parameter.Integer, Default: "16", Min: 1, Max: 4096,
+					Doc: "Tenants 1 to this number have the quota."},
+				{Name: "databases", Kind: parameter.Ranges, Max: 1 << 16,
+					Doc: "Hosts that answer what is granted at once (one round trip): lock i is that of the one at position i modulo " +
+						"their number. The workload has the same list."},
+			}...),
 		},
-		NoNIC: "it manages locks for many hosts",
-		Configure: func(_ parameter.Values, s *fabric.SwitchSpec) error {
-			s.Queues = []fabric.QueueSpec{{}}
-			return nil
-		},
-		New: func(_ *fabric.Switch, v parameter.Values, _ []string) (fabric.Mechanism, error) {
-			plane := New(configOf(v))
-			if err := install(plane, v); err != nil {
+		NoNIC:     "it manages locks for many hosts",
+		Configure: configure,
+		Check:     check,
+		New: func(sw *fabric.Switch, v parameter.Values, bugs []string) (fabric.Mechanism, error) {
+			set, err := set(v, bugs)
+			if err != nil {
 				return nil, err
 			}
-			return NewMechanism(plane, v.Duration("recirculation-ns")), nil
+			if v.Word("allocation") == "random" {
+				set.control.Allocate = func(demands []Demand, slots int) Allocation { return Random(demands, slots, sw.Rand()) }
+			}
+			return newMechanism(set, false)
+		},
+	}
+	for _, b := range Table() {
+		if b.Bug&(KeepsBuffer|ServerGrantsEarly) == 0 { // those are of lock servers
+			m.Bugs = append(m.Bugs, parameter.Bug{Name: b.Name, Doc: b.Doc, Rule: rules[b.Rule]})
+		}
+	}
+	return m
+}
+
+func baseline() switches.Model {
+	return switches.Model{
+		Model: parameter.Model{Name: "netchain",
+			Doc: "Baseline after NetChain (Jin et al., NSDI 2018): the switch has all locks and no queues. All locks are " +
+				"exclusive, requests for one that is held are rejected, and clients ask again. If there are more lock ids than " +
+				"slots, neighbouring ids share a lock.",
+			Parameters: append(leases(), parameter.Table{
+				{Name: "lock-ids", Kind: parameter.Integer, Default: "100000", Min: 1, Max: 1 << 31,
+					Doc: "Locks have numbers below this one."},
+			}...),
+		},
+		NoNIC:     "it manages locks for many hosts",
+		Configure: configure,
+		New: func(_ *fabric.Switch, v parameter.Values, _ []string) (fabric.Mechanism, error) {
+			return newMechanism(&settings{ids: uint32(v.Int("lock-ids")), config: Config{Slots: v.Int("slots")},
+				control: ControlConfig{Lease: v.Duration("lease-us"), Poll: v.Duration("poll-us")}}, true)
 		},
 	}
 }
 
-func configOf(v parameter.Values) Config {
+func configure(_ parameter.Values, s *fabric.SwitchSpec) error {
+	s.Queues = []fabric.QueueSpec{{}}
+	return nil
+}
+
+// check refuses settings with which a switch cannot work.
+func check(v parameter.Values, _ int, _ []switches.Frames) (problems []switches.Problem) {
+	if v.Word("allocation") != "fixed" && v.Int("locks") > 0 {
+		problems = append(problems, switches.Problem{Key: "locks", What: "are given, and the control plane allocates",
+			Why: "allocation: fixed, or no locks: it begins without any"})
+	}
+	if v.Word("allocation") != "fixed" && v.Int("slots") == 0 {
+		problems = append(problems, switches.Problem{Key: "slots", What: "is 0", Why: "the control plane allocates slots"})
+	}
+	if n := v.Int("priorities"); n > 1 && v.Word("processing") != "chainlock" {
+		problems = append(problems, switches.Problem{Key: "priorities", What: fmt.Sprintf("is %d with %s", n,
+			v.Word("processing")), Why: "the source's ways know one queue; take chainlock"})
+	} else if v.Int("locks") > 0 && v.Int("slots") > 0 && v.Int("slots-each") > 0 && v.Int("slots-each") < n {
+		problems = append(problems, switches.Problem{Key: "slots-each", What: fmt.Sprintf("is %d for %d priorities",
+			v.Int("slots-each"), n), Why: "each priority has a queue of at least one slot"})
+	}
+	return problems
+}
+
+// set reads the settings of a switch.
+func set(v parameter.Values, bugs []string) (*settings, error) {
 	names := []string{"listing", "snapshot", "chainlock"}
-	c := Config{Processing: Processing(slices.Index(names, v.Word("processing"))),
-		PushTimeout: v.Duration("push-timeout-us")}
+	s := &settings{recirculate: v.Duration("recirculation-ns"), dynamic: v.Word("allocation") != "fixed"}
+	c := &s.config
+	*c = Config{Processing: Processing(slices.Index(names, v.Word("processing"))), PushTimeout: v.Duration("push-timeout-us"),
+		Priorities: v.Int("priorities")}
 	on := func(name string) bool {
 		word := v.Word(name)
 		return word == "on" || word == "auto" && c.Processing == ChainLock
 	}
 	c.TIDCheck, c.Dedup = on("tid-check"), on("dedup")
-	return c
+	if n := v.Int("quota"); n > 0 {
+		c.Quotas = make(map[uint16]int)
+		for tenant := range v.Int("tenants") {
+			c.Quotas[uint16(tenant+1)] = n
+		}
+	}
+	for _, h := range v.Ranges("databases") {
+		s.databases = append(s.databases, wire.HostID(h))
+	}
+	s.control = ControlConfig{Lease: v.Duration("lease-us"), Poll: v.Duration("poll-us"), Quota: v.Duration("quota-us")}
+	if s.dynamic {
+		const tracked = 1 << 20
+		c.Slots, c.Track, s.control.Period = v.Int("slots"), tracked, v.Duration("allocation-us")
+	}
+	s.installed = installed(v)
+	var err error
+	c.Bugs, err = ParseBugs(bugs...)
+	return s, err
 }
 
-// install installs the locks that the switch has from the start.
-func install(plane *DataPlane, v parameter.Values) error {
+// installed returns the locks that the switch has from the start.
+func installed(v parameter.Values) Allocation {
+	a := make(Allocation)
 	locks, slots, each := v.Int("locks"), v.Int("slots"), v.Int("slots-each")
 	if each == 0 && locks > 0 {
-		each = max(1, slots/locks)
+		each = max(v.Int("priorities"), slots/locks)
 	}
 	for i := range locks {
 		if slots < each {
-			return nil
+			break
 		}
 		slots -= each
-		if err := plane.Install(uint32(v.Int("first-lock")+i), each); err != nil {
-			return err
+		a[uint32(v.Int("first-lock")+i)] = each
+	}
+	return a
+}
+
+// settingsOf returns what the judge knows of a switch.
+func settingsOf(v parameter.Values, _ int) (any, error) {
+	s, err := set(v, nil)
+	if err != nil {
+		return nil, err
+	}
+	of := lock.Switch{Recirculation: s.recirculate, RecirculationMost: s.recirculate, Dedup: s.config.Dedup,
+		TIDCheck: s.config.TIDCheck, OneRTT: len(s.databases) > 0, Placed: !s.dynamic, Slots: v.Int("slots"),
+		Locks: s.installed, Moves: s.dynamic, Priorities: s.config.Priorities, Lease: s.control.Lease,
+		Poll: s.control.Poll, PushRetry: s.config.PushTimeout,
+		Processing: map[Processing]lock.Processing{Listing: lock.Listing, Snapshot: lock.Snapshot,
+			ChainLock: lock.ChainLock}[s.config.Processing]}
+	if s.config.Quotas != nil {
+		of.Period, of.Reset = s.control.Quota, clock.Time(0).Add(s.control.Quota)
+		of.Quota = make(map[uint16]int64)
+		for tenant, n := range s.config.Quotas {
+			of.Quota[tenant] = int64(n)
 		}
 	}
-	return nil
+	return of, nil
 }
 
 func count(sw *fabric.Switch, add func(name string, n int64)) error {
@@ -118,6 +254,7 @@ func count(sw *fabric.Switch, add func(name string, n int64)) error {
 		{"lock-requests", c.Requests}, {"lock-releases", c.Releases}, {"lock-grants", c.Grants},
 		{"lock-forwarded", c.Owned}, {"lock-buffered", c.Buffered}, {"lock-push-requests", c.PushRequests},
 		{"lock-pushed-back", c.PushedBack}, {"lock-recirculations", c.Recirculations}, {"lock-ignored", c.Ignored},
+		{"lock-rejected", c.Rejected},
 	} {
 		add(of.name, of.n)
 	}

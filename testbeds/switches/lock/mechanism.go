@@ -1,6 +1,9 @@
 package lock
 
 import (
+	"maps"
+	"slices"
+
 	"candela.dev/candela/clock"
 	wirelock "candela.dev/candela/generator/netlock"
 	"candela.dev/candela/generator/wire"
@@ -12,13 +15,31 @@ import (
 // other packets unchanged.
 type Mechanism struct {
 	fabric.TailDrop
-	plane       *DataPlane
+	set      settings
+	plane    *DataPlane // nil: the baseline
+	netchain *NetChain
+	control  *Control
+	passes   []Pass // that recirculate, by token less 1
+	idle     []int  // places in passes
+	armed    clock.Time
+	peers    peers
+	counts   Counts
+
+	// Of a switch that has returned without its registers: locks that it takes when they are asked for, and until when it
+	// grants nothing. Without the former it forwards nothing until then.
+	absent Allocation
+	until  clock.Time
+}
+
+// settings is how a switch is set.
+type settings struct {
+	config      Config
+	control     ControlConfig
 	recirculate clock.Duration
-	passes      []Pass // that recirculate, by token less 1
-	idle        []int  // places in passes
-	armed       clock.Time
-	peers       peers
-	counts      Counts
+	databases   []wire.HostID
+	installed   Allocation // from the start
+	dynamic     bool       // the control plane moves locks
+	ids         uint32     // of the baseline: lock ids that there may be
 }
 
 // peer is what packets of a lock are like: whom the switch answers for.
@@ -55,15 +76,53 @@ func (p *peers) of(lock uint32) *peer {
 
 // Counts is what a lock switch has counted.
 type Counts struct {
-	Requests, Releases, Grants, Owned, Buffered, PushRequests, PushedBack, Recirculations, Ignored int64
+	Requests, Releases, Grants, Owned, Buffered, PushRequests, PushedBack, Recirculations, Ignored, Rejected int64
 }
 
 // timerToken is that of the data plane's own timer; others are those of passes.
 const timerToken = 0
 
-// NewMechanism returns a lock switch with a data plane.
-func NewMechanism(plane *DataPlane, recirculate clock.Duration) *Mechanism {
-	return &Mechanism{plane: plane, recirculate: recirculate, armed: clock.Never}
+// newMechanism returns a lock switch. It gets its locks when it starts.
+func newMechanism(set *settings, baseline bool) (*Mechanism, error) {
+	m := &Mechanism{set: *set, armed: clock.Never}
+	if baseline {
+		var err error
+		m.netchain, err = NewNetChain(set.ids, max(1, set.config.Slots))
+		return m, err
+	}
+	m.plane = New(set.config)
+	return m, nil
+}
+
+// Start implements fabric.Starter.
+func (m *Mechanism) Start(now clock.Time, sw *fabric.Switch) {
+	if m.plane == nil {
+		m.until = m.after(now)
+		return
+	}
+	control, err := NewControl(now, m.set.control, m.plane)
+	if err != nil {
+		panic(err) // the settings have been checked
+	}
+	m.control = control
+	if now > 0 {
+		m.absent, m.until = maps.Clone(m.set.installed), m.after(now)
+		return
+	}
+	for _, id := range slices.Sorted(maps.Keys(m.set.installed)) {
+		if err := m.plane.Install(id, m.set.installed[id]); err != nil {
+			panic(err)
+		}
+	}
+	m.arm(sw)
+}
+
+// after is from when on a switch that starts may grant: leases of holders that it does not know have ended.
+func (m *Mechanism) after(now clock.Time) clock.Time {
+	if now == 0 || m.set.config.Bugs.Has(GrantsBeforeLease) {
+		return 0
+	}
+	return now.Add(m.set.control.Lease + m.set.control.Poll)
 }
 
 // Counts returns what the switch has counted.
@@ -76,27 +135,28 @@ func (m *Mechanism) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet,
 		return v
 	}
 	h := wirelock.FromHeader(&p.Header)
-	if h.Mark != netlock.Unmarked {
+	answer := p.Flags&fabric.Returned != 0
+	if h.Mark != netlock.Unmarked && !answer || slices.Contains(m.set.databases, p.Dst) {
 		return v
 	}
-	answer := p.Flags&fabric.Returned != 0
-	r := Request{Lock: h.Lock, Transaction: h.Transaction, Mode: h.Mode, Timestamp: h.Timestamp,
-		Client: Client{Host: uint32(p.Src), Thread: h.Client}}
+	r := Request{Lock: h.Lock, Transaction: h.Transaction, Mode: h.Mode, Timestamp: h.Timestamp, Tenant: h.Tenant,
+		Priority: h.Priority, OneRTT: len(m.set.databases) > 0, Client: Client{Host: uint32(p.Src), Thread: h.Client}}
 	var list []Output
 	switch {
-	case h.Op == netlock.Acquire && !answer:
-		m.counts.Requests++
+	case !answer && (h.Op == netlock.Acquire || h.Op == netlock.Release):
 		m.meet(p)
-		list = m.plane.Acquire(now, r)
-	case h.Op == netlock.Release && !answer:
-		m.counts.Releases++
-		m.meet(p)
-		list = m.plane.Release(now, r)
-	case h.Op == netlock.PushBack && answer:
+		m.take(now, sw, h.Lock)
+		if h.Op == netlock.Acquire {
+			m.counts.Requests++
+		} else {
+			m.counts.Releases++
+		}
+		list = m.process(now, &r, h.Op)
+	case h.Op == netlock.PushBack && answer && m.plane != nil:
 		m.counts.PushedBack++
 		r.Client.Host = uint32(p.Dst)
 		list = m.plane.PushBack(now, r, answerOf(&h))
-	case h.Op == netlock.PushEmpty && answer:
+	case h.Op == netlock.PushEmpty && answer && m.plane != nil:
 		list = m.plane.PushEmpty(now, h.Lock, answerOf(&h))
 	default:
 		return v
@@ -111,8 +171,39 @@ func (m *Mechanism) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet,
 	return v.Consumed()
 }
 
+// take begins to take a lock that the switch had before it lost its registers.
+func (m *Mechanism) take(now clock.Time, sw *fabric.Switch, lock uint32) {
+	slots, absent := m.absent[lock]
+	if !absent {
+		return
+	}
+	delete(m.absent, lock)
+	list, err := m.plane.Take(now, lock, slots, FromServer, m.until)
+	if err != nil {
+		panic(err) // it had it before
+	}
+	m.send(now, sw, nil, list)
+}
+
+// process has the data plane process a request or a release.
+func (m *Mechanism) process(now clock.Time, r *Request, op netlock.Op) []Output {
+	switch {
+	case (m.plane == nil || m.set.dynamic) && now < m.until && m.set.control.Lease > 0:
+		return []Output{{Kind: Dropped, Request: *r}}
+	case m.plane == nil && op == netlock.Acquire:
+		m.netchain.Expire(now - clock.Time(m.set.control.Lease))
+		return m.netchain.Acquire(now, *r)
+	case m.plane == nil:
+		return m.netchain.Release(now, *r)
+	case op == netlock.Acquire:
+		return m.plane.Acquire(now, *r)
+	}
+	return m.plane.Release(now, *r)
+}
+
 func answerOf(h *netlock.Header) Answer {
-	return Answer{Last: h.Last || h.Op == netlock.PushEmpty, Received: h.Received, Index: h.Index, Sent: h.Sent}
+	return Answer{Last: h.Last || h.Op == netlock.PushEmpty, Received: h.Received, Index: h.Index, Sent: h.Sent,
+		Queue: h.Priority, Mark: h.Mark}
 }
 
 // meet notes whom a lock's packets are from and for.
@@ -134,6 +225,15 @@ func (m *Mechanism) send(now clock.Time, sw *fabric.Switch, of *netlock.Header, 
 			if of != nil && of.Op == netlock.PushBack && of.Transaction == h.Transaction {
 				h.Op = netlock.PushBack
 			}
+			at, client := m.peers.of(h.Lock), wire.HostID(o.Request.Client.Host)
+			if o.Database {
+				m.make(now, sw, at, client, m.set.databases[h.Lock%uint32(len(m.set.databases))], 0, &h)
+				continue
+			}
+			m.make(now, sw, at, at.server, client, fabric.Returned, &h)
+		case Rejected:
+			m.counts.Rejected++
+			h := headerOf(netlock.Reject, &o.Request)
 			at := m.peers.of(h.Lock)
 			m.make(now, sw, at, at.server, wire.HostID(o.Request.Client.Host), fabric.Returned, &h)
 		case ForwardOwned, ForwardBuffer:
@@ -142,20 +242,20 @@ func (m *Mechanism) send(now clock.Time, sw *fabric.Switch, of *netlock.Header, 
 			if m.counts.Owned++; o.Kind == ForwardBuffer {
 				m.counts.Owned--
 				m.counts.Buffered++
-				h.Mark = netlock.BufferOnly
+				h.Mark, h.Priority = netlock.BufferOnly, o.Request.Priority
 			}
 			at := m.peers.of(h.Lock)
 			m.make(now, sw, at, wire.HostID(o.Request.Client.Host), at.server, 0, &h)
 		case PushRequest:
 			m.counts.PushRequests++
 			h := headerOf(netlock.PushRequest, &o.Request)
-			h.Avail, h.Sent, h.Index = o.Avail, o.Sent, o.Index
+			h.Avail, h.Sent, h.Index, h.Mark = o.Avail, o.Sent, o.Index, o.Mark
 			at := m.peers.of(h.Lock)
 			m.make(now, sw, at, at.client, at.server, 0, &h)
 		case Recirculate:
 			m.counts.Recirculations++
-			sw.Wake(now.Add(m.recirculate), m.keep(o.Pass))
-		case Dropped:
+			sw.Wake(now.Add(m.set.recirculate), m.keep(o.Pass))
+		case Dropped, Emptied:
 		}
 	}
 	m.arm(sw)
@@ -163,7 +263,7 @@ func (m *Mechanism) send(now clock.Time, sw *fabric.Switch, of *netlock.Header, 
 
 func headerOf(op netlock.Op, r *Request) netlock.Header {
 	return netlock.Header{Op: op, Mode: r.Mode, Client: r.Client.Thread, Transaction: r.Transaction, Lock: r.Lock,
-		Timestamp: r.Timestamp}
+		Timestamp: r.Timestamp, Tenant: r.Tenant, Priority: r.Priority}
 }
 
 // make sends a packet.
@@ -195,9 +295,12 @@ func (m *Mechanism) keep(p Pass) uint64 {
 	return uint64(len(m.passes))
 }
 
-// arm sets the timer of the data plane, unless an earlier one is set.
+// arm sets the timer of data plane and control plane, unless an earlier one is set.
 func (m *Mechanism) arm(sw *fabric.Switch) {
-	if at := m.plane.NextTimer(); at < m.armed {
+	if m.plane == nil {
+		return
+	}
+	if at := min(m.plane.NextTimer(), m.control.NextTimer()); at < m.armed {
 		m.armed = at
 		sw.Wake(at, timerToken)
 	}
@@ -207,7 +310,13 @@ func (m *Mechanism) arm(sw *fabric.Switch) {
 func (m *Mechanism) HandleTimer(now clock.Time, sw *fabric.Switch, token uint64) {
 	if token == timerToken {
 		m.armed = clock.Never
-		m.send(now, sw, nil, m.plane.Timer(now))
+		if m.plane.NextTimer() <= now {
+			m.send(now, sw, nil, m.plane.Timer(now))
+		}
+		if m.control.NextTimer() <= now {
+			m.send(now, sw, nil, m.control.Timer(now))
+		}
+		m.arm(sw)
 		return
 	}
 	i := int(token) - 1

@@ -4,6 +4,7 @@ package netlock
 import (
 	"iter"
 	"math/rand/v2"
+	"net/netip"
 	"slices"
 
 	"candela.dev/candela/clock"
@@ -12,6 +13,7 @@ import (
 	"candela.dev/candela/orchestrator/switchtest/stack"
 	"candela.dev/candela/orchestrator/switchtest/transport"
 	packet "candela.dev/candela/packet/netlock"
+	"candela.dev/candela/testbeds/switches/lock"
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
@@ -37,11 +39,27 @@ func open(s *transport.Setup, flows iter.Seq[*transport.Flow]) (transport.Endpoi
 		return nil
 	})
 	for f := range flows {
+		databases := hostsOf(f.Locks.Databases)
 		for _, server := range f.Locks.Servers {
-			r.host(fabric.HostID(server), f.Mark)
+			s := r.host(fabric.HostID(server), f.Mark).server
+			s.databases = databases
+			s.address = fabric.HostID.IPv4
+			if f.Mark.IPv6 {
+				s.address = fabric.HostID.IPv6
+			}
+		}
+		for _, database := range databases {
+			r.host(database, f.Mark).database = true
 		}
 	}
 	return r, err
+}
+
+func hostsOf(list []int) (hosts []fabric.HostID) {
+	for _, h := range list {
+		hosts = append(hosts, fabric.HostID(h))
+	}
+	return hosts
 }
 
 // host makes the stack of a host once.
@@ -104,6 +122,8 @@ type host struct {
 	mark   stack.Mark
 	client *netlock.Client
 	server *server
+	// database: it answers requests that were granted with a row, which the model does not have.
+	database bool
 
 	arriving, leaving line
 	gap               clock.Duration // least time between two packets
@@ -119,7 +139,11 @@ func newHost(r *endpoints, id fabric.HostID, mark stack.Mark) *host {
 	h := &host{of: r, at: r.Net.Host(id), mark: mark, gap: v.Duration("client-ns"), now: -1,
 		arriving: line{delay: delay, jitter: jitter, rand: rng}, leaving: line{delay: delay, jitter: jitter, rand: rng}}
 	h.client = netlock.NewClient(id, r.Test.Seed, h)
-	h.server = newServer(v)
+	bugs, err := lock.ParseBugs(r.Bugs...)
+	if err != nil {
+		r.Fail(err)
+	}
+	h.server = newServer(v, bugs)
 	return h
 }
 
@@ -155,9 +179,17 @@ func (h *host) Receive(now clock.Time, p *fabric.Packet) {
 
 // take has client or lock server process a packet: answers are for clients.
 func (h *host) take(now clock.Time, m *message) {
-	if m.answer {
+	switch {
+	case m.answer:
 		h.client.Receive(now, &m.header)
-	} else {
+	case h.database:
+		answer := *m
+		answer.answer, answer.header.Address = true, netip.Addr{}
+		if a := m.header.Address; a.IsValid() {
+			answer.peer = wire.HostOf(a.AsSlice())
+		}
+		h.leaving.push(now, answer)
+	default:
 		h.server.receive(now, m)
 	}
 }

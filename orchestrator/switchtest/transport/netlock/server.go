@@ -1,6 +1,8 @@
 package netlock
 
 import (
+	"net/netip"
+
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator/parameter"
 	"candela.dev/candela/generator/wire"
@@ -18,6 +20,10 @@ type server struct {
 	out   []message
 	tasks int // packets that wait or are processed
 
+	databases []fabric.HostID // that answer clients; nil: the server does
+	address   func(fabric.HostID) netip.Addr
+	askers    map[uint32]fabric.HostID // by lock
+
 	served, granted, buffered int64
 }
 
@@ -27,8 +33,12 @@ type core struct {
 	busy clock.Time
 }
 
-func newServer(v parameter.Values) *server {
-	return &server{state: lock.NewServer(true), takes: v.Duration("server-ns"), cores: make([]core, v.Int("server-cores"))}
+func newServer(v parameter.Values, bugs lock.Bugs) *server {
+	s := &server{state: lock.NewServer(true), takes: v.Duration("server-ns"), cores: make([]core, v.Int("server-cores"))}
+	s.state.NotBefore = clock.Time(0).Add(v.Duration("server-not-before-us"))
+	s.state.Lease, s.state.Poll = v.Duration("lease-us"), v.Duration("poll-us")
+	s.state.Priorities, s.state.Bugs = v.Int("priorities"), bugs
+	return s
 }
 
 // receive queues a packet at the core of its lock. Cores follow a hash, so that locks of one server spread over all.
@@ -42,7 +52,7 @@ func (s *server) receive(now clock.Time, m *message) {
 
 // next returns when the first core has processed a packet.
 func (s *server) next() clock.Time {
-	at := clock.Never
+	at := s.state.NextTimer()
 	if s.tasks == 0 {
 		return at
 	}
@@ -54,6 +64,9 @@ func (s *server) next() clock.Time {
 
 // advance does what cores have done by now, in order of time.
 func (s *server) advance(now clock.Time) {
+	if s.state.NextTimer() <= now {
+		s.answer(s.state.Timer(now))
+	}
 	for s.tasks > 0 {
 		var first *core
 		for i := range s.cores {
@@ -76,19 +89,26 @@ func (s *server) process(now clock.Time, m *message) {
 	s.served++
 	h := &m.header
 	r := lock.Request{Lock: h.Lock, Transaction: h.Transaction, Mode: h.Mode, Timestamp: h.Timestamp,
-		Client: lock.Client{Host: uint32(m.peer), Thread: h.Client}}
+		Client: lock.Client{Host: uint32(m.peer), Thread: h.Client}, Tenant: h.Tenant, Priority: h.Priority,
+		OneRTT: len(s.databases) > 0}
 	switch h.Op {
 	case netlock.Acquire:
 		if h.Mark == netlock.BufferOnly {
 			s.buffered++
-			s.state.Buffer(r)
+			s.asker(h.Lock, m.peer)
+			s.answer(s.state.Keep(now, r))
 		} else {
 			s.answer(s.state.Acquire(now, r))
 		}
 	case netlock.Release:
 		s.answer(s.state.Release(now, r))
 	case netlock.PushRequest:
-		asked := lock.Output{Request: r, Avail: h.Avail, Sent: h.Sent, Index: h.Index}
+		asked := lock.Output{Request: r, Avail: h.Avail, Sent: h.Sent, Index: h.Index, Mark: h.Mark}
+		s.asker(h.Lock, m.peer)
+		if h.Mark != netlock.Unmarked {
+			s.answer(s.state.Handover(now, &asked))
+			return
+		}
 		for _, p := range s.state.Push(&asked) {
 			s.push(m.peer, &p)
 		}
@@ -99,9 +119,22 @@ func (s *server) process(now clock.Time, m *message) {
 // answer sends grants.
 func (s *server) answer(list []lock.Output) {
 	for i := range list {
-		if o := &list[i]; o.Kind == lock.Grant {
+		o := &list[i]
+		h := header(netlock.GrantFromServer, &o.Request)
+		switch o.Kind {
+		case lock.Grant:
 			s.granted++
-			s.send(fabric.HostID(o.Request.Client.Host), header(netlock.GrantFromServer, &o.Request))
+			client := fabric.HostID(o.Request.Client.Host)
+			if o.Database {
+				h.Address = s.address(client)
+				s.out = append(s.out, message{peer: s.databases[h.Lock%uint32(len(s.databases))], header: h})
+				continue
+			}
+			s.send(client, h)
+		case lock.Emptied:
+			h.Op, h.Sent, h.Index, h.Mark, h.Last = netlock.PushEmpty, o.Sent, o.Index, o.Mark, true
+			s.send(s.askers[h.Lock], h)
+		default: // what is dropped
 		}
 	}
 }
@@ -111,6 +144,7 @@ func (s *server) push(asked fabric.HostID, p *lock.Push) {
 	h := header(netlock.PushBack, &p.Request)
 	h.Last, h.Received, h.Index, h.Sent = p.Last, p.Received, p.Index, p.Sent
 	if p.Empty {
+		h.Priority = p.Queue
 		h.Op = netlock.PushEmpty
 		s.send(asked, h)
 		return
@@ -124,5 +158,13 @@ func (s *server) send(to fabric.HostID, h netlock.Header) {
 
 func header(op netlock.Op, r *lock.Request) netlock.Header {
 	return netlock.Header{Op: op, Mode: r.Mode, Client: r.Client.Thread, Transaction: r.Transaction, Lock: r.Lock,
-		Timestamp: r.Timestamp}
+		Timestamp: r.Timestamp, Tenant: r.Tenant, Priority: r.Priority}
+}
+
+// asker notes where what the switch is told of a lock is sent to: it is on the path to whoever has asked last.
+func (s *server) asker(lock uint32, host fabric.HostID) {
+	if s.askers == nil {
+		s.askers = make(map[uint32]fabric.HostID)
+	}
+	s.askers[lock] = host
 }

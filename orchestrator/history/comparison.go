@@ -462,7 +462,7 @@ func (c *comparer) before(ctx context.Context, pairs []pair) error {
 		c.failed[k] += n
 		return err
 	}, `SELECT f.issue, r.night, count(DISTINCT r.id) FROM run r CROSS JOIN finding f WHERE f.run = r.id AND
-		r.variant IN (`+numbers(idsOf(variants))+`) AND r.night >= $1 AND r.night < $2 AND r.verdict = 1 AND
+		+r.variant IN (`+numbers(idsOf(variants))+`) AND r.night >= $1 AND r.night < $2 AND r.verdict = 1 AND
 		f.severity = 1 AND f.expected = 0 AND f.waiver IS NULL GROUP BY f.issue, r.night`, int64(end-lookBack), int64(end))
 }
 

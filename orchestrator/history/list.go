@@ -94,12 +94,15 @@ func (s *Store) List(ctx context.Context, f Filter) ([]RunRow, error) {
 	if f.To != nil {
 		w.add("r.night <= ?", int64(*f.To))
 	}
-	text := `SELECT r.run_id, r.night, r.started, t.name, t.metadata_id, v.point, b.name, r.seed, r.repetition, r.verdict,
-		r.tool, r.reasons FROM run r JOIN variant v ON v.id = r.variant JOIN test t ON t.id = v.test
-		JOIN testbed b ON b.id = r.testbed` + w.String() + ` ORDER BY r.started DESC, r.run_id`
+	// The runs are chosen before their names are joined, so that no engine starts from the names.
+	const order = ` ORDER BY r.started DESC, r.run_id`
+	chosen := `SELECT r.* FROM run r` + w.String() + order
 	if f.Limit > 0 {
-		text += fmt.Sprintf(" LIMIT %d", f.Limit)
+		chosen += fmt.Sprintf(" LIMIT %d", f.Limit)
 	}
+	text := `SELECT r.run_id, r.night, r.started, t.name, t.metadata_id, v.point, b.name, r.seed, r.repetition, r.verdict,
+		r.tool, r.reasons FROM (` + chosen + `) r JOIN variant v ON v.id = r.variant JOIN test t ON t.id = v.test
+		JOIN testbed b ON b.id = r.testbed` + order
 	list := []RunRow{}
 	err := s.query(ctx, func(row *sql.Rows) error {
 		var r RunRow

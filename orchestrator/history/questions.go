@@ -39,12 +39,19 @@ type course struct {
 	lost             int              // runs that were not judged
 }
 
+// fewVariants is up to how many tests are looked for by test, in all nights. Of more the nights are read, for which the
+// plus sign keeps the engines from the index of tests.
+const fewVariants = 8
+
 // courses reads the results of the runs between two nights, in the order of subjects.
 func (s *Store) courses(ctx context.Context, from, to Night, variants []int64) ([]*course, error) {
 	var w where
 	w.add("night >= ?", int64(from))
 	w.add("night <= ?", int64(to))
-	if variants != nil {
+	switch {
+	case len(variants) > fewVariants:
+		w.add("+variant IN (" + numbers(variants) + ")")
+	case variants != nil:
 		w.add("variant IN (" + numbers(variants) + ")")
 	}
 	byRow := make(map[[2]int64]*course)
@@ -210,7 +217,7 @@ func (s *Store) flakyRules(ctx context.Context, list *FlakyList, rows map[[2]int
 		}
 		return nil
 	}, `SELECT DISTINCT r.variant, r.testbed, i.rule FROM run r CROSS JOIN finding f CROSS JOIN issue i
-		WHERE f.run = r.id AND i.id = f.issue AND r.variant IN (`+numbers(idsOf(variants))+`) AND r.night >= $1 AND r.night <= $2 AND r.verdict = 1 AND
+		WHERE f.run = r.id AND i.id = f.issue AND +r.variant IN (`+numbers(idsOf(variants))+`) AND r.night >= $1 AND r.night <= $2 AND r.verdict = 1 AND
 		f.severity = 1 AND f.expected = 0 AND f.waiver IS NULL ORDER BY r.variant, r.testbed, i.rule`, int64(list.From),
 		int64(list.To))
 }
@@ -724,6 +731,19 @@ func (s *Store) Beds(ctx context.Context, w Window) (*BedList, error) {
 		b.Tenth = statistics.Percentile(smallest, 0.9)
 		list.Testbeds = append(list.Testbeds, b)
 	}
+	runs := make(map[string][2]int)
+	err = s.query(ctx, func(row *sql.Rows) error {
+		var name string
+		var n [2]int
+		err := row.Scan(&name, &n[0], &n[1])
+		runs[name] = n
+		return err
+	}, `SELECT b.name, r.runs, r.lost FROM (SELECT testbed, count(*) AS runs, sum(CASE WHEN verdict NOT IN (0, 1) THEN 1
+		ELSE 0 END) AS lost FROM run WHERE night >= $1 AND night <= $2 GROUP BY testbed) r JOIN testbed b ON b.id = r.testbed`,
+		int64(from), int64(to))
+	if err != nil {
+		return nil, err
+	}
 	for i := range list.Testbeds {
 		b := &list.Testbeds[i]
 		var apart []float64
@@ -740,12 +760,7 @@ func (s *Store) Beds(ctx context.Context, w Window) (*BedList, error) {
 			}
 		}
 		b.Apart = math.Expm1(statistics.Median(apart))
-		err := s.db.QueryRowContext(ctx, `SELECT count(*), coalesce(sum(CASE WHEN verdict NOT IN (0, 1) THEN 1 ELSE 0 END), 0)
-			FROM run WHERE night >= $1 AND night <= $2 AND testbed = (SELECT id FROM testbed WHERE name = $3)`, int64(from),
-			int64(to), b.Testbed).Scan(&b.Runs, &b.Lost)
-		if err != nil {
-			return nil, s.explain("read", err)
-		}
+		b.Runs, b.Lost = runs[b.Testbed][0], runs[b.Testbed][1]
 	}
 	return list, nil
 }

@@ -175,8 +175,9 @@ func (t *track) test(night, tested int, usual prior) (found Shift, ok bool) {
 		base := t.base[:before]
 		window := append(slices.Clone(t.base[before:]), night)
 		change := mean(t.values, window) - mean(t.values, base)
-		p := t.chance(change, base, len(window), usual)
-		if relative := p / (a.chance / float64(max(tested, 1))); p < a.chance/float64(max(tested, 1)) && relative < best {
+		limit := a.chance / float64(max(tested, 1))
+		p := t.chance(change, base, len(window), usual, limit)
+		if relative := p / limit; p < limit && relative < best {
 			best, ok = relative, true
 			found = Shift{First: window[0], Found: night, Change: change, P: p}
 		}
@@ -187,8 +188,8 @@ func (t *track) test(night, tested int, usual prior) (found Shift, ok bool) {
 	return found, ok
 }
 
-// chance returns the probability of a difference as great without a shift.
-func (t *track) chance(change float64, base []int, window int, usual prior) float64 {
+// chance returns the probability of a difference as great without a shift; 1 if it is certainly over a limit.
+func (t *track) chance(change float64, base []int, window int, usual prior, limit float64) float64 {
 	ss, df := t.residual(base)
 	variance, freedom := usual.moderate(ss, df)
 	if freedom <= 0 {
@@ -201,6 +202,11 @@ func (t *track) chance(change float64, base []int, window int, usual prior) floa
 		return 0 // every night was equal to the digit, and this one is not
 	}
 	z := math.Abs(change) / math.Sqrt(variance*(1/float64(window)+1/float64(len(base))))
+	// The tails of Student's distribution are heavier than the normal ones, which cost little: 2 exp(-z²/2) / (z √2π)
+	// times z² / (1 + z²) is at most their weight.
+	if z < 1 || 2*math.Exp(-z*z/2)/(z*math.Sqrt(2*math.Pi))*z*z/(1+z*z) > limit {
+		return 1
+	}
 	if math.IsInf(freedom, 1) {
 		return 2 * distuv.UnitNormal.Survival(z)
 	}

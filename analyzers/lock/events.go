@@ -350,7 +350,8 @@ func (j *Judge) pushedBack(d *device, p *Packet) {
 		l = j.of(r)
 		j.order++
 		r.mode, r.class, r.tenant, r.asks, r.id = h.Mode, classOf(d, h), h.Tenant, 1, p.ID
-		r.first, r.last, r.port, r.phase, r.arrived = j.order, j.order, int32(p.Port), parked, p.Time
+		// When it came first is not known any more: it has overtaken nobody.
+		r.first, r.last, r.port, r.phase, r.arrived = 0, j.order, int32(p.Port), parked, p.Time
 		r.came = p.Time
 		l.copies++
 	} else if r.parks > 0 {

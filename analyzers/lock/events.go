@@ -230,7 +230,7 @@ func (j *Judge) dequeued(l *state, r *request, at clock.Time) {
 func (j *Judge) lapses(r *request) (may, has clock.Time) {
 	d := j.switches[r.sw]
 	may = r.inserted
-	if r.since != unknown {
+	if r.since != unknown && !r.server { // when a server decided is not known: its lease began then
 		may = max(may, r.since.Add(-d.PipelineMost))
 	}
 	if may == unknown {

@@ -23,8 +23,8 @@ const (
 	NoPort           // outcome dropped, reason no-deflection-port; Port: the destination port
 	Tail             // outcome dropped, reason tail; Port: the port where the queue refused it
 	Displaced        // outcome dropped, reason evicted; Port: the port at whose queue that happened
-	// Made: no outcome; the switch has made the packet, an SRC of Bolt. No pipeline decides about it: it goes to the port of
-	// its route, Port, and Queued or Tail follows.
+	// Made: no outcome; the switch has made the packet, an SRC of Bolt. No pipeline decides about it: it goes to the port
+	// of its route, Port, and Queued or Tail follows.
 	Made
 )
 

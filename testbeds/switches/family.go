@@ -86,8 +86,8 @@ type Family struct {
 	// Closed reports that its judge takes no packets of an option of every switch model, such as Bolt's SRC: it does not
 	// judge tests with such an option.
 	Closed bool
-	// RecordsMade reports that its mechanisms record the packets of such an option, so that with decision records its judge
-	// takes them.
+	// RecordsMade reports that its mechanisms record the packets of such an option, so that with decision records its
+	// judge takes them.
 	RecordsMade bool
 	// NICs reports that its judge also judges the hosts' NICs: switches with one port that leave the TTL unchanged.
 	NICs bool

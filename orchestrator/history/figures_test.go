@@ -60,7 +60,8 @@ func figureRuns(seed uint64, night, from, to int) []*history.Run {
 	return runs
 }
 
-// figureDraws is how many different distributions a metric has: to encode a million would take longer than to write them.
+// figureDraws is how many different distributions a metric has: to encode a million would take longer than to write
+// them.
 const figureDraws = 200
 
 // figureMetrics are the distributions of seven metrics.

@@ -354,14 +354,13 @@ func (s *Store) variants(ctx context.Context, names []string) (ids []int64, err 
 			return err
 		}
 		for i, name := range names {
-			at, only := point, false
-			if !slices.ContainsFunc(called[test], func(key string) bool { return alike(name, key) }) {
-				if name, at, only = strings.Cut(name, "@"); !only || at != point ||
-					!slices.ContainsFunc(called[test], func(key string) bool { return alike(name, key) }) {
-					continue
-				}
+			is := func(name string) bool {
+				return slices.ContainsFunc(called[test], func(key string) bool { return alike(name, key) })
 			}
-			found[i], ids = true, append(ids, id)
+			bare, at, one := strings.Cut(name, "@")
+			if is(name) || one && at == point && is(bare) {
+				found[i], ids = true, append(ids, id)
+			}
 		}
 		return nil
 	}, `SELECT id, test, point FROM variant ORDER BY id`)

@@ -217,8 +217,9 @@ func (s *Store) flakyRules(ctx context.Context, list *FlakyList, rows map[[2]int
 		}
 		return nil
 	}, `SELECT DISTINCT r.variant, r.testbed, i.rule FROM run r CROSS JOIN finding f CROSS JOIN issue i
-		WHERE f.run = r.id AND i.id = f.issue AND +r.variant IN (`+numbers(idsOf(variants))+`) AND r.night >= $1 AND r.night <= $2 AND r.verdict = 1 AND
-		f.severity = 1 AND f.expected = 0 AND f.waiver IS NULL ORDER BY r.variant, r.testbed, i.rule`, int64(list.From),
+		WHERE f.run = r.id AND i.id = f.issue AND +r.variant IN (`+numbers(idsOf(variants))+`) AND r.night >= $1 AND
+		r.night <= $2 AND r.verdict = 1 AND f.severity = 1 AND f.expected = 0 AND f.waiver IS NULL
+		ORDER BY r.variant, r.testbed, i.rule`, int64(list.From),
 		int64(list.To))
 }
 
@@ -739,7 +740,8 @@ func (s *Store) Beds(ctx context.Context, w Window) (*BedList, error) {
 		runs[name] = n
 		return err
 	}, `SELECT b.name, r.runs, r.lost FROM (SELECT testbed, count(*) AS runs, sum(CASE WHEN verdict NOT IN (0, 1) THEN 1
-		ELSE 0 END) AS lost FROM run WHERE night >= $1 AND night <= $2 GROUP BY testbed) r JOIN testbed b ON b.id = r.testbed`,
+		ELSE 0 END) AS lost FROM run WHERE night >= $1 AND night <= $2 GROUP BY testbed) r
+		JOIN testbed b ON b.id = r.testbed`,
 		int64(from), int64(to))
 	if err != nil {
 		return nil, err

@@ -39,7 +39,8 @@ func (w *writer) test(r *Run) (testRow, error) {
 	if started := micros(r.Started); row.latest < started {
 		row.latest = started
 		_, err := w.tx.ExecContext(w.ctx, `UPDATE test SET name = $1, path = $2, metadata_id = $3, owner = $4,
-			requirement = $5, latest = $6 WHERE id = $7 AND latest < $6`, t.Name, t.Path, t.ID, t.Owner, t.Requirement, row.latest, row.id)
+			requirement = $5, latest = $6 WHERE id = $7 AND latest < $6`, t.Name, t.Path, t.ID, t.Owner, t.Requirement,
+			row.latest, row.id)
 		if err != nil {
 			return row, err
 		}

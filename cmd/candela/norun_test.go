@@ -25,7 +25,6 @@ func TestADirectoryOfRunsSaysWhichRunsAreInIt(t *testing.T) {
 			sweep + "/p1"},
 		{[]string{"trace", "show", sweep}, "is the directory of a sweep, not of one run; in it are p1, p2, p3"},
 		{[]string{"trace", "stats", sweep}, "is the directory of a sweep"},
-		{[]string{"diff", sweep, sweep + "/p1"}, "is the directory of a sweep"},
 		{[]string{"analyze", out}, "is not a run directory"},
 	} {
 		status, _, stderr := candela(t, tt.args...)

@@ -395,9 +395,27 @@ func (j *Judge) returnsAgain(d *device, p *Packet) {
 
 // pushAnswered follows a server that has nothing.
 func (j *Judge) pushAnswered(d *device, p *Packet) {
-	if l := j.lockOf(d.number, p.Header.Lock); l != nil && !d.out {
+	l := j.lockOf(d.number, p.Header.Lock)
+	switch {
+	case l == nil || d.out:
+	case p.Header.Mark == netlock.Owned:
+		j.handedOver(l, p)
+	default:
 		j.settles(l, p)
 	}
+}
+
+// handedOver follows a server that has taken a lock: it owns what it had buffered, and grants it (section 6.4).
+func (j *Judge) handedOver(l *state, p *Packet) {
+	l.settled, l.settledBefore, l.tainted, l.remain = p.Time, l.settled, true, false
+	for i := l.parks[0]; i != none; {
+		r := &j.requests[i]
+		i = r.next
+		j.unpark(l, r, j.place(r))
+		l.parked -= int32(r.parks)
+		r.parks, r.phase = 0, owned
+	}
+	l.server = p.Src
 }
 
 // settles ends a hand-over. If the server has nothing left, what was sent to it before it was asked is lost.
@@ -434,7 +452,11 @@ func (j *Judge) pushRequested(d *device, p *Packet) {
 	if l == nil {
 		return
 	}
-	j.prematurely(d, l, p)
+	if p.Header.Mark == netlock.Unmarked { // otherwise the lock moves, and requests queue
+		j.prematurely(d, l, p)
+	} else {
+		l.tainted = true
+	}
 	l.requested, l.sent = p.Time, p.Header.Sent
 	l.index = max(l.index, p.Header.Index)
 }

@@ -97,6 +97,65 @@ expect: {unfinished: 2}
 	}
 }
 
+// transactions returns those that clients of a range committed.
+func transactions(n map[string]int64, first, last int) (total int64) {
+	for host := first; host <= last; host++ {
+		total += n[fmt.Sprintf("host-%d.locks.transactions", host)]
+	}
+	return total
+}
+
+// example runs the points of an example of configs/lock and returns the counters of each.
+func example(t *testing.T, name string) (all []map[string]int64) {
+	t.Helper()
+	tests, err := config.LoadSwitchTests("../../configs/lock/"+name, configOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range tests {
+		o := run(t, test)
+		if o.Verdict.Exit != orchestrator.ExitPass {
+			t.Fatalf("%s: %v", test.Title(), o.Verdict)
+		}
+		all = append(all, counters(t, o))
+	}
+	return all
+}
+
+// The results of the chapter that do not depend on hardware (reference model netlock.md, section 12: R4, R14 to R16).
+func TestExamplesOfLocksGiveTheResultsOfTheModel(t *testing.T) {
+	t.Run("R4, switch beside server", func(t *testing.T) {
+		t.Parallel()
+		n := example(t, "e4.yml") // 1, 2, 4, 8 cores, then the same with all locks in the switch
+		server, both := transactions(n[3], 0, 9), transactions(n[7], 0, 9)
+		if ratio := float64(both) / float64(server); ratio < 6.3 || ratio > 7.7 {
+			t.Errorf("the switch has %.2f times the transactions of 8 cores, want 7", ratio)
+		}
+		if perCore := float64(server) / float64(transactions(n[0], 0, 9)); perCore < 6 || perCore > 8.5 {
+			t.Errorf("8 cores have %.2f times the transactions of one", perCore)
+		}
+	})
+	t.Run("R14, priorities", func(t *testing.T) {
+		t.Parallel()
+		n := example(t, "e7-priorities.yml")
+		before := transactions(n[0], 0, 4) - transactions(n[0], 5, 9) // the first tenant alone, in half of the time
+		high, low := transactions(n[1], 5, 9), transactions(n[1], 0, 4)-before
+		if high < 2*low {
+			t.Errorf("with priorities %d transactions of the high tenant, about %d of the low one", high, low)
+		}
+	})
+	t.Run("R15, quotas", func(t *testing.T) {
+		t.Parallel()
+		for i, want := range []float64{0.7, 0.5} {
+			n := example(t, "e7-quota.yml")[i]
+			share := float64(transactions(n, 0, 6)) / float64(transactions(n, 0, 9))
+			if share < want-0.03 || share > want+0.03 {
+				t.Errorf("point %d: tenant 1 has a share of %.3f, want %.2f", i+1, share, want)
+			}
+		}
+	})
+}
+
 // BenchmarkLockRequests measures what a lock request costs with all that belongs to it: 12 clients with locks of their
 // own at one switch.
 func BenchmarkLockRequests(b *testing.B) {

@@ -1,5 +1,6 @@
-// Package netlock is the hosts of a lock manager in a switch: clients, which run transactions that take locks (reference
-// model netlock.md, section 7), and what their packets are like in a network. They are state machines without I/O.
+// Package netlock is the hosts of a lock manager in a switch: clients, which run transactions that take locks
+// (reference model netlock.md, section 7), and what their packets are like in a network. They are state machines
+// without I/O.
 package netlock
 
 import (

@@ -102,7 +102,8 @@ func threads(v parameter.Values, in Scope, draws func(place) Draws) []Flow {
 			}
 			list = append(list, Flow{
 				Kind: Locking, Src: client, Dst: servers[0], Count: v.Int("count"),
-				Locks: &Locks{Servers: servers, Databases: v.Ranges("databases"), Think: v.Duration("think-us"), Timeout: v.Duration("timeout-us"),
+				Locks: &Locks{Servers: servers, Databases: v.Ranges("databases"), Think: v.Duration("think-us"),
+					Timeout:  v.Duration("timeout-us"),
 					Interval: v.Duration("interval-us"), Kill: v.Duration("kill-us"), Outstanding: v.Int("outstanding"),
 					Priority: v.Int("priority"), Resend: v.Word("on-timeout") == "resend", thread: number, stream: stream,
 					Draws: draws(place{c, len(clients), thread, v.Int("threads"), in.Seed, stream})},
@@ -144,8 +145,8 @@ func checkThreads(v parameter.Values, hosts int) (int, []Problem) {
 		}
 	}
 	if v.Word("on-timeout") == "resend" && v.Table().Find("locks") >= 0 && v.Int("locks-each") > 1 {
-		problems = append(problems, Problem{"on-timeout", "is resend, and transactions of several locks may wait for each other " +
-			"for ever", "restart, or locks-each: 1"})
+		problems = append(problems, Problem{"on-timeout", "is resend, and transactions of several locks may wait for " +
+			"each other for ever", "restart, or locks-each: 1"})
 	}
 	total := len(clients) * v.Int("threads")
 	if v.Has("only") {
@@ -161,8 +162,8 @@ func checkThreads(v parameter.Values, hosts int) (int, []Problem) {
 func locks() Kind {
 	return Kind{
 		Model: parameter.Model{Name: "locks",
-			Doc: "Threads of clients that take locks, keep them for a while and release them. Each thread is a flow; its round " +
-				"trips are those of its transactions, from the first request to the release.",
+			Doc: "Threads of clients that take locks, keep them for a while and release them. Each thread is a flow; its " +
+				"round trips are those of its transactions, from the first request to the release.",
 			Parameters: append(threadParameters(), parameter.Table{
 				{Name: "locks", Kind: parameter.Integer, Default: "1000", Min: 1, Max: 1 << 30, Doc: "Locks that there are."},
 				{Name: "first", Kind: parameter.Integer, Default: "1", Max: 1 << 30, Doc: "Number of the first lock."},

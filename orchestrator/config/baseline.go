@@ -61,8 +61,8 @@ func (b *BaselineExpect) Compared() (list []ComparedMetric) {
 	return list
 }
 
-var baselineForm = text{newPattern(`^(last-green|night-[0-9]{4}-[0-9]{2}-[0-9]{2}|` +
-	`(fw|firmware|driver|kernel|os|tool):[^\x00-\x1f]{1,100})$`),
+var baselineForm = text{
+	newPattern(`^(last-green|night-[0-9]{4}(-[0-9]{2}){2}|(fw|firmware|driver|kernel|os|tool):[^\x00-\x1f]{1,100})$`),
 	"last-green, a night such as night-2026-11-20, or fw:, driver:, kernel:, os: or tool: with a version"}
 
 func baselineFields() []field {

@@ -184,8 +184,8 @@ expect: {unfinished: 0}
 	}
 }
 
-// lockRun runs a test of lock switches and returns the violated rules with the first message of each, and what the judge
-// has seen.
+// lockRun runs a test of lock switches and returns the violated rules with the first message of each, and what the
+// judge has seen.
 func lockRun(t *testing.T, text string) (rules map[string]string, coverage map[string]int64) {
 	t.Helper()
 	o := judge(t, parse(t, text)[0])
@@ -198,8 +198,8 @@ func lockRun(t *testing.T, text string) (rules map[string]string, coverage map[s
 	return rules, o.Analysis.Coverage["lock"]
 }
 
-// The chapter's most valuable negative test (reference model netlock.md, section 5.2): the listing grants twice, what the
-// artefact does loses requests if recirculation is slow, chainlock is clean.
+// The chapter's most valuable negative test (reference model netlock.md, section 5.2): the listing grants twice, what
+// the artefact does loses requests if recirculation is slow, chainlock is clean.
 func TestWaysOfProcessingReleasesAreFoundGuiltyAsTheModelSays(t *testing.T) {
 	for _, c := range []struct {
 		processing string

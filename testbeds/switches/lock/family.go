@@ -100,8 +100,8 @@ func model() switches.Model {
 				{Name: "tenants", Kind: parameter.Integer, Default: "16", Min: 1, Max: 4096,
 					Doc: "Tenants 1 to this number have the quota."},
 				{Name: "databases", Kind: parameter.Ranges, Max: 1 << 16,
-					Doc: "Hosts that answer what is granted at once (one round trip): lock i is that of the one at position i modulo " +
-						"their number. The workload has the same list."},
+					Doc: "Hosts that answer what is granted at once (one round trip): lock i is that of the one at position i " +
+						"modulo their number. The workload has the same list."},
 			}...),
 		},
 		NoNIC:     "it manages locks for many hosts",
@@ -175,8 +175,8 @@ func set(v parameter.Values, bugs []string) (*settings, error) {
 	names := []string{"listing", "snapshot", "chainlock"}
 	s := &settings{recirculate: v.Duration("recirculation-ns"), dynamic: v.Word("allocation") != "fixed"}
 	c := &s.config
-	*c = Config{Processing: Processing(slices.Index(names, v.Word("processing"))), PushTimeout: v.Duration("push-timeout-us"),
-		Priorities: v.Int("priorities")}
+	*c = Config{Processing: Processing(slices.Index(names, v.Word("processing"))),
+		PushTimeout: v.Duration("push-timeout-us"), Priorities: v.Int("priorities")}
 	on := func(name string) bool {
 		word := v.Word(name)
 		return word == "on" || word == "auto" && c.Processing == ChainLock

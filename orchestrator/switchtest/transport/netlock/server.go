@@ -83,8 +83,8 @@ func (s *server) advance(now clock.Time) {
 	}
 }
 
-// process does what a packet asks for. Requests come from the client, also if the switch has marked them; what the server
-// pushes back is sent to the client, too, and the switch, which is on the path, takes it.
+// process does what a packet asks for. Requests come from the client, also if the switch has marked them; what the
+// server pushes back is sent to the client, too, and the switch, which is on the path, takes it.
 func (s *server) process(now clock.Time, m *message) {
 	s.served++
 	h := &m.header

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"candela.dev/candela/clock"
+	"candela.dev/candela/runtimetest"
 	"candela.dev/candela/testbeds/switches/lock"
 )
 
@@ -104,6 +105,7 @@ func trials() map[lock.Bugs]trial {
 // Each seeded bug breaks what its rule says in some network of its trial, and without the bug no network breaks
 // anything.
 func TestEachBugShows(t *testing.T) {
+	runtimetest.SkipRace(t)
 	table := trials()
 	table[lock.AllocatesByRate] = trial{} // see TestTheAllocationByRateServesLess
 	for _, b := range lock.Table() {

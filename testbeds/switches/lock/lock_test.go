@@ -8,6 +8,7 @@ import (
 
 	"candela.dev/candela/clock"
 	"candela.dev/candela/packet/netlock"
+	"candela.dev/candela/runtimetest"
 	"candela.dev/candela/testbeds/switches/lock"
 )
 
@@ -22,6 +23,7 @@ func single(recirculate float64) *network {
 // The algorithm as printed grants twice, the artefact's loses requests when slots are used again before a chain has
 // passed them, and chainlock does neither (section 5.2).
 func TestThePrintedAlgorithmGrantsTwiceAndTheArtefactLosesRequests(t *testing.T) {
+	runtimetest.SkipRace(t)
 	for _, c := range []struct {
 		processing  lock.Processing
 		recirculate float64 // us
@@ -66,6 +68,7 @@ func TestThePrintedAlgorithmGrantsTwiceAndTheArtefactLosesRequests(t *testing.T)
 // Whatever the delays, slots, losses of packets and deaths of clients, chainlock excludes, and grants all, once and in
 // order.
 func TestChainLockIsFreeOfFaults(t *testing.T) {
+	runtimetest.SkipRace(t)
 	rapid.Check(t, func(t *rapid.T) {
 		n := &network{least: micro(0.3), most: micro(rapid.Float64Range(0.3, 5).Draw(t, "delay")),
 			recirculate: micro(rapid.SampledFrom([]float64{0.1, 0.2, 1, 5, 20}).Draw(t, "recirculation")),

@@ -158,6 +158,7 @@ func benchmarked(t testing.TB, cfg Config) (*DataPlane, *Request) {
 }
 
 func TestSteadyStateAllocatesNothing(t *testing.T) {
+	runtimetest.SkipRace(t)
 	cfg := Config{Processing: ChainLock, TIDCheck: true, Dedup: true, Quota: 1 << 40, PushTimeout: 1000}
 	d, r := benchmarked(t, cfg)
 	if n := runtimetest.FewestAllocs(0, func() { pairs(d, r, 20000) }); n > 0 {

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"candela.dev/candela/clock"
+	"candela.dev/candela/runtimetest"
 	"candela.dev/candela/testbeds/switches/lock"
 )
 
@@ -30,6 +31,7 @@ func wide(t *testing.T, few int) int {
 // check checks a property of so many random networks as CANDELA_TEST_WIDE says, or as rapid does.
 func check(t *testing.T, property func(t *rapid.T)) {
 	t.Helper()
+	runtimetest.SkipRace(t)
 	const checks = "rapid.checks"
 	if before := flag.Lookup(checks).Value.String(); os.Getenv("CANDELA_TEST_WIDE") != "" {
 		if err := flag.Set(checks, strconv.Itoa(wide(t, 0))); err != nil {

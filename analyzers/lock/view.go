@@ -32,13 +32,14 @@ type OfSwitches struct {
 	view   analyzers.SwitchView
 	end    func() clock.Time
 	v6     bool
+	many   bool // switches in the network
 	packet Packet
 }
 
 // NewJudge returns a judge of switches whose family has [lock.Switch] as settings.
 func NewJudge(v analyzers.SwitchView) (analyzers.SwitchJudge, error) {
 	facts := lock.Network{Complete: true, Optimal: true}
-	j := &OfSwitches{view: v, end: func() clock.Time { return 0 }}
+	j := &OfSwitches{view: v, many: analyzers.OneOfMany(v), end: func() clock.Time { return 0 }}
 	if of, ok := v.(View); ok {
 		var hosts []uint32
 		hosts, j.v6 = of.LockServers()
@@ -95,8 +96,12 @@ func (j *OfSwitches) Observe(t *trace.SwitchTap) {
 	if !j.take(t) {
 		return
 	}
+	if j.many { // packets of a flow may take several ways
+		j.Packet(&j.packet)
+		return
+	}
 	p := &j.packet
-	p.Flow = uint64(t.Src)<<40 ^ uint64(t.Dst)<<20 ^ uint64(t.Flow)<<8 ^ uint64(t.Protocol) | 1<<63
+	p.Flow = uint64(t.Class)<<48 ^ uint64(t.Src)<<40 ^ uint64(t.Dst)<<20 ^ uint64(t.Flow)<<8 ^ uint64(t.Protocol) | 1<<63
 	p.Digest = t.Number*0x9e3779b97f4a7c15 ^ uint64(t.Original)<<32 ^ uint64(t.Size) | 1<<63
 	j.Packet(p)
 }

@@ -245,7 +245,7 @@ func TestBadInputIsRefusedWithTheRightStatus(t *testing.T) {
 		{"an unknown command", []string{"rum"}, 2, "did you mean run?"},
 		{"an unknown command below another", []string{"trace", "shw"}, 2, "did you mean show?"},
 		{"no test at all", []string{"run"}, 2, "usage: candela run FILE|DIR..."},
-		{"one run of two", []string{"diff", dir}, 2, "usage: candela diff RUN RUN"},
+		{"one run of two", []string{"diff", dir}, 2, "usage: candela diff A B"},
 		{"an argument to a command that takes none", []string{"version", "1"}, 2, "no argument"},
 		{"an unknown flag", []string{"run", "--sed", "1"}, 2, "candela run --help lists the flags"},
 		{"a word for a number", []string{"run", "--seed", "one"}, 2, `--seed "one": want a whole number`},

@@ -66,7 +66,7 @@ func (d networkDraw) swiftHosts() string {
 // swiftNetwork draws a network of Swift hosts, behind any switch model.
 func swiftNetwork(seed uint64) string {
 	d := newNetworkDraw(seed, 77)
-	models := configOptions().Switches
+	models := forwarders()
 	text := controls.ReplaceAllString(d.tcpNetwork(models[d.IntN(len(models))].Name), "")
 	if !d.one(5) { // otherwise windows are not judged
 		text = regexp.MustCompile(`send-jitter-us: [0-9.]+`).ReplaceAllString(text, "send-jitter-us: 0")

@@ -39,8 +39,6 @@ func Transport() wire.Transport {
 					Doc: "After which holders lose a lock that a server owns; 0: never."},
 				{Name: "poll-us", Kind: parameter.Duration, Unit: "us", Default: "1000", Min: 1, Max: 1_000_000_000,
 					Doc: "How often a server looks for ended leases."},
-				{Name: "priorities", Kind: parameter.Integer, Default: "1", Min: 1, Max: 255,
-					Doc: "Priorities of requests for locks that a server owns; 1: the order of arrival."},
 				{Name: "server-not-before-us", Kind: parameter.Duration, Unit: "us", Default: "0", Max: 1_000_000_000,
 					Doc: "Lock servers grant nothing before: locks of a server that failed may still be held."},
 			},

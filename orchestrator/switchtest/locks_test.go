@@ -249,9 +249,9 @@ func (d networkDraw) lockNetwork() string {
 	text := fmt.Sprintf(`
 topology: {kind: single-switch, hosts: %d, link: {gbps: %s, delay-ns: %d, framing-bytes: 24}}
 switch-under-test: {model: netlock, %s, %s}
-hosts: {transport: netlock, %s, priorities: %d, host-delay-ns: %d, host-jitter-ns: %d, server-ns: %d, server-cores: %d}
+hosts: {transport: netlock, %s, host-delay-ns: %d, host-jitter-ns: %d, server-ns: %d, server-cores: %d}
 workload:
-`, clients+servers, d.of("10", "40", "100"), int(d.magnitude(1, 5000)), model, leases, leases, priorities, d.IntN(5000),
+`, clients+servers, d.of("10", "40", "100"), int(d.magnitude(1, 5000)), model, leases, leases, d.IntN(5000),
 		d.IntN(5000), int(d.magnitude(10, 2000)), d.between(1, 8))
 	for i := range d.between(1, 3) {
 		each := d.between(1, min(4, locks))

@@ -231,7 +231,6 @@ func (d *DataPlane) Acquire(now clock.Time, r Request) []Output {
 		if !d.cfg.Bugs.Has(ForgetsOver) {
 			q.sent++
 		}
-		r.Priority = q.priority // names the server's buffer
 		d.emit(Output{Kind: ForwardBuffer, Request: r})
 		l.most = max(l.most, l.count()+l.over())
 		return d.out

@@ -242,7 +242,7 @@ func (m *Mechanism) send(now clock.Time, sw *fabric.Switch, of *netlock.Header, 
 			if m.counts.Owned++; o.Kind == ForwardBuffer {
 				m.counts.Owned--
 				m.counts.Buffered++
-				h.Mark, h.Priority = netlock.BufferOnly, o.Request.Priority
+				h.Mark = netlock.BufferOnly
 			}
 			at := m.peers.of(h.Lock)
 			m.make(now, sw, at, wire.HostID(o.Request.Client.Host), at.server, 0, &h)

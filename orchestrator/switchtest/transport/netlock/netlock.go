@@ -144,6 +144,9 @@ func newHost(r *endpoints, id fabric.HostID, mark stack.Mark) *host {
 		r.Fail(err)
 	}
 	h.server = newServer(v, bugs)
+	if of := r.Test.Switch.Values; of.Table().Find("priorities") >= 0 { // servers have those of the switch
+		h.server.state.Priorities = of.Int("priorities")
+	}
 	return h
 }
 

@@ -37,7 +37,7 @@ func newServer(v parameter.Values, bugs lock.Bugs) *server {
 	s := &server{state: lock.NewServer(true), takes: v.Duration("server-ns"), cores: make([]core, v.Int("server-cores"))}
 	s.state.NotBefore = clock.Time(0).Add(v.Duration("server-not-before-us"))
 	s.state.Lease, s.state.Poll = v.Duration("lease-us"), v.Duration("poll-us")
-	s.state.Priorities, s.state.Bugs = v.Int("priorities"), bugs
+	s.state.Bugs = bugs
 	return s
 }
 

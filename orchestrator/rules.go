@@ -51,14 +51,16 @@ func sorted(lists ...[]analyzers.Rule) []analyzers.Rule {
 // SwitchRules lists every rule that an analyzer of switch tests checks, sorted like those of [Rules].
 func SwitchRules() []analyzers.Rule {
 	return sorted(aqm.Rules(), bolt.Rules(), boltswitch.Rules(), decision.Rules(), deflect.Rules(), fair.Rules(),
-		forwarding.Rules(), lock.Rules(), ndp.Rules(), pfabric.Rules(), queues.Rules(), rank.Rules(), sai.Rules(), tcp.Rules())
+		forwarding.Rules(), lock.Rules(), ndp.Rules(), pfabric.Rules(), queues.Rules(), rank.Rules(), sai.Rules(),
+		tcp.Rules())
 }
 
 // Causes lists an example of each cause that an analyzer may report.
 func Causes() []cause.Cause {
 	return slices.Concat(gbn.Causes(), retrans.Causes(), cnp.Causes(), rp.Causes(), trim.Causes(), fields.Causes(),
 		counters.Causes(), aqm.Causes(), bolt.Causes(), boltswitch.Causes(), decision.Causes(), deflect.Causes(),
-		fair.Causes(), forwarding.Causes(), lock.Causes(), ndp.Causes(), pfabric.Causes(), queues.Causes(), rank.Causes(), sai.Causes(), tcp.Causes())
+		fair.Causes(), forwarding.Causes(), lock.Causes(), ndp.Causes(), pfabric.Causes(),
+		queues.Causes(), rank.Causes(), sai.Causes(), tcp.Causes())
 }
 
 func causesOf(rule string) []cause.Cause {

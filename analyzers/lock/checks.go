@@ -178,6 +178,12 @@ func (j *Judge) late(d *device, l *state, r *request, p *Packet) {
 			return
 		}
 	}
+	if r.mode == netlock.Shared && l.exclusive != unknown { // a chain that found others first, whose grants wait at ports
+		chain := l.exclusive.Add(clock.Duration(int64(d.Passes)+l.chain)*d.RecirculationMost + j.unseen(d, r))
+		if r.since <= chain.Add(d.PipelineMost+j.facts.Uncertainty) {
+			return
+		}
+	}
 	over := cause.Span(r.since.Sub(most))
 	switch {
 	case leased:

@@ -193,7 +193,7 @@ func Observation(t *trace.SwitchTap, address func(host uint32, v6 bool) netip.Ad
 	case trace.ProtocolEcho:
 		o.Protocol = protocolICMP
 	case trace.ProtocolRaw, trace.ProtocolNDP, trace.ProtocolRoCE, trace.ProtocolPFC, trace.ProtocolPFabric,
-		trace.ProtocolBolt:
+		trace.ProtocolBolt, trace.ProtocolNetLock:
 	}
 	if t.Flags&trace.LengthStale != 0 {
 		o.IPLength = int(t.Original) - sai.EthernetHeader
@@ -222,7 +222,7 @@ func signature(t *trace.SwitchTap) uint64 {
 		if t.Kind != ndp.Data {
 			number ^= 1<<63 ^ mix(uint64(t.Entropy))
 		}
-	case trace.ProtocolRaw, trace.ProtocolRoCE, trace.ProtocolEcho, trace.ProtocolPFC:
+	case trace.ProtocolRaw, trace.ProtocolRoCE, trace.ProtocolEcho, trace.ProtocolPFC, trace.ProtocolNetLock:
 	}
 	return mix(mix(uint64(t.Flow)<<8|uint64(t.Protocol)) ^ number)
 }

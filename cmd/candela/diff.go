@@ -74,7 +74,8 @@ The exit status is 0 if they are the same and 1 if they differ.`,
 		},
 	}
 	reportFlag(cmd, &out)
-	cmd.Flags().StringVar(&store, "history", "", "results store of references: a file, or postgres://HOST/DATABASE (default\n"+
+	cmd.Flags().StringVar(&store, "history", "", "results store of references: a file, or "+
+		"postgres://HOST/DATABASE (default\n"+
 		"CANDELA_HISTORY, or runs/history.db)")
 	cmd.Flags().StringVar(&format, "format", "text", "format of stdout: text or json")
 	return cmd

@@ -136,7 +136,8 @@ Exit status:
 		},
 	}
 	root.AddCommand(newRun(), newReport(), newAnalyze(), newTrace(), newConfig(), newTestbed(), newSwitchd(), newAgent(),
-		newDetect(), newConform(), newReproduce(), newDiff(), newHistory(), newBundle(), newReplay(), newMinimize(), newFuzz(), newSonic(),
+		newDetect(), newConform(), newReproduce(), newDiff(), newHistory(), newBundle(), newReplay(),
+		newMinimize(), newFuzz(), newSonic(),
 		newQueuing(), newVersion(), newMan())
 	explainUsage(root)
 	completeValues(root)

@@ -24,8 +24,8 @@ type UDP struct {
 
 // Codec returns the codec of the transport.
 func (u UDP) Codec() *Codec {
-	return &Codec{IPv4: packet.ProtocolUDP, IPv6: packet.ProtocolUDP, Len: packet.UDPLen + u.Len, Port: u.Port, Reply: u.Reply,
-		Append: u.append, Edit: u.edit, Tag: u.Tag, Parse: u.Parse}
+	return &Codec{IPv4: packet.ProtocolUDP, IPv6: packet.ProtocolUDP, Len: packet.UDPLen + u.Len, Port: u.Port,
+		Reply: u.Reply, Append: u.append, Edit: u.edit, Tag: u.Tag, Parse: u.Parse}
 }
 
 func (u UDP) append(b []byte, h *Header, payload []byte, length, whole int) []byte {

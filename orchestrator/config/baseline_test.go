@@ -29,7 +29,8 @@ func TestABaselineIsWrittenAsItIsReadAndRefusedWhereItMeansNothing(t *testing.T)
 			continue
 		}
 		again, err := config.Parse("x.yml", test.YAML(), config.Options{})
-		if err != nil || string(again.YAML()) != string(test.YAML()) || again.Expect.Baseline.Ref != test.Expect.Baseline.Ref ||
+		if err != nil || string(again.YAML()) != string(test.YAML()) ||
+			again.Expect.Baseline.Ref != test.Expect.Baseline.Ref ||
 			len(again.Expect.Baseline.Compared()) != 1 {
 			t.Errorf("%s: written as\n%s%v", tt.expect, test.YAML(), err)
 		}

@@ -60,7 +60,7 @@ func (c *cutter) cuttable(p *fabric.Packet) bool {
 		return p.NDP.Kind == ndp.Data
 	case fabric.Raw, fabric.RoCE, fabric.TCP, fabric.PFabric, fabric.Bolt:
 		return true
-	case fabric.Echo, fabric.PFC:
+	case fabric.Echo, fabric.PFC, fabric.NetLock:
 	}
 	return false
 }

@@ -76,8 +76,9 @@ func (r *endpoints) host(id fabric.HostID, mark stack.Mark) *host {
 func (r *endpoints) Start(f *transport.Flow) error {
 	l := f.Locks
 	t := netlock.Thread{Flow: f.Number, Start: f.Start, Next: l.Draws.New(), Count: f.Count, Think: l.Think,
-		Timeout: l.Timeout, Interval: l.Interval, Outstanding: l.Outstanding, Tenant: uint16(f.Tenant), Priority: uint8(l.Priority),
-		Resend: l.Resend,
+		Timeout: l.Timeout, Interval: l.Interval, Outstanding: l.Outstanding, Tenant: uint16(f.Tenant),
+		Priority: uint8(l.Priority),
+		Resend:   l.Resend,
 		Directory: func(lock uint32) wire.HostID {
 			return wire.HostID(l.Servers[lock%uint32(len(l.Servers))])
 		}}

@@ -94,7 +94,7 @@ type Switch struct {
 
 	// Lease and Poll are T_lease and T_poll (§9); Lease 0: none.
 	Lease, Poll clock.Duration
-	// PushRetry is after what a PUSH_REQ is sent again (§6.2); 0: not known.
+	// PushRetry is how long a switch waits before it repeats a PUSH_REQ (§6.2); 0: not known.
 	PushRetry clock.Duration
 
 	Standby bool // it grants only once a switch that is not on standby has stopped (§9)

@@ -50,7 +50,7 @@ const (
 	MaxWatchSlots = 8192
 	// WatchEvery marks a slot that does not count: watched_event is looked up with nth 0 at every arrival.
 	WatchEvery = 1 << 15
-	// CopyHeader is what stands in front of a mirror copy on its way to egress, in bytes, where clone sessions cut
+	// CopyHeader is the length in bytes of the header before a mirror copy on its way to egress, where clone sessions cut
 	// copies (Tofino 1); their lengths count it.
 	CopyHeader = 16
 	// Saturated is where ITER, ordinals and arrival counts stop; entries must not name it.

@@ -459,7 +459,7 @@ func (b *bedSeries) values(nights []Night) statistics.Series {
 
 // shifts detects the shifts of a testbed's metrics; others counts those of other testbeds.
 func (b *bed) shifts(others int) (list []foundShift) {
-	// A metric with a value of 0 or less is compared as it is: its changes are absolute, and it is no part of what all
+	// A metric with a value of 0 or less is compared as it is: its changes are absolute, and it is left out of what all
 	// metrics do together.
 	var family []statistics.Series
 	var of, odd []*bedSeries
@@ -843,7 +843,7 @@ func (s *Store) Blame(ctx context.Context, what, testbed string, w Window) (*Bla
 		list.Blames = append(list.Blames, *b)
 	}
 	if len(list.Blames) == 0 {
-		return nil, usagef("%q: there is no run of it from night %v to %v; --nights looks further back", what, from, to)
+		return nil, usagef("%q: no run from night %v to %v has it; --nights looks further back", what, from, to)
 	}
 	return list, nil
 }

@@ -228,6 +228,65 @@ duration-us: 200000
 	}
 }
 
+// bugsOfLocks are those that one scenario of overflow, shared and exclusive locks and a client that dies shows, with what
+// each needs beside it. The others need losses, or another scenario.
+var bugsOfLocks = map[string]string{
+	"grants-shared-beside-exclusive": "", "grants-twice": "", "loses-tail": "", "chain-skips-one": "", "newest-first": "",
+	"overtakes-exclusive": "", "overflow-overtakes": "", "push-while-busy": "", "buffers-early": "", "aliases": "",
+	"expires-early": "", "priority-ignored": ", priorities: 2", "lowest-first": ", priorities: 2",
+	"quota-off-by-one": ", quota: 60, quota-us: 500, tenants: 4",
+}
+
+const lockBugs = `
+topology: {kind: single-switch, hosts: 9, link: {gbps: 40, delay-ns: 100, framing-bytes: 24}}
+switch-under-test: {model: netlock, locks: 6, slots-each: 8, lease-us: 600, poll-us: 100%s}
+hosts: {transport: netlock, host-delay-ns: 1000, host-jitter-ns: 1500, lease-us: 600, poll-us: 100}
+workload:
+  - locks: {clients: 0..3, servers: 8, threads: 4, locks: 8, shared: 0.6, think-us: 3, timeout-us: 300, tenant: 1,
+      priority: 1, on-timeout: resend}
+  - locks: {clients: 4..6, servers: 8, threads: 4, locks: 8, shared: 0.4, think-us: 3, timeout-us: 300, tenant: 2,
+      priority: 2}
+  - locks: {clients: 7, servers: 8, threads: 4, locks: 8, kill-us: 500, think-us: 200, timeout-us: 1000, tenant: 2}
+duration-us: 5000
+`
+
+// A seeded bug of the switch violates the rule that it declares.
+func TestSeededBugsOfLockSwitchesAreCaughtByTheirRule(t *testing.T) {
+	for _, m := range configOptions().Switches {
+		for _, b := range m.Bugs {
+			more, ok := bugsOfLocks[b.Name]
+			if m.Name != "netlock" || !ok {
+				continue
+			}
+			t.Run(b.Name, func(t *testing.T) {
+				t.Parallel()
+				if rules, coverage := lockRun(t, fmt.Sprintf(lockBugs, more+", bugs: ["+b.Name+"]")); rules[b.Rule] == "" {
+					t.Errorf("violated are %v, want %s; %v", rules, b.Rule, coverage)
+				}
+			})
+		}
+	}
+	for _, more := range []string{"", bugsOfLocks["quota-off-by-one"]} {
+		if rules, coverage := lockRun(t, fmt.Sprintf(lockBugs, more)); len(rules) > 0 || coverage["requests"] < 1000 {
+			t.Errorf("without a bug%s: %v, %v", more, rules, coverage)
+		}
+	}
+	const holder = `
+topology: {kind: single-switch, hosts: 9, link: {gbps: 40, delay-ns: 100, framing-bytes: 24}}
+switch-under-test: {model: netlock, locks: 1, slots-each: 40, lease-us: 600, poll-us: 100%s}
+hosts: {transport: netlock, host-delay-ns: 1000, host-jitter-ns: 1500, lease-us: 600, poll-us: 100}
+workload:
+  - locks: {clients: 0..3, servers: 8, threads: 2, locks: 1, think-us: 3, timeout-us: 5000, start-us: 50}
+  - locks: {clients: 7, servers: 8, locks: 1, kill-us: 100, think-us: 1000, timeout-us: 5000}
+duration-us: 5000
+`
+	for more, want := range map[string]bool{"": false, ", bugs: [never-expires]": true} {
+		if rules, _ := lockRun(t, fmt.Sprintf(holder, more)); rules["lock.lease"] != "" != want {
+			t.Errorf("a dead holder%s: %v", more, rules)
+		}
+	}
+}
+
 // lockNetwork draws a network of correct lock switches and what their clients do.
 func (d networkDraw) lockNetwork() string {
 	clients, servers := d.between(1, 8), d.between(1, 3)

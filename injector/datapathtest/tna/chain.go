@@ -97,7 +97,7 @@ func (n *node) excludes(m *node) bool {
 	return false
 }
 
-// walk adds the nodes of statements that stand under conditions.
+// walk adds the nodes of statements that depend on conditions.
 func (c *chains) walk(list []*stmt, under *node) {
 	for _, s := range list {
 		switch s.kind {

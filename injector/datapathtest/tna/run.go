@@ -50,7 +50,7 @@ type pass struct {
 	session uint64
 
 	touched map[string]bool   // registers and tables
-	alias   map[string]string // parameters of a control in a control: what they stand for
+	alias   map[string]string // arguments of a control that another one applies, by parameter
 
 	clones   []uint32 // sessions, on bmv2
 	truncate int      // to this length, on bmv2; 0: not

@@ -217,7 +217,7 @@ func (c *Control) grow(now clock.Time) {
 		return l != nil && (l.phase == draining || l.phase == handing)
 	})
 	stuck := !moves     // nothing makes room
-	none := math.MaxInt // there is no hole of so many slots
+	none := math.MaxInt // no hole has so many slots
 	for _, id := range c.pending {
 		want, l := c.target[id], c.plane.locks[id]
 		if want == 0 || l != nil && (l.size >= want || c.plane.Moving(id)) {

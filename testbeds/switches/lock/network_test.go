@@ -109,6 +109,9 @@ func (n *network) send(link string, do func()) {
 	}
 }
 
+// mostSteps is many times the events of any network that ends.
+const mostSteps = 20_000_000
+
 // run runs the network to its end.
 func (n *network) run(seed uint64, cfg lock.Config, slots int) {
 	n.random = rand.New(rand.NewPCG(seed, 1))
@@ -147,7 +150,10 @@ func (n *network) run(seed uint64, cfg lock.Config, slots int) {
 	n.sometimes(n.moves, n.move)
 	n.sometimes(n.restarts, n.fail)
 	n.sometimes(n.failures, func() { n.server = n.newServer(n.now.Add(n.lease)) })
-	for {
+	for steps := 0; ; steps++ {
+		if steps > mostSteps { // a wrong model may have clients ask for ever
+			panic(fmt.Sprintf("network of seed %d: not at an end after %d events", seed, mostSteps))
+		}
 		until := n.end().Add(clock.Millisecond) // what is repeated, is repeated for so long
 		if len(n.events) > 0 {
 			until = n.events[0].at

@@ -228,8 +228,8 @@ duration-us: 200000
 	}
 }
 
-// bugsOfLocks are those that one scenario of overflow, shared and exclusive locks and a client that dies shows, with what
-// each needs beside it. The others need losses, or another scenario.
+// bugsOfLocks are those that one scenario of overflow, shared and exclusive locks and a client that dies shows, with
+// what each needs beside it. The others need losses, or another scenario.
 var bugsOfLocks = map[string]string{
 	"grants-shared-beside-exclusive": "", "grants-twice": "", "loses-tail": "", "chain-skips-one": "", "newest-first": "",
 	"overtakes-exclusive": "", "overflow-overtakes": "", "push-while-busy": "", "buffers-early": "", "aliases": "",

@@ -360,7 +360,7 @@ func (j *Judge) quiescence() {
 	heads := make(map[int32]int32) // the first of each lock that waits in a switch
 	for i := range j.requests {
 		r := &j.requests[i]
-		if r.asks == 0 || r.answers > 0 || r.phase != waiting && r.phase != owned {
+		if r.asks <= r.answers || r.phase != waiting && r.phase != owned {
 			continue
 		}
 		if first, ok := heads[r.lock]; !ok || r.precedes(&j.requests[first]) {
@@ -432,8 +432,8 @@ func (r *request) precedes(o *request) bool {
 // heads reports whether no other request of a lock that waits is to be granted before.
 func (j *Judge) heads(l *state, r *request) bool {
 	for i := range j.requests {
-		if o := &j.requests[i]; o.asks > 0 && o.lock == r.lock && o != r && o.answers == 0 && o.phase != holding &&
-			o.precedes(r) {
+		// Of a copy that was rejected the first may wait.
+		if o := &j.requests[i]; o.asks > o.answers && o.lock == r.lock && o != r && o.phase != holding && o.precedes(r) {
 			return false
 		}
 	}

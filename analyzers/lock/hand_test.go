@@ -339,3 +339,31 @@ func TestFactsThatMakeNoSense(t *testing.T) {
 		}
 	}
 }
+
+// A request that waits, and of which a copy was rejected, still comes before those that came after it.
+func TestARejectedCopyKeepsThePlaceOfTheFirst(t *testing.T) {
+	for _, again := range []bool{true, false} { // what came after it is asked for again, or is not
+		s := newScript(t, func(n *lock.Network) {
+			f := &n.Switches[0]
+			f.Period, f.Reset, f.Quota = ms, clock.Time(ms), map[uint16]int64{1: 3}
+		})
+		of := func(op netlock.Op, mode netlock.Mode, tid uint32) netlock.Header {
+			return netlock.Header{Op: op, Mode: mode, Lock: 1, Transaction: tid, Tenant: 1}
+		}
+		s.at(us, 0, trace.Entered, 0, of(netlock.Acquire, netlock.Shared, 1), false)
+		s.at(500*ns, 0, trace.Left, 0, of(netlock.Acquire, netlock.Shared, 1), true)
+		s.at(us, 0, trace.Entered, 1, of(netlock.Acquire, netlock.Exclusive, 2), false)
+		s.at(us, 0, trace.Entered, 2, of(netlock.Acquire, netlock.Shared, 3), false)
+		for _, c := range []struct {
+			client int
+			mode   netlock.Mode
+		}{{1, netlock.Exclusive}, {2, netlock.Shared}} {
+			if c.client == 1 || again {
+				tid := uint32(c.client + 1)
+				s.at(20*us, 0, trace.Entered, c.client, of(netlock.Acquire, c.mode, tid), false)
+				s.at(500*ns, 0, trace.Left, c.client, of(netlock.Reject, c.mode, tid), true)
+			}
+		}
+		s.want()
+	}
+}

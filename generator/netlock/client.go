@@ -92,7 +92,9 @@ type transaction struct {
 
 type held struct {
 	workload.Lock
-	granted bool
+	granted  bool
+	rejected bool       // it is asked for again after a pause
+	asked    clock.Time // for the last time
 }
 
 type pending struct {
@@ -167,7 +169,7 @@ func (c *Client) HandleTimer(now clock.Time) {
 				c.request(now, e.of)
 			}
 		case timeRetry:
-			if e.of.serial == e.serial {
+			if e.of.serial == e.serial && e.of.locks[e.lock].rejected {
 				c.acquire(now, e.of, int(e.lock))
 			}
 		}
@@ -205,15 +207,14 @@ func (c *Client) request(now clock.Time, tr *transaction) {
 	tr.id, tr.waiting = tr.of.tid, len(tr.locks)
 	c.renew(tr)
 	for i := range tr.locks {
-		tr.locks[i].granted = false
 		c.acquire(now, tr, i)
 	}
-	c.wait(now, tr)
+	c.wait(tr, now.Add(c.patience(tr.of)))
 }
 
 // wait sets the deadline of a transaction.
-func (c *Client) wait(now clock.Time, tr *transaction) {
-	tr.deadline = now.Add(c.patience(tr.of))
+func (c *Client) wait(tr *transaction, deadline clock.Time) {
+	tr.deadline = deadline
 	if !tr.armed {
 		tr.armed = true
 		c.timers.add(timer{at: tr.deadline, kind: timeExpire, of: tr})
@@ -243,7 +244,9 @@ func (c *Client) patience(t *thread) clock.Duration { return max(t.Timeout, 2*t.
 
 func (c *Client) acquire(now clock.Time, tr *transaction, i int) {
 	c.Counts.Requests++
-	c.send(now, netlock.Acquire, tr, &tr.locks[i].Lock)
+	l := &tr.locks[i]
+	l.granted, l.rejected, l.asked = false, false, now
+	c.send(now, netlock.Acquire, tr, &l.Lock)
 }
 
 func (c *Client) release(now clock.Time, tr *transaction, l *workload.Lock) {
@@ -278,10 +281,14 @@ func (c *Client) Receive(now clock.Time, h *netlock.Header) {
 	case h.Op == netlock.Reject:
 		const pause = 10 * clock.Microsecond
 		c.Counts.Rejected++
+		if tr.locks[i].rejected { // the answer to another copy
+			break
+		}
+		tr.locks[i].rejected = true
 		c.timers.add(timer{at: now.Add(pause), kind: timeRetry, of: tr, serial: tr.serial, lock: uint32(i)})
 	default:
 		c.granted(h)
-		tr.locks[i].granted = true
+		tr.locks[i].granted, tr.locks[i].rejected = true, false
 		if tr.waiting--; tr.waiting == 0 {
 			c.renew(tr)
 			if t.Think == 0 {
@@ -360,13 +367,19 @@ func (c *Client) commit(now clock.Time, tr *transaction) {
 func (c *Client) expire(now clock.Time, tr *transaction) {
 	t := tr.of
 	if t.Resend {
+		deadline := now.Add(c.patience(t))
 		for i := range tr.locks {
-			if !tr.locks[i].granted {
+			l := &tr.locks[i]
+			switch due := l.asked.Add(c.patience(t)); {
+			case l.granted || l.rejected: // it has an answer
+			case due <= now:
 				c.Counts.Resent++
 				c.acquire(now, tr, i)
+			default:
+				deadline = min(deadline, due)
 			}
 		}
-		c.wait(now, tr)
+		c.wait(tr, deadline)
 		return
 	}
 	c.Counts.Expired++

@@ -142,6 +142,22 @@ func TestResendingRepeatsARequestWithItsNumber(t *testing.T) {
 	check(t, "the grant", b.answer(again[0], packet.Acquire), "RELEASE X lock 7 transaction 1 client 0")
 }
 
+// A rejection is an answer: what was rejected is asked for once after the pause, and the timeout begins anew.
+func TestARejectedRequestIsNotResentToo(t *testing.T) {
+	b := newBench(t, netlock.Thread{Next: takes(7), Count: 1, Timeout: 400 * clock.Microsecond, Resend: true})
+	sent := b.to(0)
+	const request = "ACQUIRE X lock 7 transaction 1 client 0"
+	b.to(395 * clock.Microsecond)
+	b.answer(sent[0], packet.Reject)
+	check(t, "while it pauses", b.to(404*clock.Microsecond))
+	check(t, "after the pause", b.to(405*clock.Microsecond), request)
+	check(t, "until the new timeout", b.to(804*clock.Microsecond))
+	check(t, "after it", b.to(805*clock.Microsecond), request)
+	b.answer(sent[0], packet.Reject)
+	b.answer(sent[0], packet.Reject)
+	check(t, "after both copies were rejected", b.to(1100*clock.Microsecond), request)
+}
+
 func TestADeadClientSendsNothingAndKeepsItsLocks(t *testing.T) {
 	b := newBench(t, netlock.Thread{Next: takes(7), Think: 50 * clock.Microsecond, Timeout: 400 * clock.Microsecond,
 		Kill: clock.Time(20 * clock.Microsecond)}, netlock.Thread{Next: takes(9), Count: 1, Timeout: 400 * clock.Microsecond})

@@ -136,7 +136,7 @@ test-package: ## install the Debian package in a guest with systemd, start, kill
 
 test-reproduce: ## measure every result of the papers, and compare headlines and misses with the documents
 	CANDELA_TEST_REPRODUCE=1 GOGC=400 $(GO) test -vet=off -count=1 -timeout 40m -run TestExactly ./reproduce ./reproduce/trimming \
-		./reproduce/afd ./reproduce/aifo ./reproduce/hcsfq ./reproduce/deflection
+		./reproduce/afd ./reproduce/aifo ./reproduce/hcsfq ./reproduce/deflection ./reproduce/netlock
 
 test-reproduce-loads: ## measure the results of AFD, DPP and HCSFQ that take longer, and compare as test-reproduce does
 	CANDELA_TEST_REPRODUCE=loads $(GO) test -count=1 -timeout 40m -run TestExactly ./reproduce/afd ./reproduce/hcsfq

@@ -23,6 +23,7 @@ import (
 	"candela.dev/candela/reproduce/deflection"
 	"candela.dev/candela/reproduce/experiments"
 	"candela.dev/candela/reproduce/hcsfq"
+	"candela.dev/candela/reproduce/netlock"
 	"candela.dev/candela/reproduce/trimming"
 	"candela.dev/candela/testbeds"
 	"candela.dev/candela/testbeds/virtual"
@@ -49,7 +50,7 @@ func newReproduce() *cobra.Command {
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newReproduceLumina(), newReproduceTrimming(), newReproduceAFD(), newReproduceAIFO(),
-		newReproduceDeflection(), newReproduceHCSFQ())
+		newReproduceDeflection(), newReproduceHCSFQ(), newReproduceNetLock())
 	return cmd
 }
 
@@ -402,11 +403,34 @@ a value is out of tolerance. Without RESULT all are measured, which takes hours.
 	return cmd
 }
 
+func newReproduceNetLock() *cobra.Command {
+	var f reproduceFlags
+	cmd := &cobra.Command{
+		Use:   "netlock [RESULT]…",
+		Short: "Reproduce NetLock, a lock manager inside the switch (SIGCOMM 2020)",
+		Long: `Run the tests of configs/lock on the virtual testbed and compare grants with
+those of the source. Each value is marked SIM if a simulation can reproduce it,
+and HW if it depends on the speed of a switch or server of the source; values
+that follow from a parameter that was chosen say so:
+
+  LAW  capacity, and the allocation of figure 2-7 (R17, R18)
+  E3   exclusive locks, by their number (R3)  figures 2-8c, 2-8d
+
+With --out, results.json, report.html and one SVG for each figure are written.
+The exit status is 1 if a value is out of tolerance.`,
+		Example: `  candela reproduce netlock E3
+  candela reproduce netlock --quick --out netlock-results`,
+		RunE: func(cmd *cobra.Command, args []string) error { return reproduceSwitches(cmd, f, args) },
+	}
+	f.ofSwitches(cmd, "simulate less time and fewer points")
+	return cmd
+}
+
 // reproductions are those on models of switches, by command.
 func reproductions() map[string]experiments.Reproduction {
 	return map[string]experiments.Reproduction{
 		"afd": afd.Reproduction(), "aifo": aifo.Reproduction(), "hcsfq": hcsfq.Reproduction(),
-		"deflection": deflection.Reproduction(), "trimming": trimming.Reproduction(),
+		"deflection": deflection.Reproduction(), "netlock": netlock.Reproduction(), "trimming": trimming.Reproduction(),
 	}
 }
 

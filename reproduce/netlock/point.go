@@ -1,0 +1,128 @@
+package netlock
+
+import (
+	"fmt"
+	"strings"
+
+	"candela.dev/candela/analyzers"
+	"candela.dev/candela/clock"
+	wire "candela.dev/candela/generator/netlock"
+	"candela.dev/candela/orchestrator"
+	"candela.dev/candela/packet/netlock"
+	"candela.dev/candela/reproduce/experiments"
+	"candela.dev/candela/testbeds/virtual/fabric"
+)
+
+// bins divide the simulated time of a point.
+const bins = 200
+
+// tenants are counted apart up to this number.
+const tenants = 2
+
+// counts are grants of an interval.
+type counts struct {
+	bySwitch, byServer int64
+	tenants            [tenants + 1]int64 // of both, by tenant; 0: all others
+}
+
+func (c *counts) all() int64 { return c.bySwitch + c.byServer }
+
+// point is the outcome of one run.
+type point struct {
+	experiments.Run
+	course     [bins]counts // grants that left for clients
+	bin        clock.Duration
+	took       [2]*analyzers.Distribution // from the client's sending to the grant's leaving: of switch and server
+	waited     analyzers.Metric           // from a request's arrival at the switch to its grant there, if it was judged
+	violations int64                      // that judges found
+}
+
+// watch counts what leaves the first switch for clients.
+func (p *point) watch(net *fabric.Network) {
+	p.bin = p.Test.Duration / bins
+	p.took[0] = analyzers.NewDistribution("switch", analyzers.UnitNS, 0)
+	p.took[1] = analyzers.NewDistribution("server", analyzers.UnitNS, 0)
+	net.Switch(0).Watch(func(at fabric.Point, now clock.Time, of *fabric.Packet) {
+		if at.Stage != fabric.Egress || of.Protocol != fabric.NetLock || of.Flags&fabric.Returned == 0 {
+			return
+		}
+		h := wire.FromHeader(&of.Header)
+		c, who := &p.course[min(bins-1, now.Sub(0)/p.bin)], 0
+		switch h.Op {
+		case netlock.Acquire, netlock.PushBack:
+			c.bySwitch++
+		case netlock.GrantFromServer:
+			c.byServer++
+			who = 1
+		default:
+			return
+		}
+		p.took[who].Record(now.Nanoseconds() - int64(h.Timestamp))
+		if int(h.Tenant) <= tenants {
+			c.tenants[h.Tenant]++
+		} else {
+			c.tenants[0]++
+		}
+	})
+}
+
+// read takes what judges found and measured.
+func (p *point) read(out *orchestrator.Outcome) error {
+	if out.Analysis == nil {
+		return nil
+	}
+	for i := range out.Analysis.Findings {
+		if out.Analysis.Findings[i].Severity == analyzers.Violation {
+			p.violations++
+		}
+	}
+	for _, m := range out.Analysis.Metrics {
+		if m.Name == "lock.latency-switch" {
+			p.waited = m
+		}
+	}
+	return nil
+}
+
+// between sums up the grants of a part of the time.
+func (p *point) between(from, to clock.Duration) (sum counts) {
+	for i := int(from / p.bin); i < min(bins, int(to/p.bin)); i++ {
+		c := &p.course[i]
+		sum.bySwitch += c.bySwitch
+		sum.byServer += c.byServer
+		for t := range sum.tenants {
+			sum.tenants[t] += c.tenants[t]
+		}
+	}
+	return sum
+}
+
+// mrps turns a number in a part of the time into millions each second.
+func mrps(n int64, of clock.Duration) float64 { return float64(n) / seconds(of) / 1e6 }
+
+// grants returns the rate of grants in a part of the time, in MRPS.
+func (p *point) grants(from, to clock.Duration) float64 {
+	c := p.between(from, to)
+	return mrps(c.all(), to-from)
+}
+
+// sum adds up a counter of hosts.
+func (p *point) sum(counter string) (n int64) {
+	for name, of := range p.Counts {
+		if host, rest, _ := strings.Cut(name, "."); strings.HasPrefix(host, "host-") && rest == counter {
+			n += of
+		}
+	}
+	return n
+}
+
+// note says what a row leaves out.
+func (p *point) note() string {
+	c := p.between(0, p.Test.Duration)
+	text := fmt.Sprintf("%d grants by the switch, %d by servers, %d transactions, %d expired", c.bySwitch, c.byServer,
+		p.sum("locks.transactions"), p.sum("locks.expired"))
+	if p.violations > 0 {
+		text += fmt.Sprintf("; the judge found %d violations", p.violations)
+	}
+	return text
+}

@@ -32,6 +32,9 @@ func (c *connections) Own(protocol fabric.Protocol, sender fabric.HostID, connec
 	c.owner[ownerKey(protocol, sender, connection)] = int32(flow - 1)
 }
 
+// Turn implements transport.Books: only taps ask.
+func (c *connections) Turn(fabric.Protocol, fabric.HostID, uint32, int) {}
+
 func ownerKey(protocol fabric.Protocol, sender fabric.HostID, connection uint32) uint64 {
 	return uint64(protocol)<<56 | uint64(sender)<<32 | uint64(connection)
 }

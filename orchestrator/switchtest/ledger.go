@@ -13,6 +13,7 @@ type ledger struct {
 	*connections
 	net    *fabric.Network
 	flows  []account           // by flow number less 1
+	ways   map[uint64]*way     // connections of loops, by ownerKey
 	recent [1024]recentAccount // by a hash of the key of connections.owner: found faster
 	taps   []switchTaps        // by switch
 	census census
@@ -37,11 +38,22 @@ type account struct {
 	stale           int64 // arrived with lengths that don't fit
 	first, last     clock.Time
 	reordered       int64
-	top             uint64 // one above the highest number that arrived whole
-	seen            bitmap
-	headersSeen     bitmap // of unanswered flows: packets of which only the header came
-	fates           int64  // of unanswered flows: packets of which something came
+	arrivals
+	headersSeen bitmap // of unanswered flows: packets of which only the header came
+	fates       int64  // of unanswered flows: packets of which something came
 	transport.Progress
+}
+
+// arrivals is which packets of a connection have arrived whole.
+type arrivals struct {
+	top  uint64 // one above the highest number
+	seen bitmap
+}
+
+// way is what one sender of a loop sends by one connection.
+type way struct {
+	account *account
+	arrivals
 }
 
 // switchTaps is what the taps saw of one switch.
@@ -82,6 +94,7 @@ func (b *bitmap) add(n uint64) bool {
 func newLedger(net *fabric.Network, p *Plan) *ledger {
 	l := &ledger{
 		connections: newConnections(p), net: net, flows: make([]account, len(p.Flows)),
+		ways:      make(map[uint64]*way),
 		taps:      make([]switchTaps, net.Switches()),
 		cutBefore: make(map[uint64]struct{}),
 		multi:     devices(net) > 1,
@@ -112,12 +125,12 @@ func (l *ledger) Progress(flow int) *transport.Progress { return &l.flows[flow-1
 // Close implements transport.Books: everything is kept.
 func (l *ledger) Close(int) {}
 
-// data returns the account of the flow whose data p carries, or carried, and the transport that says how p is read;
-// nil: it has none.
-func (l *ledger) data(p *fabric.Packet) (*account, *transport.Transport) {
+// data returns the account of the flow whose data p carries, or carried, what has arrived of p's connection, and the
+// transport that says how p is read; nil: it has none.
+func (l *ledger) data(p *fabric.Packet) (*account, *arrivals, *transport.Transport) {
 	t := l.speaks[p.Protocol]
 	if t == nil || !t.Carries(&p.Header) {
-		return nil, t
+		return nil, nil, t
 	}
 	sender := p.Src
 	if p.Flags&fabric.Returned != 0 {
@@ -126,19 +139,23 @@ func (l *ledger) data(p *fabric.Packet) (*account, *transport.Transport) {
 	key := ownerKey(p.Protocol, sender, t.ConnectionOf(&p.Header))
 	recent := l.recentOf(key)
 	if recent.key != key || recent.account == nil {
-		i, ok := l.owner[key]
-		if !ok {
-			return nil, t
+		if i, ok := l.owner[key]; ok {
+			a := &l.flows[i]
+			*recent = recentAccount{key, a, &a.arrivals}
+		} else if w := l.ways[key]; w != nil {
+			*recent = recentAccount{key, w.account, &w.arrivals}
+		} else {
+			return nil, nil, t
 		}
-		*recent = recentAccount{key, &l.flows[i]}
 	}
-	return recent.account, t
+	return recent.account, recent.arrivals, t
 }
 
 // recentAccount is an account that was looked up by an owner's key.
 type recentAccount struct {
-	key     uint64
-	account *account
+	key      uint64
+	account  *account
+	arrivals *arrivals
 }
 
 func (l *ledger) recentOf(key uint64) *recentAccount {
@@ -149,6 +166,13 @@ func (l *ledger) recentOf(key uint64) *recentAccount {
 func (l *ledger) Own(protocol fabric.Protocol, sender fabric.HostID, connection uint32, flow int) {
 	l.connections.Own(protocol, sender, connection, flow)
 	*l.recentOf(ownerKey(protocol, sender, connection)) = recentAccount{}
+}
+
+// Turn implements transport.Books.
+func (l *ledger) Turn(protocol fabric.Protocol, sender fabric.HostID, connection uint32, flow int) {
+	key := ownerKey(protocol, sender, connection)
+	l.ways[key] = &way{account: &l.flows[flow-1]}
+	*l.recentOf(key) = recentAccount{}
 }
 
 // observe is the tap.
@@ -181,7 +205,7 @@ func (l *ledger) observe(at fabric.Point, now clock.Time, p *fabric.Packet) {
 }
 
 func (l *ledger) depart(now clock.Time, p *fabric.Packet) {
-	if a, _ := l.data(p); a != nil {
+	if a, _, _ := l.data(p); a != nil {
 		a.sent++
 		a.sentBytes += int64(p.Size)
 		a.first = min(a.first, now)
@@ -227,7 +251,7 @@ func (l *ledger) lose(s *switchTaps, p *fabric.Packet) {
 }
 
 func (l *ledger) drop(p *fabric.Packet) {
-	if a, _ := l.data(p); a != nil {
+	if a, _, _ := l.data(p); a != nil {
 		a.dropped++
 		if p.Flags&fabric.Mirrored != 0 {
 			a.dropped-- // its original has been booked
@@ -237,7 +261,7 @@ func (l *ledger) drop(p *fabric.Packet) {
 
 // arrive books a packet that reached a host.
 func (l *ledger) arrive(now clock.Time, p *fabric.Packet) {
-	a, t := l.data(p)
+	a, came, t := l.data(p)
 	if a == nil {
 		return
 	}
@@ -259,14 +283,14 @@ func (l *ledger) arrive(now clock.Time, p *fabric.Packet) {
 		a.fate(now, t, sequence)
 		return
 	}
-	if !a.seen.add(sequence) {
+	if !came.seen.add(sequence) {
 		a.duplicates++
 		return
 	}
-	if sequence < a.top {
+	if sequence < came.top {
 		a.reordered++
 	}
-	a.top = max(a.top, sequence+1)
+	came.top = max(came.top, sequence+1)
 	a.whole++
 	a.payload += int64(t.PayloadOf(&p.Header))
 	a.last = now

@@ -2,6 +2,7 @@ package switchtest_test
 
 import (
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -83,5 +84,60 @@ func TestQueriesOverBoltHaveRanks(t *testing.T) {
 	o := outcome(t, text)
 	if o.Verdict.Exit != orchestrator.ExitPass || o.Analysis.Coverage["deflect"]["victims"] == 0 {
 		t.Errorf("%+v, %v", o.Verdict, o.Analysis.Coverage)
+	}
+}
+
+// lossyLoops are queries and a closed loop that lose packets and reorder them.
+func lossyLoops(hosts, model, rank string) string {
+	return fmt.Sprintf(`
+topology: {kind: leaf-spine, leaves: 2, spines: 2, hosts-per-leaf: 4, link: {gbps: 10}}
+switch-under-test: %s
+hosts: %s
+workload:
+  - queries: {servers: 7, queries-per-s: 4000, stop-us: 1000, size-bytes: 60000, service-us: 20, tenant: 2%s}
+  - requests: {clients: 0..2, server: 5, count: 3, request-bytes: 5000, response-bytes: 30000, service-us: 3%s}
+`, model, hosts, rank, rank)
+}
+
+// Endpoints say of requests and responses what taps see of them, in both directions.
+func TestStatisticsOfLoopsAreThoseOfTaps(t *testing.T) {
+	for _, c := range []struct{ hosts, model, rank string }{
+		{"{transport: tcp, min-rto-us: 1000}", "{model: droptail, data-queue-bytes: 12000}", ""},
+		{"{transport: tcp, congestion-control: dctcp, handshake: true, min-rto-us: 1000}",
+			"{model: pd, queue-bytes: 15000}", ", rank: remaining"},
+		{"{transport: ndp}", "{model: ndp-ideal, data-queue-bytes: 12000}", ""},
+		{"{transport: bolt, rto-us: 1000}", "{model: dibs, queue-bytes: 12000}", ""},
+		{"{transport: pfabric}", "{model: pifo, queue-bytes: 12000}", ""},
+	} {
+		text := lossyLoops(c.hosts, c.model, c.rank)
+		full := outcome(t, text+"judge: full\n")
+		off := outcome(t, text+"judge: off\nexpect: {completed-flows: 1}\n")
+		var lost, reordered, finished int64
+		endpoints := flowsOf(t, off.Dir).Flows
+		for i, f := range flowsOf(t, full.Dir).Flows {
+			lost, reordered = lost+f.Retransmissions, reordered+f.Reordered
+			if f.Finished {
+				finished++
+			}
+			e := endpoints[i]
+			// Taps see duplicates after the end of a direction, and what has been trimmed.
+			e.Duplicates, e.Returned, e.Dropped, e.Headers = f.Duplicates, f.Returned, f.Dropped, f.Headers
+			if !reflect.DeepEqual(e, f) {
+				t.Errorf("%s: endpoints\n%+v, taps\n%+v", c.hosts, e, f)
+			}
+			if f.Sent < f.Whole || f.Payload == 0 {
+				t.Errorf("%s: %+v", c.hosts, f)
+			}
+		}
+		a, b := groupOf(t, full.Dir, "tenant"), groupOf(t, off.Dir, "tenant")
+		if a.Sent != b.Sent || a.Sent == 0 || a.Reordered != b.Reordered || a.Payload != b.Payload ||
+			a.Retransmissions != b.Retransmissions || a.Timeouts != b.Timeouts {
+			t.Errorf("%s: taps %+v, endpoints %+v", c.hosts, a, b)
+		}
+		t.Logf("%s: %d flows finished, %d retransmitted, %d reordered, %d sent", c.hosts, finished, lost, reordered, a.Sent)
+		if lost == 0 || reordered == 0 || finished == 0 {
+			t.Errorf("%s: %d flows finished, %d packets were retransmitted, %d reordered: this shows little", c.hosts, finished,
+				lost, reordered)
+		}
 	}
 }

@@ -32,7 +32,8 @@ type FlowsDocument struct {
 	Flows      []FlowResult `json:"flows"` // none if they are too many to be kept
 }
 
-// FlowResult is what became of one flow. Packets are data packets; bytes are payload unless they say otherwise.
+// FlowResult is what became of one flow. Packets are data packets, those of a loop its requests and responses; bytes
+// are payload unless they say otherwise.
 type FlowResult struct {
 	Flow      int               `json:"flow"` // from 1
 	Item      int               `json:"item"` // of the workload, from 0

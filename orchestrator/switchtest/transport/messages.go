@@ -16,6 +16,7 @@ type Messages struct {
 	*Setup
 	protocol fabric.Protocol
 	hosts    map[fabric.HostID]*messenger
+	open     map[int]int // messages of loops that their senders are not through with, by flow number, as books are told
 }
 
 // MessageCore is the protocol at one host.
@@ -90,7 +91,8 @@ func (a *arriving) remove(c connection) *Flow {
 
 // NewMessages returns the hosts of a run, none so far.
 func NewMessages(s *Setup, protocol fabric.Protocol) *Messages {
-	return &Messages{Setup: s, protocol: protocol, hosts: make(map[fabric.HostID]*messenger)}
+	return &Messages{Setup: s, protocol: protocol, hosts: make(map[fabric.HostID]*messenger),
+		open: make(map[int]int)}
 }
 
 // Join adds a host, whose stack the network has.
@@ -125,7 +127,10 @@ func (m *Messages) send(f *Flow, from, to fabric.HostID, bytes uint64, at clock.
 		m.Name(m.protocol, from, number, f.Number)
 		if f.Kind == workload.Transfer {
 			m.Own(m.protocol, from, number, f.Number)
+			return
 		}
+		m.open[f.Number]++
+		m.Turn(m.protocol, from, number, f.Number)
 	})
 	return nil
 }
@@ -143,7 +148,7 @@ func (m *Messages) Happened(now clock.Time, e *MessageEvent) {
 	switch {
 	case f == nil:
 	case e.Kind == MessageReceived && f.Kind == workload.Loop:
-		m.turn(now, h, f)
+		m.turn(now, h, f, e.Arrivals)
 	case h.at.Apart():
 		e, f := *e, f
 		h.at.Report(func() { m.book(now, f, &e) })
@@ -155,7 +160,7 @@ func (m *Messages) Happened(now clock.Time, e *MessageEvent) {
 	}
 }
 
-// book tells the books of an event. A transfer is closed once both ends are through.
+// book tells the books of an event. A flow is closed once both ends are through.
 func (m *Messages) book(now clock.Time, f *Flow, e *MessageEvent) {
 	p := m.Progress(f.Number)
 	switch e.Kind {
@@ -169,31 +174,33 @@ func (m *Messages) book(now clock.Time, f *Flow, e *MessageEvent) {
 			p.Finish(now)
 		}
 	case MessageFinished:
+		p.Sent += e.Sent
 		if f.Kind == workload.Transfer {
-			p.Acknowledged, p.Known, p.Sent = !f.Endless(), now, e.Sent
+			p.Acknowledged, p.Known = !f.Endless(), now
+		} else {
+			m.open[f.Number]--
 		}
 	}
-	if f.Kind == workload.Transfer && p.Finished && p.Acknowledged {
+	if p.Finished && (p.Acknowledged || f.Kind == workload.Loop && m.open[f.Number] == 0) {
+		delete(m.open, f.Number)
 		m.Close(f.Number)
 	}
 }
 
-// arrived books what has arrived.
+// arrived books what has arrived of a message.
 func (p *Progress) arrived(a *Arrivals) {
-	p.Whole, p.Duplicates, p.Reordered = a.Whole, a.Duplicates, a.Reordered
-	p.Headers, p.Payload = a.Headers, a.Payload
+	p.Whole, p.Duplicates, p.Reordered = p.Whole+a.Whole, p.Duplicates+a.Duplicates, p.Reordered+a.Reordered
+	p.Headers, p.Payload = p.Headers+a.Headers, p.Payload+a.Payload
 }
 
 // Settle implements Endpoints.
 func (m *Messages) Settle() {
 	for _, h := range m.hosts {
 		for number, f := range h.sends {
-			if f.Kind == workload.Transfer {
-				m.Progress(f.Number).Sent = h.core.Sent(number)
-			}
+			m.Progress(f.Number).Sent += h.core.Sent(number)
 		}
 		for c, f := range h.arrives.flows {
-			if a, ok := h.core.Arrived(c.sender, c.number); ok && f.Kind == workload.Transfer {
+			if a, ok := h.core.Arrived(c.sender, c.number); ok {
 				m.Progress(f.Number).arrived(&a)
 			}
 		}
@@ -202,16 +209,17 @@ func (m *Messages) Settle() {
 
 // turn goes on with a closed loop at one of its hosts: a request that has arrived is answered, and a response is
 // followed by the next request.
-func (m *Messages) turn(now clock.Time, h *messenger, f *Flow) {
+func (m *Messages) turn(now clock.Time, h *messenger, f *Flow, a Arrivals) {
 	if h.at.ID() == f.Dst {
+		h.at.Report(func() { m.Progress(f.Number).arrived(&a) })
 		m.goOn(h, f, f.Src, uint64(f.Response), now.Add(f.Service))
 		return
 	}
 	trip, more := h.loops[f.Number].Turn(now, f)
 	h.at.Report(func() {
-		if m.Progress(f.Number).Turned(now, trip, more); !more {
-			m.Close(f.Number)
-		}
+		p := m.Progress(f.Number)
+		p.arrived(&a)
+		p.Turned(now, trip, more)
 	})
 	if more {
 		m.goOn(h, f, f.Dst, uint64(f.Request), now)

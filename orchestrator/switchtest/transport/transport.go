@@ -196,6 +196,8 @@ type Books interface {
 	Own(protocol fabric.Protocol, sender fabric.HostID, connection uint32, flow int)
 	// Name says to which flow a connection of a sender belongs, of requests and responses, too.
 	Name(protocol fabric.Protocol, sender fabric.HostID, connection uint32, flow int)
+	// Turn says which loop the requests or responses of a connection of a sender belong to.
+	Turn(protocol fabric.Protocol, sender fabric.HostID, connection uint32, flow int)
 	Progress(flow int) *Progress
 	// Close says that nothing more will be booked for a flow.
 	Close(flow int)
@@ -210,7 +212,7 @@ type Progress struct {
 	Timeouts               int64
 	Finished, Acknowledged bool // Acknowledged: Known is set
 
-	// Of a run that is not tapped, as the endpoints count.
+	// Of a run that is not tapped, as the endpoints count; of a loop in both directions.
 	Sent, Whole, Duplicates, Headers, Payload int64
 	Reordered                                 int64 // whole packets that came first after one with a higher number
 }

@@ -38,6 +38,10 @@ type end struct {
 	flow   *transport.Flow
 	loop   transport.Loop // at the client
 	served int            // requests, at the server
+	// Of a loop. An end is through once it has all, and the peer has acknowledged all that it wrote.
+	acknowledged uint64 // bytes
+	through      bool
+	booked       int // ends that are through, as books are told: at the client
 }
 
 func open(s *transport.Setup, flows iter.Seq[*transport.Flow]) (transport.Endpoints, error) {
@@ -138,6 +142,9 @@ func (r *endpoints) Start(f *transport.Flow) error {
 	}
 	if f.Kind == workload.Transfer {
 		r.Own(fabric.TCP, f.Src, uint32(f.Number), f.Number)
+	} else {
+		r.Turn(fabric.TCP, f.Src, uint32(f.Number), f.Number)
+		r.Turn(fabric.TCP, f.Dst, uint32(f.Number), f.Number)
 	}
 	r.Weigh(f.Src, uint32(f.Number), f)
 	if f.Kind == workload.Loop { // its responses are data of the flow, too
@@ -193,7 +200,11 @@ func (r *endpoints) TCPEvent(now clock.Time, e tcp.Event) {
 			p.Finish(now)
 		})
 	case tcp.Acknowledged:
-		if f.Kind == workload.Transfer && h.at.ID() == f.Src {
+		switch {
+		case f.Kind == workload.Loop:
+			c.acknowledged = e.Bytes
+			r.through(h, c)
+		case h.at.ID() == f.Src:
 			r.acknowledged(h, f)
 		}
 	case tcp.Recovering, tcp.Aborted:
@@ -219,10 +230,40 @@ func (h *host) stream(peer tcp.Endpoint, f *transport.Flow) tcp.Stream {
 	return s
 }
 
-// came books what has arrived.
+// through books what an end of a loop has sent and received once it is through. The loop is closed when both ends are.
+func (r *endpoints) through(h *host, c *end) {
+	f, peer := c.flow, c.flow.Dst
+	if h.at.ID() == f.Dst {
+		if peer = f.Src; c.served < f.Count || c.acknowledged < uint64(f.Count)*uint64(f.Response) {
+			return
+		}
+	} else if c.loop.Answered < f.Count || c.acknowledged < uint64(f.Count)*uint64(f.Request) {
+		return
+	}
+	if c.through {
+		return
+	}
+	c.through = true
+	s := h.stream(tcp.Endpoint(peer), f)
+	h.at.Report(func() {
+		p := r.Progress(f.Number)
+		p.Sent += int64(s.Sent)
+		came(p, &s)
+		client := r.hosts[f.Src].ends[uint32(f.Number)]
+		if client.booked++; client.booked == 2 && p.Finished {
+			r.Close(f.Number)
+			if r.Untapped { // nothing is booked for a flow that is closed
+				delete(r.hosts[f.Src].ends, uint32(f.Number))
+				delete(r.hosts[f.Dst].ends, uint32(f.Number))
+			}
+		}
+	})
+}
+
+// came books what has arrived in one direction.
 func came(p *transport.Progress, s *tcp.Stream) {
-	p.Whole, p.Payload = int64(s.Received), int64(s.Bytes)
-	p.Duplicates, p.Reordered = int64(s.Duplicates), int64(s.Reordered)
+	p.Whole, p.Payload = p.Whole+int64(s.Received), p.Payload+int64(s.Bytes)
+	p.Duplicates, p.Reordered = p.Duplicates+int64(s.Duplicates), p.Reordered+int64(s.Reordered)
 }
 
 // Settle implements transport.Endpoints.
@@ -232,18 +273,28 @@ func (r *endpoints) Settle() {
 			continue
 		}
 		for _, c := range h.ends {
-			f := c.flow
-			if f.Kind != workload.Transfer {
-				continue
-			}
-			p := r.Progress(f.Number)
-			if h.at.ID() == f.Src {
-				p.Sent = int64(h.stream(tcp.Endpoint(f.Dst), f).Sent)
-			} else if !p.Finished {
-				s := h.stream(tcp.Endpoint(f.Src), f)
-				came(p, &s)
-			}
+			r.settle(h, c)
 		}
+	}
+}
+
+// settle books how far one end has come.
+func (r *endpoints) settle(h *host, c *end) {
+	f, peer := c.flow, c.flow.Dst
+	if h.at.ID() == f.Dst {
+		peer = f.Src
+	}
+	p := r.Progress(f.Number)
+	s := h.stream(tcp.Endpoint(peer), f)
+	switch {
+	case f.Kind == workload.Loop && !c.through:
+		p.Sent += int64(s.Sent)
+		came(p, &s)
+	case f.Kind == workload.Loop:
+	case h.at.ID() == f.Src:
+		p.Sent = int64(s.Sent)
+	case !p.Finished:
+		came(p, &s)
 	}
 }
 
@@ -262,17 +313,11 @@ func (r *endpoints) turn(now clock.Time, h *host, c *end, bytes uint64) {
 		return
 	}
 	trip, more := c.loop.Turn(now, f)
-	h.at.Report(func() {
-		if r.Progress(f.Number).Turned(now, trip, more); !more {
-			r.Close(f.Number)
-			if r.Untapped { // nothing is booked for a flow that is closed
-				delete(h.ends, uint32(f.Number))
-				delete(r.hosts[f.Dst].ends, uint32(f.Number))
-			}
-		}
-	})
+	h.at.Report(func() { r.Progress(f.Number).Turned(now, trip, more) })
 	if more {
 		r.send(h, f, f.Dst, uint64(f.Request), now)
+	} else {
+		r.through(h, c)
 	}
 }
 

@@ -148,3 +148,9 @@ func ToMirror(ctx context.Context, src Source, out io.Writer, name string) (int6
 	}
 	return int64(n), err
 }
+
+// RestoreFrame undoes the mirror encoding of a frame in place, as [ToPlain] does for a whole trace; r is the frame's
+// record.
+func RestoreFrame(frame []byte, format Format, view View, r *Record) error {
+	return plainFrame(frame, format, view, r)
+}

@@ -21,6 +21,7 @@ const siteDir = "report"
 
 func newReport() *cobra.Command {
 	var out, title string
+	var up upstreamFlags
 	cmd := &cobra.Command{
 		Use:   "report DIR|SWEEP|RUN|TRACE...",
 		Short: "Write runs, sweeps and traces as one static site",
@@ -37,12 +38,24 @@ verdict.
 The site needs no server and no network: open index.html, also on a file share
 or as an artefact of CI. Runs beside the site are linked; files of other runs
 are copied into it if they have at most 4 MiB. An older site in the directory is
-replaced.`,
+replaced.
+
+With --upstream, print one finding of a run directory or bundle instead, as a
+bug report for the maintainers of the device: environment, packets, clause, test
+and what was ruled out. --out then also writes the packets (pcap), the test and,
+where the hosts alone can show the finding, a C program that reproduces it.`,
 		Example: `  candela report runs
   candela report runs/sweep-psn --out /tmp/sweep
-  candela report runs/quickstart capture.pcap --out report`,
+  candela report runs/quickstart capture.pcap --out report
+  candela report runs/nightly-17 --upstream gbn.nak-psn --out bug`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if up.finding != "" {
+				return up.write(cmd, args, out)
+			}
+			if err := up.check(cmd); err != nil {
+				return err
+			}
 			c := site.Collector{Judge: func(path string) (*report.Report, error) { return judge(cmd.Context(), path) }}
 			s, err := c.Collect(args)
 			if err != nil {
@@ -59,6 +72,7 @@ replaced.`,
 	fl.StringVar(&out, "out", "", "directory of the site (default report in DIR or SWEEP, otherwise in the current\n"+
 		"directory)")
 	fl.StringVar(&title, "title", "", "heading of the index")
+	up.flags(fl)
 	return cmd
 }
 

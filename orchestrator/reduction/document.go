@@ -62,6 +62,9 @@ func commentRune(r rune) rune {
 	return r
 }
 
+// Terse writes a test as [Result.Written] does, without comment and for the testbed that it names.
+func Terse(t *config.Test, options config.Options) []byte { return terse(t, options) }
+
 // terse writes t without the settings that a test with the same NICs and nothing else has, too. If that reads
 // differently, because a default depends on another setting, everything is written.
 func terse(t *config.Test, options config.Options) []byte {

@@ -136,11 +136,13 @@ func (m *Mechanism) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet,
 	}
 	h := wirelock.FromHeader(&p.Header)
 	answer := p.Flags&fabric.Returned != 0
-	if h.Mark != netlock.Unmarked && !answer || slices.Contains(m.set.databases, p.Dst) {
+	if h.Mark != netlock.Unmarked && !answer || slices.Contains(m.set.databases, p.Dst) ||
+		slices.Contains(m.set.databases, p.Src) {
 		return v
 	}
 	r := Request{Lock: h.Lock, Transaction: h.Transaction, Mode: h.Mode, Timestamp: h.Timestamp, Tenant: h.Tenant,
-		Priority: h.Priority, OneRTT: len(m.set.databases) > 0, Client: Client{Host: uint32(p.Src), Thread: h.Client}}
+		Priority: h.Priority, OneRTT: len(m.set.databases) > 0 && !answer, // what the server buffered has no query
+		Client: Client{Host: uint32(p.Src), Thread: h.Client}}
 	var list []Output
 	switch {
 	case !answer && (h.Op == netlock.Acquire || h.Op == netlock.Release):

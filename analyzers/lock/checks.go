@@ -136,20 +136,39 @@ func (j *Judge) early(d *device, l *state, r *request, p *Packet) {
 	}
 }
 
+// stirs notes that a pass may begin, or go on.
+func (l *state) stirs(d *device, at clock.Time) {
+	switch {
+	case d.Priorities <= 1:
+	case l.stirred != unknown && at <= l.calm(d):
+		l.steps += int64(d.Passes)
+	default:
+		l.stirred, l.steps = at, 0
+	}
+}
+
+// calm returns when the passes have ended: each but the first ones was for a grant.
+func (l *state) calm(d *device) clock.Time {
+	return l.stirred.Add(clock.Duration(int64(d.Passes)+l.steps) * d.RecirculationMost)
+}
+
 // due returns by when the switch has to have decided to grant a request, if nobody else holds the lock.
 func (j *Judge) due(d *device, l *state, r *request) (by clock.Time, passes int64, leased bool) {
 	by = r.inserted
+	if l.stirred != unknown && l.calm(d) > by {
+		by, passes = l.calm(d), int64(d.Passes)
+	}
 	from, lease, n := l.ended, l.endedLeased, int64(d.Passes)
 	if r.mode == netlock.Shared {
 		from, lease, n = l.exclusive, l.exclusiveLeased, int64(d.Passes)+l.chain
 	}
 	if from == unknown {
-		return by, 0, false
+		return by, passes, false
 	}
 	if at := from.Add(clock.Duration(n) * d.RecirculationMost); at >= r.inserted-clock.Time(j.facts.Uncertainty) {
 		return max(by, at), n, lease
 	}
-	return by, 0, false
+	return by, passes, false
 }
 
 // tookOver reports whether a request may have waited until the switch owned the lock, which another switch, or a
@@ -158,13 +177,24 @@ func (d *device) tookOver(l *state, r *request) bool {
 	return (d.takeover != clock.Never || d.Moves) && (l.ownedSince == unknown || r.inserted <= l.ownedSince)
 }
 
+// outranked reports whether the server has, or had while a request waited, requests of a higher priority: whether they
+// come first the switch cannot know before they are back.
+func (l *state) outranked(r *request) bool {
+	for i := range min(int(r.class), len(l.all)) {
+		if c := &l.all[i]; c.parks[0] != none || max(c.parkedAt, c.back, c.settled) >= r.inserted {
+			return true
+		}
+	}
+	return false
+}
+
 // late judges N8, and of chains and leases N7 and N12.
 func (j *Judge) late(d *device, l *state, r *request, p *Packet) {
 	by, passes, leased := j.due(d, l, r)
 	if r.mode == netlock.Shared && passes > 0 {
 		l.chain++
 	}
-	if r.since == unknown || d.tookOver(l, r) || r.mode == netlock.Exclusive && l.held > 0 ||
+	if r.since == unknown || d.tookOver(l, r) || l.outranked(r) || r.mode == netlock.Exclusive && l.held > 0 ||
 		r.mode == netlock.Shared && l.xs > 0 {
 		return
 	}
@@ -248,24 +278,24 @@ func (j *Judge) justified(d *device, l *state, r *request, p *Packet) {
 	}
 	// What happened within the uncertainty of time stamps may have happened in another order.
 	sure := r.inserted.Add(-j.facts.Uncertainty)
-	if !r.over && l.parked == 0 && l.back < sure && (l.ended < sure || j.facts.Uncertainty == 0) &&
+	if !r.over && l.parked == 0 && l.class(r).back < sure && (l.ended < sure || j.facts.Uncertainty == 0) &&
 		int(max(r.present, l.copies-1)) < slots {
 		j.tell(l, bufferedEarly(d.place(l, p), int64(r.present), int64(slots)), p.Time, p.ID, r.id)
 	}
 }
 
 // prematurely judges that a switch asks for what is buffered only once its own queue is empty (N5).
-func (j *Judge) prematurely(d *device, l *state, p *Packet) {
-	if d.restarted || l.tainted || l.requested > l.settled || len(d.ports) == 0 || p.Port < 0 || p.Port >= len(d.ports) ||
+func (j *Judge) prematurely(d *device, l *state, c *class, p *Packet) {
+	if d.restarted || l.tainted || c.requested > c.settled || len(d.ports) == 0 || p.Port < 0 || p.Port >= len(d.ports) ||
 		d.ports[p.Port].rate <= 0 || d.Pauses {
 		return
 	}
 	decided := d.ports[p.Port].since.Add(-d.PipelineMost - j.facts.Uncertainty)
-	l.asked = decided
+	c.asked = decided
 	for i := l.holders; i != none; i = j.requests[i].next {
 		h := &j.requests[i]
-		if may, _ := j.lapses(h); h.server || h.expired || d.Lease > 0 && may <= p.Time || h.inserted >= decided ||
-			h.inserted == unknown || h.asks == 0 {
+		if may, _ := j.lapses(h); l.class(h) != c || h.server || h.expired || d.Lease > 0 && may <= p.Time ||
+			h.inserted >= decided || h.inserted == unknown || h.asks == 0 {
 			continue
 		}
 		j.tell(l, askedEarly(d.place(l, p), h.grant), p.Time, p.ID, h.grant)
@@ -275,7 +305,7 @@ func (j *Judge) prematurely(d *device, l *state, p *Packet) {
 
 // askedFor judges at a grant that the request did not wait in the switch when that asked the server for more (N5).
 func (j *Judge) askedFor(d *device, l *state, r *request, p *Packet) {
-	if l.asked != unknown && r.inserted != unknown && l.asked > r.inserted {
+	if c := l.class(r); c.asked != unknown && r.inserted != unknown && c.asked > r.inserted {
 		j.tell(l, askedEarly(d.place(l, p), p.ID), p.Time, p.ID, r.id)
 	}
 }
@@ -453,7 +483,8 @@ func (j *Judge) stuck(d *device, l *state, r *request) {
 		}
 		return
 	}
-	if l.tainted || len(d.ports) == 0 || d.Pauses || d.tookOver(l, r) || l.parked > 0 && !r.returned {
+	if l.tainted || len(d.ports) == 0 || d.Pauses || d.tookOver(l, r) || l.parked > 0 && !r.returned ||
+		l.outranked(r) {
 		return
 	}
 	if r.mode == netlock.Exclusive && l.held > 0 || l.xs > 0 {
@@ -509,14 +540,8 @@ func (d *device) busy() int {
 
 // stranded judges that a switch whose queue is empty asks for what the server buffers.
 func (j *Judge) stranded(l *state) {
-	if l.parked == 0 || l.live == 0 || l.held > 0 || l.tainted || l.doubt {
-		return
-	}
-	sw := none
-	for i := l.parks[0]; i != none; i = j.requests[i].next {
-		sw = j.requests[i].sw
-	}
-	if sw == none {
+	d := j.switches[l.sw]
+	if l.parked == 0 || l.live == 0 || l.held > 0 || l.tainted || l.doubt || d.out || d.restarted || d.Moves {
 		return
 	}
 	for i := range j.requests {
@@ -524,23 +549,30 @@ func (j *Judge) stranded(l *state) {
 			return
 		}
 	}
-	d := j.switches[sw]
-	if l.settled != unknown && !l.remain && j.requests[l.parks[1]].at <= l.requested {
-		return // what the server had has come back; the rest was lost on its way, as the switch knows
-	}
-	if d.out || d.restarted || d.Moves || l.requested > max(l.settled, l.ended) && d.PushRetry == 0 {
+	l.classes(func(c *class) { j.strandedIn(d, l, c) })
+}
+
+// strandedIn judges it of a queue.
+func (j *Judge) strandedIn(d *device, l *state, c *class) {
+	if c.parks[0] == none {
 		return
 	}
-	from := max(l.ended, l.settled, l.parkedAt)
-	if l.requested >= max(l.settled, l.ended) {
-		from = l.requested.Add(d.PushRetry)
+	first := j.requests[c.parks[0]].id
+	if c.settled != unknown && !c.remain && j.requests[c.parks[1]].at <= c.requested {
+		return // what the server had has come back; the rest was lost on its way, as the switch knows
+	}
+	if c.requested > max(c.settled, l.ended) && d.PushRetry == 0 {
+		return
+	}
+	from := max(l.ended, c.settled, c.parkedAt)
+	if c.requested >= max(c.settled, l.ended) {
+		from = c.requested.Add(d.PushRetry)
 	}
 	if from == unknown {
 		return
 	}
 	if by := from.Add(d.PipelineMost + clock.Duration(d.Passes)*d.RecirculationMost + j.facts.Uncertainty); by <
 		j.quietSince(d, d.busy()) {
-		j.tell(l, strandedAt(place{d.who, l.id, j.requests[l.parks[0]].id}, cause.Span(j.now.Sub(from))), j.now,
-			j.requests[l.parks[0]].id)
+		j.tell(l, strandedAt(place{d.who, l.id, first}, cause.Span(j.now.Sub(from))), j.now, first)
 	}
 }

@@ -184,6 +184,7 @@ func (j *Judge) ends(l *state, r *request, at clock.Time, leased bool) {
 	}
 	if at >= l.ended {
 		l.ended, l.endedLeased = at, leased
+		l.stirs(j.switches[l.sw], at)
 	}
 	if r.mode == netlock.Exclusive && at >= l.exclusive {
 		l.exclusive, l.exclusiveLeased = at, leased
@@ -288,7 +289,7 @@ func (j *Judge) forwarded(d *device, p *Packet) {
 		j.justified(d, l, r, p)
 		r.parks++
 		l.parked++
-		l.parkedAt = p.Time
+		l.class(r).parkedAt = p.Time
 		if r.phase == waiting && r.parks >= r.asks-min(r.asks, r.answers) {
 			r.phase, r.at = parked, p.Time
 			j.park(l, r)
@@ -318,26 +319,28 @@ func (j *Judge) pushedBack(d *device, p *Packet) {
 	if l == nil {
 		l = &j.locks[j.lock(h.Lock, uint8(d.number))]
 	}
+	c := l.classAt(classOf(d, h))
 	if h.Index > 0 {
-		if l.restarted {
-			l.restarted, l.index = false, h.Index-1
+		if c.restarted {
+			c.restarted, c.index = false, h.Index-1
 		}
-		if h.Index <= l.index {
+		if h.Index <= c.index {
 			if h.Last {
-				j.settles(l, p)
+				j.settles(l, c, p)
 			}
 			return // the switch has it
 		}
-		if h.Index > l.index+1 { // some have been lost, and whether the switch takes this one is not known
+		if h.Index > c.index+1 { // some have been lost, and whether the switch takes this one is not known
 			l.tainted = true
 			if r := j.find(j.keyOf(d, h, p.Dst)); r != nil {
 				r.returned = true
 			}
 			return
 		}
-		l.index = h.Index
+		c.index = h.Index
 	}
-	l.back = p.Time
+	c.back = p.Time
+	l.stirs(d, p.Time)
 	k := j.keyOf(d, h, p.Dst)
 	r := j.find(k)
 	if r == nil {
@@ -366,7 +369,7 @@ func (j *Judge) pushedBack(d *device, p *Packet) {
 		j.recent(l, r)
 	}
 	if h.Last {
-		j.settles(l, p)
+		j.settles(l, c, p)
 	}
 }
 
@@ -374,14 +377,18 @@ func (j *Judge) pushedBack(d *device, p *Packet) {
 func (j *Judge) returnsAgain(d *device, p *Packet) {
 	h := &p.Header
 	l := j.lockOf(d.number, h.Lock)
-	if l == nil || h.Index != l.index {
+	if l == nil {
+		return
+	}
+	c := l.classAt(classOf(d, h))
+	if h.Index != c.index {
 		return
 	}
 	if h.Index > 0 {
-		l.index--
+		c.index--
 	}
 	if h.Last {
-		l.settled = l.settledBefore
+		c.settled = c.settledBefore
 	}
 	if r := j.find(j.keyOf(d, h, p.Dst)); r != nil && r.phase == waiting {
 		r.parks++
@@ -399,16 +406,19 @@ func (j *Judge) pushAnswered(d *device, p *Packet) {
 	switch {
 	case l == nil || d.out:
 	case p.Header.Mark == netlock.Owned:
-		j.handedOver(l, p)
+		j.handedOver(l, l.classAt(classOf(d, &p.Header)), p)
+	case p.Header.Mark == netlock.Failover:
+		l.classes(func(c *class) { j.settles(l, c, p) })
 	default:
-		j.settles(l, p)
+		j.settles(l, l.classAt(classOf(d, &p.Header)), p)
 	}
 }
 
 // handedOver follows a server that has taken a lock: it owns what it had buffered, and grants it (section 6.4).
-func (j *Judge) handedOver(l *state, p *Packet) {
-	l.settled, l.settledBefore, l.tainted, l.remain = p.Time, l.settled, true, false
-	for i := l.parks[0]; i != none; {
+func (j *Judge) handedOver(l *state, c *class, p *Packet) {
+	l.tainted = true
+	c.settled, c.settledBefore, c.remain = p.Time, c.settled, false
+	for i := c.parks[0]; i != none; {
 		r := &j.requests[i]
 		i = r.next
 		j.unpark(l, r, j.place(r))
@@ -419,20 +429,21 @@ func (j *Judge) handedOver(l *state, p *Packet) {
 }
 
 // settles ends a hand-over. If the server has nothing left, what was sent to it before it was asked is lost.
-func (j *Judge) settles(l *state, p *Packet) {
+func (j *Judge) settles(l *state, c *class, p *Packet) {
 	h := &p.Header
-	if h.Sent != 0 && h.Sent != l.sent { // the switch has asked again since
+	if h.Sent != 0 && h.Sent != c.sent { // the switch has asked again since
 		return
 	}
-	l.settled, l.settledBefore = p.Time, l.settled
-	l.remain = h.Op == netlock.PushBack && h.Received != h.Index
-	if l.remain || h.Op == netlock.PushBack && h.Index == 0 {
+	c.settled, c.settledBefore = p.Time, c.settled
+	l.stirs(j.switches[l.sw], p.Time)
+	c.remain = h.Op == netlock.PushBack && h.Received != h.Index
+	if c.remain || h.Op == netlock.PushBack && h.Index == 0 {
 		return
 	}
-	for i := l.parks[0]; i != none; {
+	for i := c.parks[0]; i != none; {
 		r := &j.requests[i]
 		i = r.next
-		if r.at >= l.requested {
+		if r.at >= c.requested {
 			break
 		}
 		l.lost += int32(r.parks)
@@ -448,17 +459,26 @@ func (j *Judge) settles(l *state, p *Packet) {
 
 // pushRequested follows a switch that asks for what is parked.
 func (j *Judge) pushRequested(d *device, p *Packet) {
-	l := j.lockOf(d.number, p.Header.Lock)
+	h := &p.Header
+	l := j.lockOf(d.number, h.Lock)
 	if l == nil {
 		return
 	}
-	if p.Header.Mark == netlock.Unmarked { // otherwise the lock moves, and requests queue
-		j.prematurely(d, l, p)
+	asks := func(c *class) {
+		c.requested, c.sent = p.Time, h.Sent
+		c.index = max(c.index, h.Index)
+	}
+	of := l.classAt(classOf(d, h))
+	if h.Mark == netlock.Unmarked { // otherwise the lock moves, and requests queue
+		j.prematurely(d, l, of, p)
 	} else {
 		l.tainted = true
 	}
-	l.requested, l.sent = p.Time, p.Header.Sent
-	l.index = max(l.index, p.Header.Index)
+	if h.Mark == netlock.Failover {
+		l.classes(asks)
+		return
+	}
+	asks(of)
 }
 
 // granted follows a grant that leaves.
@@ -529,7 +549,7 @@ func (j *Judge) granted(d *device, p *Packet, k key, since clock.Time) {
 	if !unasked && was != gone && !(server && (l.lapsed || j.failed && len(j.switches) > 1)) {
 		j.inOrder(d, l, r, p)
 	}
-	if server {
+	if l.steps++; server {
 		l.ownedSince = unknown
 	} else if l.ownedSince == unknown {
 		l.ownedSince = p.Time
@@ -582,8 +602,10 @@ func (j *Judge) outage(d *device) {
 	}
 	for i := range j.locks {
 		if l := &j.locks[i]; l.used && int(l.sw) == d.number {
-			l.tainted, l.restarted = true, true
-			l.requested, l.settled, l.asked, l.remain = unknown, unknown, unknown, false
+			l.tainted = true
+			l.classes(func(c *class) {
+				c.restarted, c.requested, c.settled, c.asked, c.remain = true, unknown, unknown, unknown, false
+			})
 		}
 	}
 }

@@ -119,11 +119,13 @@ func sound(t testing.TB, j *Judge) {
 			t.Fatalf("lock %d has %d requests (%d), %d holders (%d, %d), %d parked (%d), %d copies", l.id, l.live, live[i],
 				l.held, held[i], n, l.parked, parked[i], l.copies)
 		}
-		for q := l.parks[0]; q != none; q = j.requests[q].next {
-			if !j.requests[q].queued {
-				t.Fatalf("lock %d: parked requests are not linked", l.id)
+		l.classes(func(c *class) {
+			for q := c.parks[0]; q != none; q = j.requests[q].next {
+				if !j.requests[q].queued || l.class(&j.requests[q]) != c {
+					t.Fatalf("lock %d: parked requests are not linked", l.id)
+				}
 			}
-		}
+		})
 	}
 }
 

@@ -270,11 +270,12 @@ func (j *Judge) dropped(d *device, p *Packet) {
 		}
 	case h.Op == netlock.PushEmpty:
 		if l := j.lockOf(d.number, h.Lock); l != nil {
-			l.settled = l.settledBefore
+			c := l.classAt(classOf(d, h))
+			c.settled = c.settledBefore
 		}
 	case h.Op == netlock.PushRequest:
 		if l := j.lockOf(d.number, h.Lock); l != nil {
-			l.requested = p.Time
+			l.classAt(classOf(d, h)).requested = p.Time
 		}
 	}
 }

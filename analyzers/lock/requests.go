@@ -83,8 +83,7 @@ type state struct {
 	doubt      bool // packets of it may have been missed
 	tainted    bool // what the switch has of it is not what its requests say
 	live       int32
-	holders    int32    // the first
-	parks      [2]int32 // the first and the last that is parked
+	holders    int32 // the first
 	held       int32
 	xs         int32
 	parked     int32      // requests that may be at the server
@@ -106,7 +105,16 @@ type state struct {
 	chain                        int64      // shared grants since then that the chain may have given
 	chained                      int64      // those that certainly did
 	primary                      clock.Time // the last grant of a switch that had stopped and is not on standby
-	// of the hand-over
+	lapsed                       bool       // a server's grant has
+	// With priorities a pass may begin whenever a hold ends or requests come back, and whoever comes meanwhile waits for
+	// it: when passes began, and how many there may have been.
+	stirred clock.Time
+	steps   int64
+}
+
+// backlog is what is known of the requests of a queue that the server buffers.
+type backlog struct {
+	parks         [2]int32   // the first and the last that is parked
 	requested     clock.Time // the last PUSH_REQ
 	sent          uint64     // its number of requests that were sent to be buffered
 	settled       clock.Time // the last answer that ended one
@@ -115,13 +123,18 @@ type state struct {
 	asked         clock.Time // when the switch decided to ask for more, at the earliest
 	remain        bool       // then the server had more
 	parkedAt      clock.Time // the last BUFFER_ONLY
-	index         uint64
-	lapsed        bool // a server's grant has
-	restarted     bool // and the number of the next is not known
+	index         uint64     // of the last request that came back
+	restarted     bool       // and it is not known
 }
 
-// class is the order of the requests of a lock that have one priority.
+func newBacklog() backlog {
+	return backlog{parks: [2]int32{none, none}, requested: unknown, settled: unknown, settledBefore: unknown, back: unknown,
+		asked: unknown, parkedAt: unknown}
+}
+
+// class is the order of the requests of a lock that have one priority, and what of them the server buffers.
 type class struct {
+	backlog
 	batch    uint64
 	before   granted // the latest arrival granted before this batch
 	within   granted // and in it
@@ -229,24 +242,35 @@ func (j *Judge) lock(id uint32, sw uint8) int32 {
 	l := &j.locks[i]
 	all := l.all[:0]
 	*l = state{id: id, sw: sw, used: true, holders: none, doubt: j.gaps > 0, ended: unknown, exclusive: unknown,
-		requested: unknown, settled: unknown, settledBefore: unknown, back: unknown, asked: unknown, ownedSince: unknown,
-		parkedAt: unknown, primary: unknown, parks: [2]int32{none, none}}
+		ownedSince: unknown, primary: unknown, stirred: unknown}
 	if n := j.switches[sw].Priorities; n > 1 {
 		for range n {
-			all = append(all, class{event: unknown})
+			all = append(all, class{event: unknown, backlog: newBacklog()})
 		}
 	}
 	l.all = all
-	l.only.event = unknown
+	l.only.event, l.only.backlog = unknown, newBacklog()
 	j.byLock[lockKey{id, sw}] = i
 	return i
 }
 
-func (l *state) class(r *request) *class {
+func (l *state) class(r *request) *class { return l.classAt(r.class) }
+
+func (l *state) classAt(n uint8) *class {
 	if len(l.all) > 0 {
-		return &l.all[min(int(r.class), len(l.all)-1)]
+		return &l.all[min(int(n), len(l.all)-1)]
 	}
 	return &l.only
+}
+
+// classes calls f for each class.
+func (l *state) classes(f func(*class)) {
+	if len(l.all) == 0 {
+		f(&l.only)
+	}
+	for i := range l.all {
+		f(&l.all[i])
+	}
 }
 
 // request returns a new one.
@@ -305,7 +329,12 @@ func (j *Judge) retire(l *state) {
 }
 
 func (j *Judge) forgettable(l *state) bool {
-	if l.lost > 0 || l.parked > 0 || l.index > 0 {
+	if l.lost > 0 || l.parked > 0 {
+		return false
+	}
+	numbered := false
+	l.classes(func(c *class) { numbered = numbered || c.index > 0 })
+	if numbered {
 		return false
 	}
 	if j.gaps > 0 && !l.doubt && len(j.locks) < mostLocks/2 {
@@ -375,28 +404,30 @@ func (j *Judge) unlink(l *state, r *request, i int32) {
 func (j *Judge) park(l *state, r *request) {
 	i := j.place(r)
 	j.unpark(l, r, i)
-	r.next, r.prev, r.queued = none, l.parks[1], true
+	c := l.class(r)
+	r.next, r.prev, r.queued = none, c.parks[1], true
 	if r.prev != none {
 		j.requests[r.prev].next = i
 	} else {
-		l.parks[0] = i
+		c.parks[0] = i
 	}
-	l.parks[1] = i
+	c.parks[1] = i
 }
 
 func (j *Judge) unpark(l *state, r *request, i int32) {
 	if !r.queued {
 		return
 	}
+	c := l.class(r)
 	if r.prev != none {
 		j.requests[r.prev].next = r.next
 	} else {
-		l.parks[0] = r.next
+		c.parks[0] = r.next
 	}
 	if r.next != none {
 		j.requests[r.next].prev = r.prev
 	} else {
-		l.parks[1] = r.prev
+		c.parks[1] = r.prev
 	}
 	r.next, r.prev, r.queued = none, none, false
 }

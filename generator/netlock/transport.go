@@ -41,6 +41,10 @@ func Transport() wire.Transport {
 					Doc: "How often a server looks for ended leases."},
 				{Name: "server-not-before-us", Kind: parameter.Duration, Unit: "us", Default: "0", Max: 1_000_000_000,
 					Doc: "Lock servers grant nothing before: locks of a server that failed may still be held."},
+				{Name: "loss", Kind: parameter.Number, Default: "0", Max: 1,
+					Doc: "Share of packets that are lost at random between a host's NIC and its client or lock server, each way."},
+				{Name: "duplicates", Kind: parameter.Number, Default: "0", Max: 1,
+					Doc: "Share of packets that a host sends twice."},
 			},
 			Bugs: []parameter.Bug{
 				{Name: "keeps-buffer", Rule: "lock.single-queue",

@@ -136,6 +136,11 @@ type host struct {
 	gap               clock.Duration // least time between two packets
 	free              clock.Time     // when the next packet may leave
 	now               clock.Time     // of the latest call: what is due by then is polled, without a timer
+
+	loss, duplicates float64 // shares of packets
+	faults           *rand.Rand
+	again            message // leaves a second time
+	twice            bool
 }
 
 func newHost(r *endpoints, id fabric.HostID, mark stack.Mark) *host {
@@ -144,7 +149,9 @@ func newHost(r *endpoints, id fabric.HostID, mark stack.Mark) *host {
 	rng := rand.New(rand.NewPCG(r.Test.Seed^stream, uint64(id)))
 	delay, jitter := v.Duration("host-delay-ns"), v.Duration("host-jitter-ns")
 	h := &host{of: r, at: r.Net.Host(id), mark: mark, gap: v.Duration("client-ns"), now: -1,
-		arriving: line{delay: delay, jitter: jitter, rand: rng}, leaving: line{delay: delay, jitter: jitter, rand: rng}}
+		arriving: line{delay: delay, jitter: jitter, rand: rng}, leaving: line{delay: delay, jitter: jitter, rand: rng},
+		loss: v.Number("loss"), duplicates: v.Number("duplicates"),
+		faults: rand.New(rand.NewPCG(r.Test.Seed^^uint64(stream), uint64(id)))}
 	h.client = netlock.NewClient(id, r.Test.Seed, h)
 	bugs, err := lock.ParseBugs(r.Bugs...)
 	if err != nil {
@@ -176,7 +183,7 @@ func (h *host) Ended(now clock.Time, flow int) {
 
 // Receive implements fabric.Stack. What was trimmed is lost.
 func (h *host) Receive(now clock.Time, p *fabric.Packet) {
-	if p.Protocol != fabric.NetLock || p.Flags&fabric.Trimmed != 0 {
+	if p.Protocol != fabric.NetLock || p.Flags&fabric.Trimmed != 0 || h.fails(h.loss) {
 		return
 	}
 	n := netlock.FromHeader(&p.Header)
@@ -185,6 +192,11 @@ func (h *host) Receive(now clock.Time, p *fabric.Packet) {
 		return
 	}
 	h.arriving.push(now, message{peer: p.Src, answer: p.Flags&fabric.Returned != 0, header: n})
+}
+
+// fails draws whether something happens that has a probability.
+func (h *host) fails(probability float64) bool {
+	return probability > 0 && h.faults.Float64() < probability
 }
 
 // take has client or lock server process a packet: answers are for clients.
@@ -223,10 +235,10 @@ func (h *host) collect(now clock.Time) {
 func (h *host) Poll(now clock.Time, p *fabric.Packet) bool {
 	h.now = now
 	h.collect(now)
-	if h.leaving.due() > now || h.free > now {
+	m, ok := h.leave(now)
+	if !ok {
 		return false
 	}
-	m := h.leaving.pop()
 	h.mark.Set(p)
 	p.Protocol, p.Dst, p.Size = fabric.NetLock, m.peer, netlock.Size(&m.header, h.mark.IPv6)
 	if m.answer {
@@ -238,9 +250,32 @@ func (h *host) Poll(now clock.Time, p *fabric.Packet) bool {
 	return true
 }
 
+// leave returns the next packet that leaves now.
+func (h *host) leave(now clock.Time) (m message, ok bool) {
+	if h.free > now {
+		return m, false
+	}
+	if h.twice {
+		h.twice = false
+		return h.again, true
+	}
+	for h.leaving.due() <= now {
+		if m = h.leaving.pop(); !h.fails(h.loss) {
+			if h.twice = h.fails(h.duplicates); h.twice {
+				h.again = m
+			}
+			return m, true
+		}
+	}
+	return m, false
+}
+
 // NextTimer implements fabric.Stack.
 func (h *host) NextTimer() clock.Time {
 	at := min(h.client.NextTimer(), h.server.next(), h.arriving.due())
+	if h.twice && h.free > h.now {
+		at = min(at, h.free)
+	}
 	if out := max(h.leaving.due(), h.free); h.leaving.len() > 0 && out > h.now {
 		at = min(at, out)
 	}

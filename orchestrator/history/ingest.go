@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"database/sql"
@@ -143,7 +144,8 @@ func (s *Store) attempt(ctx context.Context, runs []*Run) (done Ingested, err er
 			return done, err
 		}
 	}
-	w := &writer{ctx: ctx, tx: tx, embedded: s.engine.dialect == goose.DialectSQLite3, touched: make(map[seriesNight]bool)}
+	w := &writer{ctx: ctx, tx: tx, embedded: s.engine.dialect == goose.DialectSQLite3, touched: make(map[seriesNight]bool),
+		tally: make(map[tallyKey]int64)}
 	if w.known, err = s.current(ctx, tx); err != nil {
 		return done, err
 	}
@@ -159,7 +161,7 @@ func (s *Store) attempt(ctx context.Context, runs []*Run) (done Ingested, err er
 	if err := w.flush(); err != nil {
 		return done, err
 	}
-	if err := w.nightly(); err != nil {
+	if err := cmp.Or(w.nightly(), w.pack(), w.count()); err != nil {
 		return done, err
 	}
 	return done, tx.Commit()
@@ -225,6 +227,7 @@ type writer struct {
 	runs, findings, metrics, artefacts rows
 
 	touched map[seriesNight]bool // whose runs have changed
+	tally   map[tallyKey]int64   // how many runs more there are
 }
 
 type seriesNight struct {
@@ -407,6 +410,7 @@ func (w *writer) run(r *Run, done *Ingested) error {
 	for _, a := range r.Artefacts {
 		w.artefacts.add(id, a.Kind, a.Location)
 	}
+	w.tally[tallyKey{r.Night, p.variant, p.testbed, p.environment, r.Verdict}]++
 	done.New++
 	return w.results(r, id, p)
 }
@@ -453,6 +457,9 @@ func (w *writer) again(r *Run, row runRow, content string, done *Ingested) error
 		coverage = $6 WHERE id = $7`, int64(r.Verdict), strings.Join(r.Reasons, "\n"), analysed, r.Tool, []byte(content),
 		p.coverage, row.id)
 	if err != nil {
+		return err
+	}
+	if err := w.recount(row, r.Verdict); err != nil {
 		return err
 	}
 	w.have[r.ID] = runRow{row.id, analysed, content, r.Verdict, r.Tool}

@@ -1,9 +1,11 @@
 package history
 
 import (
+	"cmp"
 	"database/sql"
 	"encoding/binary"
 	"errors"
+	"maps"
 	"math"
 	"slices"
 
@@ -38,7 +40,7 @@ func (w *writer) nightly() error {
 		keys = append(keys, k)
 	}
 	slices.SortFunc(keys, func(a, b seriesNight) int {
-		return 2*compare(a.series, b.series) + compare(int64(a.night), int64(b.night))
+		return cmp.Or(cmp.Compare(a.series, b.series), cmp.Compare(a.night, b.night))
 	})
 	var list rows
 	for _, k := range keys {
@@ -58,16 +60,6 @@ func (w *writer) nightly() error {
 	return w.insert("nightly (series, night, n, median, center, spread, positive, samples)", &list,
 		` ON CONFLICT (series, night) DO UPDATE SET n = excluded.n, median = excluded.median, center = excluded.center,
 		spread = excluded.spread, positive = excluded.positive, samples = excluded.samples`)
-}
-
-func compare(a, b int64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 func (w *writer) values(of *sql.Stmt, k seriesNight) (values []float64, err error) {
@@ -118,4 +110,40 @@ func samplesOf(data []byte) []float64 {
 		values[i] = math.Float64frombits(binary.LittleEndian.Uint64(data[i*size:]))
 	}
 	return values
+}
+
+// tallyKey is what runs have in common that are counted together.
+type tallyKey struct {
+	night                         Night
+	variant, testbed, environment int64
+	verdict                       Verdict
+}
+
+// recount notes that a run, which keeps its place, has another verdict.
+func (w *writer) recount(row runRow, verdict Verdict) error {
+	var k tallyKey
+	err := w.tx.QueryRowContext(w.ctx, `SELECT night, variant, testbed, environment FROM run WHERE id = $1`, row.id).
+		Scan(&k.night, &k.variant, &k.testbed, &k.environment)
+	k.verdict = row.verdict
+	w.tally[k]--
+	k.verdict = verdict
+	w.tally[k]++
+	return err
+}
+
+// count adds what has changed to table tally.
+func (w *writer) count() error {
+	keys := slices.SortedFunc(maps.Keys(w.tally), func(a, b tallyKey) int {
+		return cmp.Or(cmp.Compare(a.night, b.night), cmp.Compare(a.variant, b.variant), cmp.Compare(a.testbed, b.testbed),
+			cmp.Compare(a.verdict, b.verdict), cmp.Compare(a.environment, b.environment))
+	})
+	var list rows
+	for _, k := range keys {
+		if n := w.tally[k]; n != 0 {
+			list.add(int64(k.night), k.variant, k.testbed, int64(k.verdict), k.environment, n)
+		}
+	}
+	clear(w.tally)
+	return w.insert("tally (night, variant, testbed, verdict, environment, runs)", &list,
+		` ON CONFLICT (night, variant, testbed, verdict, environment) DO UPDATE SET runs = tally.runs + excluded.runs`)
 }

@@ -233,7 +233,8 @@ func (s *Store) migrate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	provider, err := goose.NewProvider(s.engine.dialect, s.db, translated{files, s.engine.words})
+	provider, err := goose.NewProvider(s.engine.dialect, s.db, translated{files, s.engine.words},
+		goose.WithGoMigrations(packing()))
 	if err != nil {
 		return err
 	}

@@ -46,6 +46,7 @@ const fewVariants = 8
 // courses reads the results of the runs between two nights, in the order of subjects.
 func (s *Store) courses(ctx context.Context, from, to Night, variants []int64) ([]*course, error) {
 	var w where
+	w.add("runs > 0")
 	w.add("night >= ?", int64(from))
 	w.add("night <= ?", int64(to))
 	switch {
@@ -84,9 +85,8 @@ func (s *Store) courses(ctx context.Context, from, to Night, variants []int64) (
 			c.results[last].Failed += n
 		}
 		return nil
-	}, `SELECT night, variant, testbed, verdict, environment, count(*) FROM run`+w.String()+
-		` GROUP BY night, variant, testbed, verdict, environment ORDER BY night, variant, testbed, verdict, environment`,
-		w.args...)
+	}, `SELECT night, variant, testbed, verdict, environment, runs FROM tally`+w.String()+
+		` ORDER BY night, variant, testbed, verdict, environment`, w.args...)
 	if err != nil {
 		return nil, err
 	}
@@ -367,6 +367,19 @@ type bedSeries struct {
 	nights   map[Night]aNight
 	positive bool // all values of all nights
 	constant bool // there is nothing to see
+	first    float64
+}
+
+// add adds a night of a testbed.
+func (b *bedSeries) add(to *bed, night Night, n aNight) {
+	if b.nights == nil {
+		b.nights = make(map[Night]aNight, defaultNights)
+		b.first = n.center
+		to.series = append(to.series, b)
+	}
+	b.nights[night] = n
+	b.positive = b.positive && n.positive
+	b.constant = b.constant && n.spread == 0 && n.center == b.first
 }
 
 // A bed is a testbed with its metrics.
@@ -394,46 +407,34 @@ func (s *Store) beds(ctx context.Context, from, to Night) (list []*bed, err erro
 	for id, name := range names {
 		byID[id], ids[name] = &bed{name: name}, id
 	}
-	type home struct {
-		*bedSeries
-		bed *bed
-	}
-	byRow := make(map[int64]home)
+	byRow := make(map[int64]*bedSeries)
 	err = s.query(ctx, func(row *sql.Rows) error {
-		b := &bedSeries{nights: map[Night]aNight{}, positive: true, constant: true}
-		var testbed int64
-		err := row.Scan(&b.id, &b.variant, &testbed, &b.name, &b.unit)
-		byRow[b.id] = home{b, byID[testbed]}
+		b := &bedSeries{positive: true, constant: true}
+		err := row.Scan(&b.id, &b.variant, &b.name, &b.unit)
+		byRow[b.id] = b
 		return err
-	}, `SELECT id, variant, testbed, name, unit FROM series`)
+	}, `SELECT id, variant, name, unit FROM series`)
 	if err != nil {
 		return nil, err
 	}
 	err = s.query(ctx, func(row *sql.Rows) error {
-		var id int64
+		var testbed int64
 		var night Night
-		var n aNight
-		var positive int
-		if err := row.Scan(&id, &night, &n.n, &n.median, &n.center, &n.spread, &positive); err != nil {
+		var data sql.RawBytes
+		if err := row.Scan(&testbed, &night, &data); err != nil {
 			return err
 		}
-		n.positive = positive != 0
-		b := byRow[id]
-		if len(b.nights) == 0 {
-			b.bed.series = append(b.bed.series, b.bedSeries)
+		b := byID[testbed]
+		if len(data) > 0 {
+			b.nights = append(b.nights, night)
 		}
-		for _, other := range b.nights {
-			b.constant = b.constant && other.center == n.center
-			break
-		}
-		b.nights[night] = n
-		b.positive, b.constant = b.positive && n.positive, b.constant && n.spread == 0
-		if last := len(b.bed.nights) - 1; last < 0 || b.bed.nights[last] != night {
-			b.bed.nights = append(b.bed.nights, night)
-		}
-		return nil
-	}, `SELECT series, night, n, median, center, spread, positive FROM nightly WHERE night >= $1 AND night <= $2
-		ORDER BY night, series`, int64(from), int64(to))
+		return eachPacked(data, func(series int64, n aNight) {
+			if x := byRow[series]; x != nil { // nil: added since
+				x.add(b, night, n)
+			}
+		})
+	}, `SELECT testbed, night, metrics FROM pack WHERE night >= $1 AND night <= $2 ORDER BY night, testbed`, int64(from),
+		int64(to))
 	for _, name := range sortedKeys(ids) {
 		list = append(list, byID[ids[name]])
 	}
@@ -739,9 +740,9 @@ func (s *Store) Beds(ctx context.Context, w Window) (*BedList, error) {
 		err := row.Scan(&name, &n[0], &n[1])
 		runs[name] = n
 		return err
-	}, `SELECT b.name, r.runs, r.lost FROM (SELECT testbed, count(*) AS runs, sum(CASE WHEN verdict NOT IN (0, 1) THEN 1
-		ELSE 0 END) AS lost FROM run WHERE night >= $1 AND night <= $2 GROUP BY testbed) r
-		JOIN testbed b ON b.id = r.testbed`,
+	}, `SELECT b.name, r.runs, r.lost FROM (SELECT testbed, sum(runs) AS runs, sum(CASE WHEN verdict NOT IN (0, 1)
+		THEN runs ELSE 0 END) AS lost FROM tally WHERE night >= $1 AND night <= $2 GROUP BY testbed) r
+		JOIN testbed b ON b.id = r.testbed WHERE r.runs > 0`,
 		int64(from), int64(to))
 	if err != nil {
 		return nil, err

@@ -202,7 +202,7 @@ func (s *Store) load(ctx context.Context, b *side) error {
 	if b.environments != nil {
 		w.add("r.environment IN (" + numbers(b.environments) + ")")
 	}
-	return cmp.Or(s.loadRuns(ctx, b, w), s.loadFindings(ctx, b, w), s.loadMetrics(ctx, b))
+	return cmp.Or(s.loadRuns(ctx, b, countedRuns, w), s.loadFindings(ctx, b, w), s.loadMetrics(ctx, b))
 }
 
 // loadGreen reads, for each subject of the other side, the latest night before it on which all its judged runs passed.
@@ -239,7 +239,8 @@ func (s *Store) loadGreen(ctx context.Context, b, other *side) error {
 		}
 		slices.Sort(variants)
 		w.add("r.variant IN (" + numbers(slices.Compact(variants)) + ")")
-		if err := cmp.Or(s.loadRuns(ctx, part, w), s.loadFindings(ctx, part, w), s.loadMetrics(ctx, part)); err != nil {
+		err := cmp.Or(s.loadRuns(ctx, part, countedRuns, w), s.loadFindings(ctx, part, w), s.loadMetrics(ctx, part))
+		if err != nil {
 			return err
 		}
 		for key, o := range part.subjects {
@@ -265,8 +266,8 @@ func (s *Store) greenNights(ctx context.Context, from, to Night, wanted map[[2]i
 			latest[k] = max(latest[k], night)
 		}
 		return nil
-	}, `SELECT night, variant, testbed, sum(CASE WHEN verdict = 0 THEN 1 ELSE 0 END),
-		sum(CASE WHEN verdict = 1 THEN 1 ELSE 0 END) FROM run WHERE night >= $1 AND night < $2
+	}, `SELECT night, variant, testbed, sum(CASE WHEN verdict = 0 THEN runs ELSE 0 END),
+		sum(CASE WHEN verdict = 1 THEN runs ELSE 0 END) FROM tally WHERE night >= $1 AND night < $2
 		GROUP BY night, variant, testbed`, int64(from), int64(to))
 	for k, night := range latest {
 		green[night] = append(green[night], k)
@@ -275,7 +276,14 @@ func (s *Store) greenNights(ctx context.Context, from, to Night, wanted map[[2]i
 	return err
 }
 
-func (s *Store) loadRuns(ctx context.Context, b *side, w where) error {
+// countedRuns is what loadRuns reads of nights, oneRun what it reads of one run.
+const (
+	countedRuns = `tally r`
+	oneRun      = `(SELECT run.*, 1 AS runs FROM run) r`
+)
+
+// loadRuns reads how many runs there are of each outcome, from one of the tables above.
+func (s *Store) loadRuns(ctx context.Context, b *side, from string, w where) error {
 	type group struct{ variant, testbed int64 }
 	groups := make(map[group]*outcomes)
 	environments := make(map[int64]bool)
@@ -285,7 +293,7 @@ func (s *Store) loadRuns(ctx context.Context, b *side, w where) error {
 		var verdict Verdict
 		var environment int64
 		var n int
-		if err := row.Scan(&g.variant, &g.testbed, &verdict, &environment, &n); err != nil {
+		if err := row.Scan(&g.variant, &g.testbed, &verdict, &environment, &n); err != nil || n == 0 {
 			return err
 		}
 		o := groups[g]
@@ -309,8 +317,8 @@ func (s *Store) loadRuns(ctx context.Context, b *side, w where) error {
 		}
 		b.runs += n
 		return nil
-	}, `SELECT r.variant, r.testbed, r.verdict, r.environment, count(*) FROM run r`+w.String()+
-		` GROUP BY r.variant, r.testbed, r.verdict, r.environment ORDER BY r.variant, r.testbed`, w.args...)
+	}, `SELECT r.variant, r.testbed, r.verdict, r.environment, r.runs FROM `+from+w.String()+
+		` ORDER BY r.variant, r.testbed`, w.args...)
 	if err != nil {
 		return err
 	}
@@ -635,7 +643,7 @@ func (s *Store) readRun(ctx context.Context, b *side, id string) error {
 	if err := s.db.QueryRowContext(ctx, `SELECT night FROM run WHERE id = $1`, key).Scan(&b.night); err != nil {
 		return s.explain("read", err)
 	}
-	if err := cmp.Or(s.loadRuns(ctx, b, w), s.loadFindings(ctx, b, w)); err != nil {
+	if err := cmp.Or(s.loadRuns(ctx, b, oneRun, w), s.loadFindings(ctx, b, w)); err != nil {
 		return err
 	}
 	for _, o := range b.subjects {

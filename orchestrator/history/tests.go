@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"database/sql"
 	"errors"
 )
@@ -137,7 +138,11 @@ func (w *writer) merge(into, from testRow) error {
 }
 
 func (w *writer) mergeVariant(into, from int64) error {
-	if err := w.exec(`UPDATE run SET variant = $1 WHERE variant = $2`, into, from); err != nil {
+	if err := cmp.Or(w.count(), w.exec(`INSERT INTO tally (night, variant, testbed, verdict, environment, runs)
+		SELECT night, $1, testbed, verdict, environment, runs FROM tally WHERE variant = $2
+		ON CONFLICT (night, variant, testbed, verdict, environment) DO UPDATE SET runs = tally.runs + excluded.runs`,
+		into, from), w.exec(`DELETE FROM tally WHERE variant = $1`, from),
+		w.exec(`UPDATE run SET variant = $1 WHERE variant = $2`, into, from)); err != nil {
 		return err
 	}
 	list, err := w.pairs(`SELECT f.id, coalesce(i.id, 0) FROM series f LEFT JOIN series i

@@ -1,6 +1,10 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,7 +14,9 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"candela.dev/candela/analyzers"
 	"candela.dev/candela/orchestrator"
+	"candela.dev/candela/orchestrator/bundle"
 	"candela.dev/candela/packet"
 	"candela.dev/candela/trace"
 )
@@ -195,4 +201,92 @@ func TestAFindingAboutAModelIsReportedFromARunDirectory(t *testing.T) {
 		t.Errorf("the subject does not name the device\n%s", text)
 	}
 	readPackets(t, dir)
+}
+
+var updateUpstream = flag.Bool("update", false, "rewrite docs/reference/findings/upstream")
+
+// ours are the findings of docs/reference/findings.md as they are written for the kernel's maintainers, by bundle, with
+// the arguments of candela report.
+var ours = map[string][]string{
+	"rxe-stale-timer": {"retrans.timeout-early", "--packets", "621-625",
+		"--subject", "retransmit timer of an acknowledged request expires under the next one"},
+	"rxe-stale-timer-6.12": {"gbn.timeout-early", "--packets", "59-123",
+		"--subject", "retransmit timer of an acknowledged request expires under the next one"},
+	"rxe-retry-7":       {"gbn.retry-exceeded", "--subject", "retry_cnt 7 is taken for infinite"},
+	"rxe-nak-after-rnr": {"gbn.nak-unprovoked", "--packets", "1-11", "--subject", "sequence NAK for a PSN that was answered with an RNR NAK"},
+	"rxe-dma-length":    {"gbn.nak-fatal-missing", "--subject", "WRITE that is shorter than its DMA length is acknowledged"},
+	"rxe-read-replay": {"gbn.replay-opcode", "--packets", "10-18",
+		"--subject", "responses to a repeated READ begin with READ_RESPONSE_MIDDLE"},
+}
+
+// TestOurFindingsAreThoseThatTheBundlesGive writes each again from its trace and compares every file.
+func TestOurFindingsAreThoseThatTheBundlesGive(t *testing.T) {
+	for name, args := range ours {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			kept := bundles + "upstream/" + name
+			_, dir := upstreamOf(t, bundles+name+".tar", slices.Concat(args, []string{"--source", kept + ".source.txt"})...)
+			if *updateUpstream {
+				if err := errors.Join(os.RemoveAll(kept), os.CopyFS(kept, os.DirFS(dir))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			made, err := os.ReadDir(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found, err := os.ReadDir(kept)
+			if err != nil || len(found) != len(made) || len(made) < 3 {
+				t.Errorf("%s has %d files, want %d (%v): go test ./cmd/candela -run OurFindings -update", kept, len(found),
+					len(made), err)
+			}
+			for _, file := range made {
+				got, err := os.ReadFile(filepath.Join(dir, file.Name()))
+				want, werr := os.ReadFile(filepath.Join(kept, file.Name()))
+				if err != nil || werr != nil || !bytes.Equal(got, want) {
+					t.Errorf("%s/%s differs (%v, %v): go test ./cmd/candela -run OurFindings -update", kept, file.Name(), err, werr)
+				}
+			}
+			readPackets(t, kept)
+		})
+	}
+	for _, pattern := range []string{"*.tar", "upstream/*.source.txt"} {
+		if files, err := filepath.Glob(bundles + pattern); err != nil || len(files) != len(ours) {
+			t.Errorf("%d files %s for %d findings (%v)", len(files), pattern, len(ours), err)
+		}
+	}
+}
+
+// TestTheFirstElevenPacketsProveTheThirdFinding: nothing that comes later is needed for it, no retransmission and no
+// other RNR NAK.
+func TestTheFirstElevenPacketsProveTheThirdFinding(t *testing.T) {
+	dir := t.TempDir()
+	unpacked, err := os.Open(bundles + "rxe-nak-after-rnr.tar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unpacked.Close()
+	if _, err := bundle.Unpack(unpacked, dir); err != nil {
+		t.Fatal(err)
+	}
+	part := filepath.Join(dir, "part.pcap")
+	for _, command := range [][]string{
+		{"trace", "slice", filepath.Join(dir, "trace.pcap"), "--first", "1", "--last", "11", "--out", part},
+		{"analyze", part, "--connections", filepath.Join(dir, "connections.json"), "--format", "json"},
+	} {
+		status, stdout, stderr := candela(t, command...)
+		switch {
+		case command[0] == "trace" && status == orchestrator.ExitPass:
+		case status != orchestrator.ExitFail:
+			t.Fatalf("exit status %d\n%s", status, stderr)
+		default:
+			var a analyzers.Analysis
+			if err := json.Unmarshal([]byte(stdout), &a); err != nil {
+				t.Fatal(err)
+			}
+			if rules := rulesOf(&a, true); !slices.Equal(rules, []string{"gbn.nak-unprovoked"}) {
+				t.Errorf("found %v", rules)
+			}
+		}
+	}
 }

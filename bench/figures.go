@@ -143,6 +143,10 @@ var figures = []figure{
 		source: benchmark{pkg: "./testbeds/switches/fair", name: "BenchmarkPacket/levels=3/mode=dataplane", unit: "ns/op"}},
 	{name: "HCSFQ: allocations a packet", unit: "allocs", target: atMost(0),
 		source: benchmark{pkg: "./testbeds/switches/fair", name: "BenchmarkPacket/levels=3/mode=ideal", unit: "allocs/op"}},
+	{name: "PD: a hop, beside ECMP", unit: "ns", ratio: atMost(1.6),
+		source: benchmark{pkg: "./testbeds/switches/deflect", name: "BenchmarkHop/pd", unit: "cpu-ns/hop"},
+		peer: &peer{"ECMP",
+			benchmark{pkg: "./testbeds/switches/deflect", name: "BenchmarkHop/ecmp", unit: "cpu-ns/hop"}}},
 	{name: "injector pipeline, allocations a packet", unit: "allocs", target: atMost(0),
 		source: benchmark{pkg: "./injector/pipeline", name: "BenchmarkProcess", unit: "allocs/op"}},
 

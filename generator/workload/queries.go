@@ -22,6 +22,8 @@ func queries() Kind {
 					Doc: "Hosts that ask; of each query one is drawn. By default all."},
 				{Name: "servers", Kind: parameter.Integer, Required: true, Min: 1, Max: MaxHosts - 1,
 					Doc: "Hosts that each query asks: drawn without replacement from all hosts but the client."},
+				{Name: "repeats", Kind: parameter.Boolean, Default: "false",
+					Doc: "If a client has fewer other hosts than servers, a query asks all of them once before it asks one again."},
 				{Name: "load", Kind: parameter.Number, Optional: true, Max: 4,
 					Doc: "Payload of responses offered, as a share of the capacity of load-of; instead of queries-per-s."},
 				{Name: "load-of", Kind: parameter.Word, Words: []string{"access", "fabric"}, Default: "access",
@@ -57,10 +59,10 @@ func checkQueries(v parameter.Values, hosts int) (int, []Problem) {
 	for _, c := range v.Ranges("clients") {
 		problems = append(problems, exists("clients", c, hosts)...)
 	}
-	if n := v.Int("servers"); hosts > 0 && n >= hosts {
+	if n := v.Int("servers"); hosts > 0 && n >= hosts && !v.Bool("repeats") {
 		problems = append(problems, Problem{"servers",
 			fmt.Sprintf("%d are more than a client has other hosts (%d)", n, hosts-1),
-			fmt.Sprintf("servers of a query are different hosts: at most %d", hosts-1)})
+			fmt.Sprintf("servers of a query are different hosts: at most %d; repeats: true asks some again", hosts-1)})
 	}
 	return v.Int("servers"), problems
 }
@@ -122,11 +124,12 @@ func asked(v parameter.Values, in Scope) func() (Flow, bool) {
 		if asked == v.Int("servers") && !start() {
 			return Flow{}, false
 		}
+		place := 1 + asked%(in.Hosts-1) // all others are drawn before one is drawn again
 		asked++
-		other := asked + hosts.IntN(in.Hosts-asked)
-		order[asked], order[other] = order[other], order[asked]
+		other := place + hosts.IntN(in.Hosts-place)
+		order[place], order[other] = order[other], order[place]
 		service := max(0, mean+deviation*served.NormFloat64())
-		return Flow{Kind: Loop, Src: order[0], Dst: order[asked], Count: 1, Request: v.Int("request-bytes"),
+		return Flow{Kind: Loop, Src: order[0], Dst: order[place], Count: 1, Request: v.Int("request-bytes"),
 			Response: int(s.draw(drawn)), Service: clock.Duration(math.Round(service)), Query: query,
 			Siblings: v.Int("servers"), Start: clock.Duration(math.Round(at * float64(clock.Second)))}, true
 	}

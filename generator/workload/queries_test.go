@@ -2,6 +2,7 @@ package workload_test
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"candela.dev/candela/clock"
@@ -51,6 +52,42 @@ func TestQueriesAskDifferentServers(t *testing.T) {
 	if mean, deviation := sum/n, math.Sqrt(squares/n-sum/n*sum/n); math.Abs(mean-20) > 0.1 ||
 		math.Abs(deviation-3) > 0.1 {
 		t.Errorf("service takes %.2f us, deviation %.2f us, want 20 and 3", mean, deviation)
+	}
+}
+
+// A query of more servers than there are asks all of them equally often, but for one; a query of fewer asks those that
+// it would ask without repeats.
+func TestAQueryOfMoreServersThanHostsAsksSomeAgain(t *testing.T) {
+	k := workload.Find("queries")
+	v := valuesOf(t, "queries", "servers=17", "queries-per-s=20000", "stop-us=5000", "repeats=true")
+	flows := k.Flows(v, network(7)) // 8 hosts
+	twice := make([]float64, 8)
+	for len(flows) >= 17 {
+		times := map[int]int{}
+		for _, f := range flows[:17] {
+			times[f.Dst]++
+		}
+		for h := range 8 {
+			n := times[h]
+			switch {
+			case h == flows[0].Src && n == 0, n == 2:
+			case n == 3:
+				twice[h]++
+			default:
+				t.Fatalf("client %d asks host %d %d times", flows[0].Src, h, n)
+			}
+		}
+		flows = flows[17:]
+	}
+	// 24.3 is the 99.9th percentile of chi-squared with 7 degrees of freedom
+	if x := chiSquared(twice); len(flows) > 0 || twice[0] == 0 || x > 24.3 {
+		t.Errorf("%d flows are left; asked again %v (%.1f)", len(flows), twice, x)
+	}
+	once := []string{"servers=5", "queries-per-s=20000", "stop-us=5000"}
+	a, b := k.Flows(valuesOf(t, "queries", once...), network(7)), k.Flows(valuesOf(t, "queries",
+		append(once, "repeats=true")...), network(7))
+	if !slices.Equal(a, b) || len(a) < 100 {
+		t.Errorf("%d and %d flows differ", len(a), len(b))
 	}
 }
 

@@ -382,7 +382,7 @@ as one of hardware, which is not reproducible here:
          window, sampling, old information, on E4  figures 12c, 12d, 14
   F6     Reno, DCTCP, Swift                        figures 1, 6
   F7, F8 goodput, reordering                       figures 7, 8
-  F9     flows of 100 KB                           figure 9b
+  F9     450 servers, flows of 100 KB              figures 9a, 9b
   F10    a fat-tree                                figure 10
   F11    100 Gb/s                                  figure 11
   F13    probabilistic PD                          figure 13

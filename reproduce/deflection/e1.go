@@ -224,7 +224,7 @@ func f8(ctx context.Context, l *lab) error {
 	})
 }
 
-// f9 varies how much each server sends: figure 9b.
+// f9 varies how much each server sends, figure 9b, and how many send, figure 9a.
 func f9(ctx context.Context, l *lab) error {
 	const id = "F9"
 	sized := func(name, file string, kb int) *series {
@@ -239,9 +239,42 @@ func f9(ctx context.Context, l *lab) error {
 	}); err != nil {
 		return err
 	}
-	l.Row(comparison.Skipped("figure 9a asks up to 450 of 320 hosts: queries here draw without replacement").
-		Of(comparison.PaperStatement), comparison.NewRow(id, "450 servers, ECMP beside PD: FCT, 99th percentile", "times", 2,
-		2, ratioP99, math.NaN()))
+	return l.f9a(ctx, id)
+}
+
+// smallF9a is the quick size of figure 9a: that of E1, with three quarters of the servers.
+func smallF9a() []edit {
+	return []edit{{"leaves: 8, spines: 4, hosts-per-leaf: 40", "leaves: 4, spines: 4, hosts-per-leaf: 20"},
+		{"trunk: {gbps: 40", "trunk: {gbps: 20"}, {"queries-per-s: 4000", "queries-per-s: 1333"},
+		{"[50, 150, 250, 350, 450]", "[38, 112, 188, 262, 338]"}}
+}
+
+// f9a varies how many servers a query asks: 50 at 55 % to 450 at 95 %.
+func (l *lab) f9a(ctx context.Context, id string) error {
+	of := func(name, file string, load int) *series {
+		servers := 50 + 10*(load-55)
+		return &series{name: fmt.Sprintf("%s, %d servers", name, servers), file: "fig-9a-" + file + ".yml",
+			loads: []int{load}, quick: quickE1, small: smallF9a()}
+	}
+	pd := of("PD", "pd", 95)
+	if err := l.claims(ctx, id, []claim{
+		{95, of("ECMP", "ecmp", 95), pd, p99FCT, 2}, {95, of("DIBS", "dibs", 95), pd, p99FCT, 4},
+		{95, pd, of("Dist-PD", "pd-dist", 95), meanQCT, 0.66},
+	}); err != nil {
+		return err
+	}
+	breaks := comparison.Unjudged("figure 9a: SD breaks beyond 150 servers, without a value").
+		Of(comparison.PaperStatement)
+	for i, load := range loads()[:3] {
+		sd, ecmp := of("SD", "sd", load), of("ECMP", "ecmp", load)
+		if err := l.measure(ctx, sd, ecmp); err != nil {
+			return err
+		}
+		if a, b := l.of(sd, i), l.of(ecmp, i); a != nil && b != nil {
+			l.Row(breaks, comparison.NewRow(id, at(load)+sd.name+" beside ECMP: "+meanQCT.name, "times", 0, 0, 0,
+				meanQCT.ratio(a, b)).Noted(fmt.Sprintf("%.3g ms; %s", a.QCT.Mean, a.note())))
+		}
+	}
 	return nil
 }
 

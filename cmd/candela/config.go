@@ -105,7 +105,7 @@ func newConfigImport() *cobra.Command {
 }
 
 func newConfigSchema() *cobra.Command {
-	var testbed, reference, ofSwitch bool
+	var testbed, reference, ofSwitch, ofNight bool
 	cmd := &cobra.Command{
 		Use:   "schema",
 		Short: "Print the JSON Schema of test files, for editors",
@@ -116,6 +116,10 @@ func newConfigSchema() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			document := config.JSONSchema
 			switch {
+			case ofNight && (ofSwitch || testbed || reference):
+				return fmt.Errorf("--nightly excludes the other flags: the reference covers plans, too")
+			case ofNight:
+				document = config.NightlyJSONSchema
 			case ofSwitch && testbed:
 				return fmt.Errorf("--switch and --testbed exclude each other")
 			case ofSwitch:
@@ -136,6 +140,7 @@ func newConfigSchema() *cobra.Command {
 	cmd.Flags().BoolVar(&testbed, "testbed", false, "print the schema of testbed descriptions instead")
 	cmd.Flags().BoolVar(&ofSwitch, "switch", false,
 		"print the schema, or with --reference the reference, of switch tests instead")
+	cmd.Flags().BoolVar(&ofNight, "nightly", false, "print the schema of plans of candela nightly instead")
 	cmd.Flags().BoolVar(&reference, "reference", false, "print a reference in Markdown instead")
 	return cmd
 }

@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	if len(os.Args) > 2 && (os.Args[1] == "testbed" && os.Args[2] == "node" || os.Args[1] == "agent" ||
-		os.Args[1] == "switchd" || os.Args[1] == "run") {
+		os.Args[1] == "switchd" || os.Args[1] == "run" || os.Args[1] == "nightly") {
 		main()
 	}
 	if filepath.Base(os.Args[0]) == "candela" { // a link to this binary, see commandDir

@@ -136,7 +136,7 @@ Exit status:
 		},
 	}
 	root.AddCommand(newRun(), newReport(), newAnalyze(), newTrace(), newConfig(), newTestbed(), newSwitchd(), newAgent(),
-		newDetect(), newConform(), newReproduce(), newDiff(), newHistory(), newBundle(), newReplay(),
+		newDetect(), newConform(), newReproduce(), newDiff(), newHistory(), newNightly(), newBundle(), newReplay(),
 		newMinimize(), newFuzz(), newSonic(),
 		newQueuing(), newVersion(), newMan())
 	explainUsage(root)

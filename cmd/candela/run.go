@@ -374,15 +374,26 @@ func (s *suite) one(ctx context.Context, from *planned, repeat int) error {
 	s.records.baseline(ctx, s.cmd.ErrOrStderr(), p.Test, &o)
 	o.Progress = s.progress(p.Test.Title())
 	s.live.warn(s.cmd.ErrOrStderr(), p.Test.Testbed)
-	build := s.live.builder(ctx, p.Test.Testbed)
 	if s.flags.calibrate {
-		if o.Calibration, err = orchestrator.Calibrate(ctx, p, build, o); err != nil {
+		if o.Calibration, err = orchestrator.Calibrate(ctx, p, s.live.builder(ctx, p.Test.Testbed), o); err != nil {
 			return infrastructure(err)
 		}
 	}
-	outcome, err := orchestrator.Run(ctx, p, build, o)
+	outcome, err := runPlanned(ctx, &s.live, &planned{Plan: p}, o)
 	s.meter.clear()
 	return s.concluded(ctx, outcome, err, sweep, p.Test.Point)
+}
+
+// runPlanned runs a test once.
+func runPlanned(ctx context.Context, live *livebeds, p *planned, o orchestrator.Options) (*orchestrator.Outcome,
+	error) {
+	if t := p.ofSwitch; t != nil {
+		if bed := t.Bed(); bed != nil {
+			return switchtest.RunLab(ctx, t, openNetwork(bed), o)
+		}
+		return switchtest.Run(ctx, t, o)
+	}
+	return orchestrator.Run(ctx, p.Plan, live.builder(ctx, p.Test.Testbed), o)
 }
 
 // options say how to run a test, or one of its repetitions.

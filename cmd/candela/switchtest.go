@@ -133,10 +133,7 @@ func (s *suite) simulate(ctx context.Context, k aheadKey, sweep *orchestrator.Sw
 	}
 	o := s.options(k.plan, k.repeat, sweep)
 	o.Workers = workers
-	if bed := p.Bed(); bed != nil {
-		return switchtest.RunLab(ctx, p, openNetwork(bed), o)
-	}
-	return switchtest.Run(ctx, p, o)
+	return runPlanned(ctx, nil, &planned{ofSwitch: p}, o) // the network is the test's own
 }
 
 // analyzeAny judges a run directory, of a test of NICs or of a switch, or a capture.

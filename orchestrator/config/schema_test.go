@@ -151,7 +151,7 @@ func TestEveryFieldIsDocumented(t *testing.T) {
 
 func TestJSONSchemaMatchesTheDeclaration(t *testing.T) {
 	for file, data := range map[string][]byte{"testdata/test.schema.json": JSONSchema(),
-		"testdata/testbed.schema.json": TestbedJSONSchema()} {
+		"testdata/testbed.schema.json": TestbedJSONSchema(), "testdata/nightly.schema.json": NightlyJSONSchema()} {
 		var v map[string]any
 		if err := json.Unmarshal(data, &v); err != nil {
 			t.Fatalf("%s is no JSON: %v", file, err)

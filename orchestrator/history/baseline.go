@@ -18,7 +18,7 @@ func (s *Store) Baseline(ctx context.Context, t *Test, point []config.Assigned, 
 	for _, key := range append([]string{t.Key()}, t.Was...) {
 		err := s.query(ctx, func(row *sql.Rows) error { return row.Scan(&variant, &bed) }, `SELECT v.id, b.id FROM test_name n
 			JOIN variant v ON v.test = n.test AND v.point = $2 JOIN testbed b ON b.name = $3 WHERE n.name = $1`, key,
-			pointText(point), testbed)
+			PointText(point), testbed)
 		if err != nil {
 			return nil, err
 		}

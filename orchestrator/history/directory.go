@@ -1,8 +1,11 @@
 package history
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -42,7 +45,7 @@ func ReadDir(dir string) (run *Run, err error) {
 func read(o *orchestrator.OpenedRun) (*Run, error) {
 	d := &o.Document
 	r := &Run{
-		ID: d.RunID, Test: Test{Path: d.File, Name: d.Name}, Point: pointText(d.Point), Testbed: d.Testbed,
+		ID: d.RunID, Test: Test{Path: d.File, Name: d.Name}, Point: PointText(d.Point), Testbed: d.Testbed,
 		Started: d.Started.UTC(), Finished: d.Finished.UTC(), Analysed: d.Finished.UTC(), Seed: d.Seed,
 		Repetition: d.Repeat, Config: d.ConfigSHA256, Tool: d.ToolVersion, Verdict: Verdict(d.Exit), Reasons: d.Reasons,
 		Night: NightOf(d.Started),
@@ -63,6 +66,7 @@ func read(o *orchestrator.OpenedRun) (*Run, error) {
 	if !d.Analysed.IsZero() {
 		r.Analysed = d.Analysed.UTC()
 	}
+	r.Config = configOf(o, r.Config)
 	if err := r.readEnvironment(o); err != nil {
 		return nil, err
 	}
@@ -81,6 +85,22 @@ func read(o *orchestrator.OpenedRun) (*Run, error) {
 		}
 	}
 	return r, r.results(analysis, judged)
+}
+
+// configOf returns the hash of the run's configuration without its seed: repetitions of a test differ in it, and the
+// test has not changed. recorded is the hash in run.json, of the whole.
+func configOf(o *orchestrator.OpenedRun, recorded string) string {
+	data, err := o.ReadFile("config.yml")
+	if err != nil {
+		return recorded // of a run that ended early
+	}
+	h := sha256.New()
+	for line := range bytes.Lines(data) {
+		if !bytes.HasPrefix(line, []byte("seed:")) {
+			h.Write(line)
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // analysisOf returns what the analyzers said; nil: nothing was analysed.

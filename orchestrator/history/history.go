@@ -26,7 +26,7 @@ type Run struct {
 	Analysed time.Time
 	Seed        uint64
 	Repetition  int    // from 1; 0: not repeated
-	Config      string // SHA-256
+	Config      string // SHA-256 of the configuration without its seed
 	Tool        string // version
 	Verdict     Verdict
 	Reasons     []string

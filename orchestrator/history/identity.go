@@ -32,8 +32,8 @@ func (t *Test) origin() string {
 	return t.Key()
 }
 
-// pointText returns the values of a point, in the order of the sweep, without seeds.
-func pointText(values []config.Assigned) string {
+// PointText returns the values of a point, in the order of the sweep, without seeds.
+func PointText(values []config.Assigned) string {
 	var words []string
 	for _, v := range values {
 		if v.Path == "seed" {

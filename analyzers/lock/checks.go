@@ -232,7 +232,7 @@ func (j *Judge) unseen(d *device, r *request) (passes clock.Duration) {
 	}
 	for i := range j.requests {
 		if o := &j.requests[i]; o != r && o.asks > 0 && o.lock == r.lock && o.phase == waiting && o.first < r.first &&
-			j.quietSince(d, int(o.port)) != j.now {
+			j.answeredBy(d, o) != j.now {
 			passes += d.RecirculationMost
 		}
 	}
@@ -423,8 +423,8 @@ func (j *Judge) passedOver(d *device, l *state, r *request) bool {
 	if c.before.order <= r.last || !d.exactly(j) || l.parked > 0 && !r.returned {
 		return false
 	}
-	if d.Period > 0 && j.quietSince(d, int(r.port)) <= r.inserted.Add(d.PipelineMost) {
-		return false // its rejection may wait at the port
+	if (d.Period > 0 || d.OneRTT) && j.answeredBy(d, r) <= r.inserted.Add(d.PipelineMost) {
+		return false // its rejection, or grant, may wait at the port
 	}
 	j.tell(l, skipped(place{d.who, l.id, r.id}, c.before.id), j.now, r.id, c.before.id)
 	return true
@@ -496,14 +496,14 @@ func (j *Judge) stuck(d *device, l *state, r *request) {
 				}
 			}
 		}
-		if by := j.quietSince(d, int(r.port)); by >= j.now {
+		if by := j.answeredBy(d, r); by >= j.now {
 			j.tell(l, neverExpired(place{d.who, l.id, r.id}), j.now, r.id)
 		}
 		return
 	}
 	by, _, leased := j.due(d, l, r)
 	by = by.Add(d.PipelineMost + j.facts.Uncertainty + j.unseen(d, r))
-	if by >= j.quietSince(d, int(r.port)) {
+	if by >= j.answeredBy(d, r) {
 		return
 	}
 	if leased || l.endedLeased && r.mode == netlock.Exclusive || l.exclusiveLeased && r.mode == netlock.Shared {
@@ -511,6 +511,18 @@ func (j *Judge) stuck(d *device, l *state, r *request) {
 		return
 	}
 	j.tell(l, forgotten(place{d.who, l.id, r.id}, cause.Span(j.now.Sub(by))), j.now, r.id)
+}
+
+// answeredBy returns until when what was decided about a request has left: a grant may go to the database, whose port
+// is not known.
+func (j *Judge) answeredBy(d *device, r *request) clock.Time {
+	at := j.quietSince(d, int(r.port))
+	if d.OneRTT {
+		for i := range d.ports {
+			at = min(at, j.quietSince(d, i))
+		}
+	}
+	return at
 }
 
 // quietSince returns until when what a port had to send has been sent: the end, unless it is busy.

@@ -128,8 +128,8 @@ type backlog struct {
 }
 
 func newBacklog() backlog {
-	return backlog{parks: [2]int32{none, none}, requested: unknown, settled: unknown, settledBefore: unknown, back: unknown,
-		asked: unknown, parkedAt: unknown}
+	return backlog{parks: [2]int32{none, none}, requested: unknown, settled: unknown, settledBefore: unknown,
+		back: unknown, asked: unknown, parkedAt: unknown}
 }
 
 // class is the order of the requests of a lock that have one priority, and what of them the server buffers.

@@ -44,7 +44,7 @@ func Transport() wire.Transport {
 				{Name: "loss", Kind: parameter.Number, Default: "0", Max: 1,
 					Doc: "Share of packets that are lost at random between a host's NIC and its client or lock server, each way."},
 				{Name: "duplicates", Kind: parameter.Number, Default: "0", Max: 1,
-					Doc: "Share of packets that a host sends twice."},
+					Doc: "Share of requests and releases that a client sends twice."},
 			},
 			Bugs: []parameter.Bug{
 				{Name: "keeps-buffer", Rule: "lock.single-queue",

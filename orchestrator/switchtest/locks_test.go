@@ -86,9 +86,10 @@ hosts: {transport: netlock, host-delay-ns: 2000, host-jitter-ns: 500}
 switch-under-test: {model: netlock, locks: 20, slots-each: 1, databases: 6}
 workload: [{locks: {clients: 0..4, servers: 5, databases: 6, threads: 4, locks: 20, count: 50, timeout-us: 100000}}]
 `)[0])
-	if n := counters(t, o); o.Verdict.Exit != orchestrator.ExitPass || transactions(n, 0, 4) != 5*4*50 ||
-		n["switch.lock-pushed-back"] == 0 {
-		t.Errorf("%v; %d transactions, %d requests pushed back", o.Verdict, transactions(n, 0, 4), n["switch.lock-pushed-back"])
+	n := counters(t, o)
+	committed, back := transactions(n, 0, 4), n["switch.lock-pushed-back"]
+	if o.Verdict.Exit != orchestrator.ExitPass || committed != 5*4*50 || back == 0 {
+		t.Errorf("%v; %d transactions, %d requests pushed back", o.Verdict, committed, back)
 	}
 }
 
@@ -329,8 +330,10 @@ func (d networkDraw) lockNetwork() string {
 	leases := fmt.Sprintf("lease-us: %d, poll-us: %d", lease, poll)
 	hosts := fmt.Sprintf("%s, host-delay-ns: %d, host-jitter-ns: %d, server-ns: %d, server-cores: %d", leases, d.IntN(5000),
 		d.IntN(5000), int(d.magnitude(10, 2000)), d.between(1, 8))
-	if d.one(4) {
-		hosts += fmt.Sprintf(", loss: %.4f", d.magnitude(0.0005, 0.05))
+	for _, fault := range []string{"loss", "duplicates"} {
+		if d.one(4) {
+			hosts += fmt.Sprintf(", %s: %.4f", fault, d.magnitude(0.0005, 0.05))
+		}
 	}
 	text := fmt.Sprintf(`
 topology: {kind: single-switch, hosts: %d, link: {gbps: %s, delay-ns: %d, framing-bytes: 24}}
@@ -356,7 +359,14 @@ workload:
 		}
 		text += fmt.Sprintf("count: %d}\n", int(d.magnitude(5, 100)))
 	}
-	return text + fmt.Sprintf("duration-us: %d\nseed: %d\n", d.between(5000, 20_000), d.IntN(1<<30))
+	ends := d.between(5000, 20_000)
+	if d.one(4) {
+		stops := d.between(100, 3000)
+		returns := stops + int(d.magnitude(10, 4000))
+		ends = max(ends, returns+2000)
+		text += fmt.Sprintf("changes: [{at-us: %d, state: stopped}, {at-us: %d, state: running}]\n", stops, returns)
+	}
+	return text + fmt.Sprintf("duration-us: %d\nseed: %d\n", ends, d.IntN(1<<30))
 }
 
 // Correct lock switches are not blamed, whatever their settings, and whichever clients die. CANDELA_TEST_WIDE says how

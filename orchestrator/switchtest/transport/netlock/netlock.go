@@ -261,7 +261,7 @@ func (h *host) leave(now clock.Time) (m message, ok bool) {
 	}
 	for h.leaving.due() <= now {
 		if m = h.leaving.pop(); !h.fails(h.loss) {
-			if h.twice = h.fails(h.duplicates); h.twice {
+			if h.twice = !m.answer && h.fails(h.duplicates); h.twice {
 				h.again = m
 			}
 			return m, true

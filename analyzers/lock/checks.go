@@ -570,7 +570,7 @@ func (j *Judge) strandedIn(d *device, l *state, c *class) {
 		return
 	}
 	first := j.requests[c.parks[0]].id
-	if c.settled != unknown && !c.remain && j.requests[c.parks[1]].at <= c.requested {
+	if c.settled != unknown && !c.remain && j.requests[c.parks[1]].at <= c.began {
 		return // what the server had has come back; the rest was lost on its way, as the switch knows
 	}
 	if c.requested > max(c.settled, l.ended) && d.PushRetry == 0 {

@@ -443,7 +443,7 @@ func (j *Judge) settles(l *state, c *class, p *Packet) {
 	for i := c.parks[0]; i != none; {
 		r := &j.requests[i]
 		i = r.next
-		if r.at >= c.requested {
+		if r.at >= c.began {
 			break
 		}
 		l.lost += int32(r.parks)
@@ -465,6 +465,9 @@ func (j *Judge) pushRequested(d *device, p *Packet) {
 		return
 	}
 	asks := func(c *class) {
+		if h.Sent != c.sent || c.began == unknown {
+			c.began = p.Time
+		}
 		c.requested, c.sent = p.Time, h.Sent
 		c.index = max(c.index, h.Index)
 	}
@@ -604,7 +607,7 @@ func (j *Judge) outage(d *device) {
 		if l := &j.locks[i]; l.used && int(l.sw) == d.number {
 			l.tainted = true
 			l.classes(func(c *class) {
-				c.restarted, c.requested, c.settled, c.asked, c.remain = true, unknown, unknown, unknown, false
+				c.restarted, c.requested, c.began, c.settled, c.asked, c.remain = true, unknown, unknown, unknown, unknown, false
 			})
 		}
 	}

@@ -117,6 +117,7 @@ type backlog struct {
 	parks         [2]int32   // the first and the last that is parked
 	requested     clock.Time // the last PUSH_REQ
 	sent          uint64     // its number of requests that were sent to be buffered
+	began         clock.Time // the first PUSH_REQ with it: what was parked later is not in it
 	settled       clock.Time // the last answer that ended one
 	settledBefore clock.Time // the one before
 	back          clock.Time // the last request that came back
@@ -128,8 +129,8 @@ type backlog struct {
 }
 
 func newBacklog() backlog {
-	return backlog{parks: [2]int32{none, none}, requested: unknown, settled: unknown, settledBefore: unknown,
-		back: unknown, asked: unknown, parkedAt: unknown}
+	return backlog{parks: [2]int32{none, none}, requested: unknown, began: unknown, settled: unknown,
+		settledBefore: unknown, back: unknown, asked: unknown, parkedAt: unknown}
 }
 
 // class is the order of the requests of a lock that have one priority, and what of them the server buffers.

@@ -413,11 +413,22 @@ those of the source. Each value is marked SIM if a simulation can reproduce it,
 and HW if it depends on the speed of a switch or server of the source; values
 that follow from a parameter that was chosen say so:
 
-  LAW  capacity, and the allocation of figure 2-7 (R17, R18)
-  E3   exclusive locks, by their number (R3)  figures 2-8c, 2-8d
+  LAW  capacity, a small allocation (R17, R18)   figure 2-7
+  E1   shared locks (R1, R2)                     figure 2-8a
+  E2   exclusive locks without contention (R1)   figure 2-8b
+  E3   exclusive locks, by their number (R3)     figures 2-8c, 2-8d
+  E4   switch and lock server (R4)               figure 2-9
+  E5   TPC-C, 10 clients, 2 servers (R5 to R8, R10)
+                                                 figure 2-10
+  E6   TPC-C, 6 clients, 6 servers (R9)          figure 2-11
+  E7   priorities and quotas (R14, R15)          figure 2-12
+  E8   knapsack and random allocation (R11)      figure 2-13
+  E9   slots and think time (R12, R13)           figure 2-14
+  E10  failure of the switch (R16)               figure 2-15
 
 With --out, results.json, report.html and one SVG for each figure are written.
-The exit status is 1 if a value is out of tolerance.`,
+The exit status is 1 if a value is out of tolerance. Without RESULT all are
+measured, which takes minutes.`,
 		Example: `  candela reproduce netlock E3
   candela reproduce netlock --quick --out netlock-results`,
 		RunE: func(cmd *cobra.Command, args []string) error { return reproduceSwitches(cmd, f, args) },

@@ -24,7 +24,16 @@ func publication() *experiments.Publication[*lab] {
 		Files: configs.FS, Lab: newLab,
 		List: []experiments.Experiment[*lab]{
 			{ID: "LAW", Do: laws},
+			{ID: "E1", Do: e1, Slow: true},
+			{ID: "E2", Do: e2, Slow: true},
 			{ID: "E3", Do: e3, Slow: true},
+			{ID: "E4", Do: e4, Slow: true},
+			{ID: "E5", Do: e5, Slow: true},
+			{ID: "E6", Do: e6, Slow: true},
+			{ID: "E7", Do: e7, Slow: true},
+			{ID: "E8", Do: e8, Slow: true},
+			{ID: "E9", Do: e9, Slow: true},
+			{ID: "E10", Do: e10, Slow: true},
 		},
 	}
 }
@@ -33,6 +42,7 @@ func publication() *experiments.Publication[*lab] {
 type lab struct {
 	*experiments.Lab
 	files fs.ReadFileFS
+	given func(p *point) // of tests, in place of runs
 }
 
 func newLab(l *experiments.Lab) *lab { return &lab{Lab: l, files: configs.FS} }
@@ -41,9 +51,29 @@ func newLab(l *experiments.Lab) *lab { return &lab{Lab: l, files: configs.FS} }
 var (
 	// law is that of values that follow from a law of section 12.
 	law = comparison.FromMechanism("expected is a law of the reference model, section 12").Of(comparison.SpecCalibration)
+	// stated is that of values of the source that a mechanism yields.
+	stated = comparison.FromMechanism("").Of(comparison.PaperStatement)
+	// tpcc is that of values that depend on how many transactions clients have at a time.
+	tpcc = comparison.FromChoice("*chosen*: 3 threads of each client; the source has no number").
+		Of(comparison.PaperStatement)
 	// shown is that of values without a tolerance.
 	shown = comparison.Unjudged("there is no value to compare with").Of(comparison.PaperStatement)
 )
+
+// hardware is the origin of values that depend on devices.
+func hardware(why string) comparison.Origin {
+	return comparison.Unjudged("depends on hardware: " + why).Of(comparison.Hardware)
+}
+
+// judged adds a row for what the judge found.
+func (l *lab) judged(id, what string, points ...*point) {
+	n := int64(0)
+	for _, p := range points {
+		n += p.violations
+	}
+	l.Row(comparison.FromMechanism("rules N1 to N15, packet by packet").Of(comparison.SpecCalibration),
+		comparison.NewRow(id, what+"violations that the judge found", "", 0, 0, 0, float64(n)))
+}
 
 // measure runs the points of a file that keep takes, all if it is nil, after change (which may be nil) has edited them,
 // and returns them in their order.
@@ -62,6 +92,12 @@ func (l *lab) measure(ctx context.Context, file string, keep func(i int) bool,
 			change(t)
 		}
 		points = append(points, &point{Run: experiments.NewRun(t, 1)})
+	}
+	if l.given != nil {
+		for _, p := range points {
+			l.given(p)
+		}
+		return points, nil
 	}
 	return points, l.Batch(ctx, len(points), func(i int) error {
 		p := points[i]

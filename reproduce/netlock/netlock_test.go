@@ -12,6 +12,7 @@ import (
 
 	"candela.dev/candela/clock"
 	configs "candela.dev/candela/configs/lock"
+	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/reproduce/comparison"
 	"candela.dev/candela/reproduce/experiments"
 )
@@ -115,26 +116,87 @@ func TestLawsGiveTheNumbersOfTheModel(t *testing.T) {
 	near("many locks", Throughput(1e6, 1000, c), 1e6)
 }
 
-// Rows and plots are drawn, and each is there once.
-func TestResultsAreNamedOnce(t *testing.T) {
-	cfg := testConfig()
-	results, err := publication().Run(t.Context(), cfg, "LAW")
+// grantedEach gives a point as many grants in each interval.
+func grantedEach(p *point, bySwitch, byServer int64) {
+	p.clear()
+	p.trips, p.mean = []int64{7000, 7100, 7200}, 7100
+	p.Counts = map[string]int64{"host-0.locks.transactions": (bySwitch + byServer) * bins}
+	for i := range p.course {
+		p.course[i] = counts{bySwitch, byServer, [tenants + 1]int64{0, bySwitch, byServer}}
+		p.took[0].Record(7000)
+	}
+}
+
+// Each experiment adds rows and plots, of values that are given instead of measured. What is equal everywhere misses
+// what must differ, and meets what must be level.
+func TestExperimentsCompareWhatTheyMeasured(t *testing.T) {
+	for _, quick := range []bool{true, false} {
+		cfg := testConfig()
+		cfg.Quick = quick
+		l, base, err := publication().Open(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer base.Close()
+		l.given = func(p *point) { grantedEach(p, 50, 50) }
+		for _, e := range publication().List {
+			before := len(base.Results.Rows)
+			if err := e.Do(t.Context(), l); err != nil {
+				t.Errorf("%s: %v", e.ID, err)
+			}
+			if len(base.Results.Rows) == before {
+				t.Errorf("%s has no rows", e.ID)
+			}
+		}
+		got := strings.Join(misses(&base.Results), "\n")
+		for _, want := range []string{"R3, SIM: 500 locks", "R4, SIM: shared: switch", "R5, SIM: low", "R6, SIM: high",
+			"R11", "R12, SIM: think 0 beside", "R13, SIM: knapsack", "R14, SIM: with", "R15, SIM: without",
+			"R16, SIM: grants in the outage"} {
+			if !strings.Contains(got, want) {
+				t.Errorf("%s is not out of tolerance; these are\n%s", want, got)
+			}
+		}
+		for _, level := range []string{"R1, SIM", "R14, SIM: without", "R15, SIM: with isolation", "R13, SIM: random",
+			"R16, SIM: grants after"} {
+			if strings.Contains(got, level) {
+				t.Errorf("%s is out of tolerance", level)
+			}
+		}
+		seen := make(map[string]bool)
+		for _, r := range base.Results.Rows {
+			if seen[r.ID+r.What] {
+				t.Errorf("%s: %s is there twice", r.ID, r.What)
+			}
+			seen[r.ID+r.What] = true
+		}
+		for i := range base.Results.Plots {
+			p := &base.Results.Plots[i]
+			if err := p.WriteSVG(io.Discard); err != nil || seen[p.Name] {
+				t.Errorf("%s: %v", p.Name, err)
+			}
+			seen[p.Name] = true
+		}
+	}
+}
+
+// A run of a small network: what was counted at the switch agrees with what hosts counted.
+func TestAPointCountsGrants(t *testing.T) {
+	l, base, err := publication().Open(testConfig())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := misses(results); len(got) > 0 || len(results.Rows) != 4 {
-		t.Errorf("%d rows, out of tolerance are %q", len(results.Rows), got)
+	defer base.Close()
+	points, err := l.measure(t.Context(), "e3.yml", func(i int) bool { return i == 0 }, func(test *config.SwitchTest) {
+		test.Duration = 30 * clock.Microsecond
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
-	seen := make(map[string]bool)
-	for _, r := range results.Rows {
-		if seen[r.ID+r.What] {
-			t.Errorf("%s: %s is there twice", r.ID, r.What)
-		}
-		seen[r.ID+r.What] = true
-	}
-	for i := range results.Plots {
-		if err := results.Plots[i].WriteSVG(io.Discard); err != nil {
-			t.Error(err)
-		}
+	p := points[0]
+	c := p.between(0, p.Test.Duration)
+	if got := p.sum("locks.granted-by-switch"); c.byServer != 0 || got == 0 || c.bySwitch < got ||
+		c.bySwitch > got+24*250 || p.violations != 0 || p.waited.Count == 0 || len(p.trips) == 0 ||
+		p.took[0].Count() != c.bySwitch {
+		t.Errorf("%+v at the switch, %d at clients; %d violations; waited %+v", c, got, p.violations, p.waited)
 	}
 }

@@ -2,6 +2,8 @@ package netlock
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 
 	"candela.dev/candela/analyzers"
@@ -9,6 +11,7 @@ import (
 	wire "candela.dev/candela/generator/netlock"
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/packet/netlock"
+	"candela.dev/candela/reproduce/comparison"
 	"candela.dev/candela/reproduce/experiments"
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
@@ -34,14 +37,21 @@ type point struct {
 	bin        clock.Duration
 	took       [2]*analyzers.Distribution // from the client's sending to the grant's leaving: of switch and server
 	waited     analyzers.Metric           // from a request's arrival at the switch to its grant there, if it was judged
+	trips      []int64                    // of transactions in ns: the first thousand of each thread, in order of size
+	mean       float64                    // of all transactions, in ns
 	violations int64                      // that judges found
+}
+
+// clear prepares for a run.
+func (p *point) clear() {
+	p.bin = p.Test.Duration / bins
+	p.took[0] = analyzers.NewDistribution("switch", analyzers.UnitNS, 0)
+	p.took[1] = analyzers.NewDistribution("server", analyzers.UnitNS, 0)
 }
 
 // watch counts what leaves the first switch for clients.
 func (p *point) watch(net *fabric.Network) {
-	p.bin = p.Test.Duration / bins
-	p.took[0] = analyzers.NewDistribution("switch", analyzers.UnitNS, 0)
-	p.took[1] = analyzers.NewDistribution("server", analyzers.UnitNS, 0)
+	p.clear()
 	net.Switch(0).Watch(func(at fabric.Point, now clock.Time, of *fabric.Packet) {
 		if at.Stage != fabric.Egress || of.Protocol != fabric.NetLock || of.Flags&fabric.Returned == 0 {
 			return
@@ -76,12 +86,34 @@ func (p *point) read(out *orchestrator.Outcome) error {
 			p.violations++
 		}
 	}
-	for _, m := range out.Analysis.Metrics {
-		if m.Name == "lock.latency-switch" {
-			p.waited = m
+	var sum, n int64
+	for i := range out.Analysis.Metrics {
+		switch m := &out.Analysis.Metrics[i]; m.Name {
+		case "lock.latency-switch":
+			p.waited = *m
+		case "flows.rtt":
+			p.trips = append(p.trips, m.Values...)
+			sum, n = sum+m.Sum, n+m.Count
 		}
 	}
+	slices.Sort(p.trips)
+	p.mean = float64(sum) / float64(n)
 	return nil
+}
+
+// quantile returns a quantile of the time that a transaction takes, in us.
+func (p *point) quantile(q float64) float64 {
+	if len(p.trips) == 0 {
+		return math.NaN()
+	}
+	return float64(p.trips[min(len(p.trips)-1, int(q*float64(len(p.trips))))]) / 1000
+}
+
+// committed returns transactions each second after a time, in millions: grants of that time over those of a
+// transaction.
+func (p *point) committed(from clock.Duration) float64 {
+	all := p.between(0, p.Test.Duration)
+	return p.grants(from, p.Test.Duration) * float64(p.sum("locks.transactions")) / float64(max(1, all.all()))
 }
 
 // between sums up the grants of a part of the time.
@@ -125,4 +157,14 @@ func (p *point) note() string {
 		text += fmt.Sprintf("; the judge found %d violations", p.violations)
 	}
 	return text
+}
+
+// line draws what value says over the time, in the unit of the X axis.
+func (p *point) line(name string, unit clock.Duration, value func(c *counts) int64) comparison.Series {
+	s := comparison.Series{Name: name, Style: comparison.Line}
+	for i := range p.course {
+		s.X = append(s.X, (float64(i)+0.5)*float64(p.bin)/float64(unit))
+		s.Y = append(s.Y, mrps(value(&p.course[i]), p.bin))
+	}
+	return s
 }

@@ -193,7 +193,7 @@ func (m *Mechanism) process(now clock.Time, r *Request, op netlock.Op) []Output 
 	case (m.plane == nil || m.set.dynamic) && now < m.until && m.set.control.Lease > 0:
 		return []Output{{Kind: Dropped, Request: *r}}
 	case m.plane == nil && op == netlock.Acquire:
-		m.netchain.Expire(now - clock.Time(m.set.control.Lease))
+		m.netchain.Expire(r.Lock, now-clock.Time(m.set.control.Lease))
 		return m.netchain.Acquire(now, *r)
 	case m.plane == nil:
 		return m.netchain.Release(now, *r)

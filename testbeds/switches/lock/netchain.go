@@ -87,11 +87,10 @@ func (n *NetChain) Release(_ clock.Time, r Request) []Output {
 	return n.out
 }
 
-// Expire frees the locks that have been held since before an instant.
-func (n *NetChain) Expire(before clock.Time) {
-	for i := range n.locks {
-		if c := &n.locks[i]; c.since < before {
-			c.ids = c.ids[:0]
-		}
+// Expire frees the lock of an id if it has been held since before an instant: whether one has expired shows when it is
+// asked for.
+func (n *NetChain) Expire(id uint32, before clock.Time) {
+	if c := n.cell(id); c != nil && c.since < before {
+		c.ids = c.ids[:0]
 	}
 }

@@ -112,7 +112,8 @@ func TestNetChainRejectsWhatItCannotGrant(t *testing.T) {
 	expect(t, n.Release(12, request(1, 2)))
 	expect(t, n.Release(12, request(1, 2)), "dropped")
 	expect(t, n.Acquire(13, request(2, 0)), "grant")
-	n.Expire(12)
+	n.Expire(3, 12)
+	n.Expire(0, 12)
 	expect(t, n.Acquire(14, request(1, 3)), "grant")    // held since 10
 	expect(t, n.Acquire(14, request(1, 0)), "rejected") // held since 13
 	for _, c := range []struct {

@@ -20,7 +20,7 @@ LINT := .cache/bin/golangci-lint
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: history-figures test-ci test-kills p4 vm-image test-bare-root test-vm test-package test-reproduce test-reproduce-loads help setup build demo test test-live test-live-sample test-parity deb race detection silence fuzz bench oracle mutate bench-once generate generated lint ci clean FORCE
+.PHONY: test-lab-guests history-figures test-ci test-kills p4 vm-image test-bare-root test-vm test-package test-reproduce test-reproduce-loads help setup build demo test test-live test-live-sample test-parity deb race detection silence fuzz bench oracle mutate bench-once generate generated lint ci clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -127,6 +127,11 @@ test-bare-root: ## make vm-image in a root of a fresh Debian's smallest set of p
 test-vm: ## soft-RoCE in virtual machines: boot, lose packets, judge, kill, interoperate (skips what is missing)
 	CANDELA_TEST_VM=1 $(GO) test -count=1 -v -timeout 30m ./testbeds/vm ./injector/qemu
 	CANDELA_TEST_VM=1 $(GO) test -count=1 -v -timeout 30m -run TestVM ./cmd/candela
+
+test-lab-guests: ## a lab of virtual machines: two hosts with soft-RoCE and a dumper run the package's agent over mutual TLS (skips what is missing)
+	@tools/setup --vm
+	@GO='$(GO)' tools/vm-image stable && GO='$(GO)' tools/deb && tools/lab-image || echo "SKIP-image: no guests to boot"
+	CANDELA_TEST_LAB_GUESTS=1 $(GO) test -count=1 -v -timeout 30m -run '^TestLabOfGuests' ./cmd/candela
 
 test-package: ## install the Debian package in a guest with systemd, start, kill, upgrade, remove (skips what is missing; needs root)
 	@tools/setup --vm

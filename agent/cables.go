@@ -102,7 +102,10 @@ func (s *Server) Frames(q *agentpb.FramesRequest, stream grpc.ServerStreamingSer
 	var log *framelog.Log
 	first := &agentpb.FramesResponse{}
 	err := s.withHost(q.GetRun(), func(r *run) error {
-		frames, err := r.host.Frames()
+		if r.model == nil {
+			return status.Error(codes.FailedPrecondition, "an RDMA device records no frames")
+		}
+		frames, err := r.model.Frames()
 		if err != nil {
 			return failed(err)
 		}

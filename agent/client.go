@@ -17,6 +17,7 @@ import (
 
 	"candela.dev/candela/generator"
 	"candela.dev/candela/generator/live"
+	"candela.dev/candela/generator/verbs"
 	agentpb "candela.dev/candela/proto/agent/v1"
 	"candela.dev/candela/testbeds"
 )
@@ -30,6 +31,8 @@ type Client struct {
 	sockets  agentpb.SocketsClient
 	switches agentpb.SwitchClient
 	run      string
+	// patience is how long a call of the host may take, beyond CallTimeout: a program serves it with the kernel.
+	patience time.Duration
 }
 
 // NewClient returns a client for a component on a connection, for one run.
@@ -48,7 +51,7 @@ const CallTimeout = 5 * time.Second
 // call makes a call with a deadline and names component and step in its error.
 func call[Q, A any](ctx context.Context, c *Client, step string,
 	f func(context.Context, Q, ...grpc.CallOption) (A, error), q Q) (A, error) {
-	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
+	ctx, cancel := context.WithTimeout(ctx, CallTimeout+c.patience)
 	defer cancel()
 	answer, err := f(ctx, q)
 	return answer, c.named(step, err)
@@ -178,24 +181,41 @@ func (l *Lease) Close() {
 	<-l.lost
 }
 
-// Prepare creates the NIC and its queue pairs and returns their ends.
-func (c *Client) Prepare(ctx context.Context, h Host) ([]live.End, error) {
+// Prepared is a host that is ready to be joined to its peer.
+type Prepared struct {
+	Ends []live.End
+	// Of an RDMA device: its interface, and what it is.
+	Interface  string
+	Properties []testbeds.Property
+}
+
+// Prepare creates the NIC and its queue pairs.
+func (c *Client) Prepare(ctx context.Context, h Host) (p Prepared, err error) {
+	if h.RDMA != nil {
+		c.patience = 2 * verbsTime // twice, to be told of the program's own limit
+	}
 	answer, err := call(ctx, c, "prepare", c.host.Prepare, prepareRequest(c.run, h))
 	if err != nil {
-		return nil, err
+		return p, err
 	}
-	var ends []live.End
 	for i, m := range answer.GetEnds() {
 		e, err := endFromProto(m)
 		if err != nil {
-			return nil, fmt.Errorf("%s: prepare: connection %d: %w", c.name, i+1, err)
+			return p, fmt.Errorf("%s: prepare: connection %d: %w", c.name, i+1, err)
 		}
-		ends = append(ends, e)
+		p.Ends = append(p.Ends, e)
 	}
-	if len(ends) != len(h.Spec.Connections) {
-		return nil, fmt.Errorf("%s: prepare: %d queue pairs for %d connections", c.name, len(ends), len(h.Spec.Connections))
+	if len(p.Ends) != len(h.Spec.Connections) {
+		return p, fmt.Errorf("%s: prepare: %d queue pairs for %d connections", c.name, len(p.Ends), len(h.Spec.Connections))
 	}
-	return ends, nil
+	if p.Interface = answer.GetInterface(); p.Interface == "" && h.RDMA != nil {
+		return p, fmt.Errorf("%s: prepare: the agent made a NIC model instead of using %s: install the same version of "+
+			"candela on both machines", c.name, h.RDMA.Device)
+	}
+	for _, m := range answer.GetProperties() {
+		p.Properties = append(p.Properties, testbeds.Property{Name: m.GetName(), Value: m.GetValue()})
+	}
+	return p, nil
 }
 
 // Connect joins the host's queue pairs to the peer's.
@@ -216,7 +236,7 @@ func (c *Client) Start(ctx context.Context) error {
 
 // Wait waits up to a time for the host's messages and returns how long the link has been quiet.
 func (c *Client) Wait(ctx context.Context, timeout time.Duration) (done bool, quiet time.Duration, err error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout+CallTimeout)
+	ctx, cancel := context.WithTimeout(ctx, timeout+CallTimeout+c.patience)
 	defer cancel()
 	answer, err := c.host.Wait(ctx, &agentpb.WaitRequest{Run: c.run, TimeoutNs: timeout.Nanoseconds()})
 	return answer.GetDone(), time.Duration(answer.GetQuietNs()), c.named("wait", err)
@@ -234,7 +254,8 @@ type Counters struct {
 func (c *Client) Counters(ctx context.Context) (Counters, error) {
 	answer, err := call(ctx, c, "counters", c.host.Counters, &agentpb.CountersRequest{Run: c.run})
 	return Counters{
-		NIC:    testbeds.HostCounters{Vendor: answer.GetVendor(), Values: counters(answer.GetCounters())},
+		NIC: testbeds.HostCounters{Vendor: answer.GetVendor(), Values: counters(answer.GetCounters()),
+			Lacks: answer.GetLacks()},
 		Losses: counters(answer.GetLosses()), Stall: time.Duration(answer.GetStallNs()),
 		Probes: answer.GetProbes(),
 	}, err
@@ -247,19 +268,22 @@ func counters(list []*agentpb.Counter) (values []testbeds.Counter) {
 	return values
 }
 
-// Report returns what became of the messages.
-func (c *Client) Report(ctx context.Context) (r generator.Report, err error) {
+// Report returns what became of the messages, and by connection what the host found of their data.
+func (c *Client) Report(ctx context.Context) (r generator.Report, data []verbs.Data, err error) {
 	answer, err := call(ctx, c, "report", c.host.Report, &agentpb.ReportRequest{Run: c.run})
 	if err != nil {
-		return r, err
+		return r, nil, err
 	}
 	if err := json.Unmarshal(answer.GetReport(), &r); err != nil {
-		return r, fmt.Errorf("%s: report: %w", c.name, err)
+		return r, nil, fmt.Errorf("%s: report: %w", c.name, err)
 	}
 	if r.Schema != generator.ReportSchema {
-		return r, fmt.Errorf("%s: report: schema %q, want %q", c.name, r.Schema, generator.ReportSchema)
+		return r, nil, fmt.Errorf("%s: report: schema %q, want %q", c.name, r.Schema, generator.ReportSchema)
 	}
-	return r, nil
+	for _, m := range answer.GetData() {
+		data = append(data, dataFromProto(m))
+	}
+	return r, data, nil
 }
 
 // Record opens the capture; see the API for the arguments.

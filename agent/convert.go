@@ -7,6 +7,7 @@ import (
 
 	"candela.dev/candela/generator"
 	"candela.dev/candela/generator/live"
+	"candela.dev/candela/generator/verbs"
 	"candela.dev/candela/packet"
 	agentpb "candela.dev/candela/proto/agent/v1"
 )
@@ -65,4 +66,14 @@ func endFromProto(m *agentpb.End) (live.End, error) {
 		IP: ip, QPN: packet.QPN(m.GetQpn()), IPSN: packet.PSN(m.GetIpsn()), MAC: packet.MAC(m.GetMac()),
 		Region: generator.Region{Base: m.GetRegionBase(), Length: m.GetRegionLength(), RKey: m.GetRkey()},
 	}, nil
+}
+
+func dataToProto(d *verbs.Data) *agentpb.DataCheck {
+	return &agentpb.DataCheck{Checked: uint32(d.Checked), Wrong: uint32(d.Wrong), First: d.First, Written: d.Written,
+		Word: d.Word, Imaginary: d.Imaginary}
+}
+
+func dataFromProto(m *agentpb.DataCheck) verbs.Data {
+	return verbs.Data{Checked: int(m.GetChecked()), Wrong: int(m.GetWrong()), First: m.GetFirst(), Written: m.GetWritten(),
+		Word: m.GetWord(), Imaginary: m.GetImaginary()}
 }

@@ -4,13 +4,16 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"os"
 	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"candela.dev/candela/generator"
 	"candela.dev/candela/generator/live"
 	"candela.dev/candela/generator/rdma"
+	"candela.dev/candela/generator/verbs"
 	agentpb "candela.dev/candela/proto/agent/v1"
 )
 
@@ -32,6 +35,9 @@ func (s *Server) Prepare(_ context.Context, q *agentpb.PrepareRequest) (answer *
 }
 
 func (r *run) prepareHost(q *agentpb.PrepareRequest) (*agentpb.PrepareResponse, error) {
+	if q.GetRdma() != nil {
+		return r.prepareDevice(q)
+	}
 	if err := r.server.checkInterface(q.GetInterface()); err != nil {
 		return nil, err
 	}
@@ -52,13 +58,34 @@ func (r *run) prepareHost(q *agentpb.PrepareRequest) (*agentpb.PrepareResponse, 
 	if r.at, err = readLosses(q.GetInterface()); err != nil {
 		return nil, failed(errors.Join(err, h.Close()))
 	}
-	answer := &agentpb.PrepareResponse{}
-	for _, e := range h.Local() {
+	r.host, r.model, r.device, r.stall = h, h, q.GetInterface(), newSentinel()
+	return r.prepared(q, &agentpb.PrepareResponse{}), nil
+}
+
+// prepared answers with the queue pairs.
+func (r *run) prepared(q *agentpb.PrepareRequest, answer *agentpb.PrepareResponse) *agentpb.PrepareResponse {
+	for _, e := range r.host.Local() {
 		answer.Ends = append(answer.Ends, endToProto(e))
 	}
-	r.host, r.device, r.stall = h, q.GetInterface(), newSentinel()
 	r.prepare.take(q, answer)
-	return answer, nil
+	return answer
+}
+
+// prepareDevice makes an RDMA device the host.
+func (r *run) prepareDevice(q *agentpb.PrepareRequest) (*agentpb.PrepareResponse, error) {
+	host, err := hostOf(q, r.server.cfg.Limits)
+	if err != nil {
+		return nil, err
+	}
+	d, err := openRDMA(&host, os.DirFS("/"), r.server.cfg.Verbs, r.server.cfg.Interfaces)
+	if err != nil {
+		return nil, failed(err)
+	}
+	if r.at, err = readLosses(d.device); err != nil {
+		return nil, failed(errors.Join(err, d.Close()))
+	}
+	r.host, r.rdma, r.device = d, d, d.device
+	return r.prepared(q, &agentpb.PrepareResponse{Interface: d.device, Properties: d.properties()}), nil
 }
 
 // Connect joins the queue pairs to the peer's.
@@ -109,7 +136,9 @@ func (s *Server) Start(_ context.Context, q *agentpb.StartRequest) (*agentpb.Sta
 			return r.start
 		}
 		r.started = true
-		r.stall.active.Store(true)
+		if r.stall != nil {
+			r.stall.active.Store(true)
+		}
 		r.start = failed(r.host.Start())
 		return r.start
 	})
@@ -118,7 +147,7 @@ func (s *Server) Start(_ context.Context, q *agentpb.StartRequest) (*agentpb.Sta
 // Wait returns when the host's messages are complete.
 func (s *Server) Wait(ctx context.Context, q *agentpb.WaitRequest) (*agentpb.WaitResponse, error) {
 	var of *run
-	var h *live.Host
+	var h trafficHost
 	var stall *sentinel
 	err := s.withHost(q.GetRun(), func(r *run) error {
 		of, h, stall = r, r.host, r.stall
@@ -132,7 +161,7 @@ func (s *Server) Wait(ctx context.Context, q *agentpb.WaitRequest) (*agentpb.Wai
 	err = h.Wait(ctx)
 	switch {
 	case err == nil:
-		if q.GetTimeoutNs() == 0 {
+		if q.GetTimeoutNs() == 0 && stall != nil {
 			stall.active.Store(false) // both sides are done: later delays affect nobody
 		}
 		return &agentpb.WaitResponse{Done: true, QuietNs: h.Quiet().Nanoseconds()}, nil
@@ -146,49 +175,93 @@ func (s *Server) Wait(ctx context.Context, q *agentpb.WaitRequest) (*agentpb.Wai
 func (s *Server) Counters(_ context.Context, q *agentpb.CountersRequest) (*agentpb.CountersResponse, error) {
 	answer := &agentpb.CountersResponse{}
 	err := s.withHost(q.GetRun(), func(r *run) error {
-		list, err := r.host.Counters()
-		if err != nil {
-			return failed(err)
+		if r.rdma != nil {
+			return failed(r.deviceCounters(answer))
 		}
-		for _, c := range list {
-			answer.Counters = append(answer.Counters, &agentpb.Counter{Name: c.Name, Value: c.Value})
-		}
-		profile, err := rdma.ProfileByName(r.prepare.request.GetNic().GetProfile())
-		if err != nil {
-			return failed(err)
-		}
-		answer.Vendor = profile.Vendor
-		missed, err := r.host.Missed()
-		if err != nil {
-			return failed(err)
-		}
-		now, err := readLosses(r.device)
-		if err != nil {
-			return failed(err)
-		}
-		frames, err := r.host.Frames()
-		if err != nil {
-			return failed(err)
-		}
-		answer.Probes = frames.Probes
-		answer.StallNs = r.stall.longest.Load()
-		answer.Losses = append(now.since(r.at), &agentpb.Counter{Name: "ring_missed", Value: missed})
-		return nil
+		return failed(r.modelCounters(answer))
 	})
 	return answer, err
 }
 
-// Report returns what became of the messages.
+func (r *run) deviceCounters(answer *agentpb.CountersResponse) error {
+	list, err := r.rdma.counters()
+	if err != nil {
+		return err
+	}
+	for _, c := range list.Values {
+		answer.Counters = append(answer.Counters, &agentpb.Counter{Name: c.Name, Value: c.Value})
+	}
+	answer.Vendor, answer.Lacks = list.Vendor, list.Lacks
+	answer.Losses, err = r.rdma.losses(r.at)
+	return err
+}
+
+func (r *run) modelCounters(answer *agentpb.CountersResponse) error {
+	list, err := r.model.Counters()
+	if err != nil {
+		return err
+	}
+	for _, c := range list {
+		answer.Counters = append(answer.Counters, &agentpb.Counter{Name: c.Name, Value: c.Value})
+	}
+	profile, err := rdma.ProfileByName(r.prepare.request.GetNic().GetProfile())
+	if err != nil {
+		return err
+	}
+	answer.Vendor = profile.Vendor
+	missed, err := r.model.Missed()
+	if err != nil {
+		return err
+	}
+	now, err := readLosses(r.device)
+	if err != nil {
+		return err
+	}
+	frames, err := r.model.Frames()
+	if err != nil {
+		return err
+	}
+	answer.Probes = frames.Probes
+	answer.StallNs = r.stall.longest.Load()
+	answer.Losses = append(now.since(r.at), &agentpb.Counter{Name: "ring_missed", Value: missed})
+	return nil
+}
+
+// Report returns what became of the messages and their data.
 func (s *Server) Report(_ context.Context, q *agentpb.ReportRequest) (*agentpb.ReportResponse, error) {
 	var b bytes.Buffer
+	answer := &agentpb.ReportResponse{}
 	err := s.withHost(q.GetRun(), func(r *run) error {
-		report, err := r.host.Report()
+		report, data, err := r.report()
 		if err != nil {
 			return failed(err)
 		}
+		for i := range data {
+			answer.Data = append(answer.Data, dataToProto(&data[i]))
+		}
 		return failed(report.Write(&b))
 	})
-	return &agentpb.ReportResponse{Report: b.Bytes()}, err
+	answer.Report = b.Bytes()
+	return answer, err
+}
+
+func (r *run) report() (report generator.Report, data []verbs.Data, err error) {
+	if r.rdma != nil {
+		all, err := r.rdma.report()
+		return all.Report, all.Data, err
+	}
+	if report, err = r.model.Report(); err != nil {
+		return report, nil, err
+	}
+	list, err := r.model.Counters()
+	wrong := uint64(0)
+	for _, c := range list {
+		if c.Name == rdma.DataErrors {
+			wrong = c.Value
+		}
+	}
+	q := r.prepare.request
+	return report, verbs.ModelData(&report, generator.Side(q.GetSide()), len(q.GetConnections()), wrong), err
 }
 
 // Release frees the host.

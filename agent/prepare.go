@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math"
 	"net/netip"
+	"regexp"
+	"strings"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -27,6 +29,7 @@ type Host struct {
 	Side      generator.Side
 	NIC       testbeds.Host
 	Spec      *testbeds.Spec
+	RDMA      *RDMA // nil: a NIC model
 }
 
 // prepareRequest encodes h; [hostOf] is its inverse. A test compares the two field by field, so that no field of a test
@@ -36,6 +39,13 @@ func prepareRequest(run string, h Host) *agentpb.PrepareRequest {
 		Run: run, Interface: h.Interface, Side: uint32(h.Side), BarrierSync: h.Spec.BarrierSync,
 		ReceiveDepth:  uint32(h.Spec.RxDepth),
 		RepostDelayPs: int64(h.Spec.RxRepostDelay), Nic: nicToProto(&h.NIC, h.Spec.Seed), Snap: uint32(h.Spec.Switch.Snap),
+	}
+	if d := h.RDMA; d != nil {
+		q.Rdma = &agentpb.Rdma{Device: d.Device, Port: uint32(d.Port), Software: d.Software, OwnSettings: d.OwnSettings}
+		if d.GIDIndex != nil {
+			index := uint32(*d.GIDIndex)
+			q.Rdma.GidIndex = &index
+		}
 	}
 	for _, c := range h.Spec.Connections {
 		m := &agentpb.Connection{
@@ -89,8 +99,34 @@ func hostOf(q *agentpb.PrepareRequest, limits Limits) (Host, error) {
 	if h.NIC, err = nicFromProto(q.GetNic()); err != nil {
 		return Host{}, refuse("nic: %v", err)
 	}
+	if h.RDMA, err = rdmaFromProto(q.GetRdma()); err != nil {
+		return Host{}, refuse("rdma: %v", err)
+	}
 	h.Spec.Connections, err = connectionsOf(q, h.Side, limits)
 	return h, err
+}
+
+// deviceForm is what an RDMA device may be called.
+var deviceForm = regexp.MustCompile(`^[A-Za-z0-9._-]{1,63}$`)
+
+func rdmaFromProto(m *agentpb.Rdma) (*RDMA, error) {
+	const maxPort = 255
+	switch {
+	case m == nil:
+		return nil, nil
+	case !deviceForm.MatchString(m.GetDevice()) || strings.Trim(m.GetDevice(), ".") == "":
+		return nil, fmt.Errorf("%q is not the name of a device", m.GetDevice())
+	case m.GetPort() < 1 || m.GetPort() > maxPort:
+		return nil, fmt.Errorf("port %d: want 1 to %d", m.GetPort(), maxPort)
+	case m.GetGidIndex() > math.MaxUint16:
+		return nil, fmt.Errorf("GID index %d: no device has so many", m.GetGidIndex())
+	}
+	d := &RDMA{Device: m.GetDevice(), Port: int(m.GetPort()), Software: m.GetSoftware(), OwnSettings: m.GetOwnSettings()}
+	if m.GidIndex != nil {
+		index := int(m.GetGidIndex())
+		d.GIDIndex = &index
+	}
+	return d, nil
 }
 
 // unknownIn names the first message within m with fields that this version does not know; "" if none.

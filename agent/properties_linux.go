@@ -39,3 +39,6 @@ func interfaceProperties(name string) (list []*agentpb.Property) {
 	}
 	return list
 }
+
+// findNIC finds the NIC of an interface in the kernel's own files.
+func findNIC(root *os.Root, name string) (*nic.NIC, error) { return nic.Find(root, nic.Kernel{}, name) }

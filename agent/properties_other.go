@@ -2,6 +2,14 @@
 
 package agent
 
-import agentpb "candela.dev/candela/proto/agent/v1"
+import (
+	"os"
+
+	"candela.dev/candela/agent/nic"
+	agentpb "candela.dev/candela/proto/agent/v1"
+)
 
 func interfaceProperties(string) []*agentpb.Property { return nil }
+
+// findNIC finds nothing: the kernel is another.
+func findNIC(*os.Root, string) (*nic.NIC, error) { return nil, nic.ErrUnsupported }

@@ -33,14 +33,16 @@ type run struct {
 	released bool
 	root     *os.Root // of its directory
 
-	host    *live.Host // nil: none
+	host    trafficHost // nil: none
+	model   *live.Host  // host, if it is a model
+	rdma    *rdmaHost   // host, if it is an RDMA device
 	prepare step[*agentpb.PrepareRequest, *agentpb.PrepareResponse]
 	connect step[*agentpb.ConnectRequest, *agentpb.ConnectResponse]
 	started bool
 	start   error        // error of Start, returned by later calls, too
 	at      lossCounters // when the host was prepared
 	device  string       // of the host
-	stall   *sentinel    // while there is a host
+	stall   *sentinel    // while there is a model
 
 	sockets    *socketHost // nil: none
 	equip      step[*agentpb.EquipRequest, *agentpb.EquipResponse]
@@ -157,8 +159,10 @@ func (r *run) closeHost() error {
 		return nil
 	}
 	err := r.host.Close()
-	r.stall.close()
-	r.host, r.started, r.start = nil, false, nil
+	if r.stall != nil {
+		r.stall.close()
+	}
+	r.host, r.model, r.rdma, r.stall, r.started, r.start = nil, nil, nil, nil, false, nil
 	r.prepare = step[*agentpb.PrepareRequest, *agentpb.PrepareResponse]{}
 	r.connect = step[*agentpb.ConnectRequest, *agentpb.ConnectResponse]{}
 	return err

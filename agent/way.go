@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"syscall"
 
 	"github.com/vishvananda/netlink"
@@ -20,6 +21,7 @@ import (
 type way struct {
 	device   string
 	mtu      int
+	shared   bool // what the machine has already stays: addresses and routes of its administrator's
 	ips      []netip.Addr
 	peers    []SocketPeer
 	closed   chan struct{}
@@ -60,10 +62,12 @@ func (w *way) open() error {
 	if have := l.Attrs().MTU; have < w.mtu {
 		return wayError(w.device, "MTU", fmt.Errorf("it is %d, the test needs %d", have, w.mtu))
 	}
-	if w.offloads, err = link.DisableOffloads(w.device); err != nil {
-		return err
+	if !w.shared { // an RDMA device has offloads of its own
+		if w.offloads, err = link.DisableOffloads(w.device); err != nil {
+			return err
+		}
+		w.undo = append(w.undo, w.offloads.Restore)
 	}
-	w.undo = append(w.undo, w.offloads.Restore)
 	for _, ip := range w.ips {
 		if err := w.address(l, ip); err != nil {
 			return err
@@ -82,7 +86,37 @@ func single(ip netip.Addr) *net.IPNet {
 	return &net.IPNet{IP: ip.AsSlice(), Mask: net.CIDRMask(ip.BitLen(), ip.BitLen())}
 }
 
+// meet adds a peer to a way that is open, unless it is known.
+func (w *way) meet(p SocketPeer) error {
+	if slices.Contains(w.peers, p) {
+		return nil
+	}
+	l, err := netlink.LinkByName(w.device)
+	if err != nil {
+		return wayError(w.device, "look it up", err)
+	}
+	w.peers = append(w.peers, p)
+	return w.peer(l, &p)
+}
+
+// has reports whether the interface has an address, with whatever prefix.
+func has(l netlink.Link, ip netip.Addr) (bool, error) {
+	const anyFamily = 0 // AF_UNSPEC
+	list, err := netlink.AddrList(l, anyFamily)
+	return slices.ContainsFunc(list, func(a netlink.Addr) bool { return a.IP.Equal(ip.AsSlice()) }), err
+}
+
 func (w *way) address(l netlink.Link, ip netip.Addr) error {
+	if w.shared {
+		switch there, err := has(l, ip); {
+		case err != nil:
+			return wayError(w.device, "list its addresses", err)
+		case there:
+			return nil
+		case !ip.IsPrivate():
+			return wayError(w.device, "address "+ip.String(), errors.New("it is not private, and the interface lacks it"))
+		}
+	}
 	a := &netlink.Addr{IPNet: single(ip), Flags: noDAD}
 	if err := netlink.AddrAdd(l, a); err != nil {
 		if errors.Is(err, syscall.EEXIST) {
@@ -104,7 +138,11 @@ const (
 func (w *way) peer(l netlink.Link, p *SocketPeer) error {
 	index := l.Attrs().Index
 	n := &netlink.Neigh{LinkIndex: index, IP: p.IP.AsSlice(), HardwareAddr: p.MAC[:], State: permanent}
-	if err := netlink.NeighAdd(n); err != nil {
+	add := netlink.NeighAdd
+	if w.shared {
+		add = netlink.NeighSet // an entry that the kernel has found comes back by itself
+	}
+	if err := add(n); err != nil {
 		return wayError(w.device, "neighbour "+p.IP.String(), err)
 	}
 	w.undo = append(w.undo, func() error { return gone(netlink.NeighDel(n)) })
@@ -114,7 +152,9 @@ func (w *way) peer(l netlink.Link, p *SocketPeer) error {
 			r.Src = ip.AsSlice()
 		}
 	}
-	if err := netlink.RouteAdd(r); err != nil {
+	if err := netlink.RouteAdd(r); w.shared && errors.Is(err, syscall.EEXIST) {
+		return nil
+	} else if err != nil {
 		return wayError(w.device, "route to "+p.IP.String(), err)
 	}
 	w.undo = append(w.undo, func() error { return gone(netlink.RouteDel(r)) })

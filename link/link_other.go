@@ -3,6 +3,7 @@
 package link
 
 import (
+	"io"
 	"iter"
 	"time"
 )
@@ -90,3 +91,6 @@ func (*Tap) Release() {}
 
 // Close does nothing.
 func (*Tap) Close() error { return nil }
+
+// Absorb returns ErrUnsupported.
+func Absorb(string) (io.Closer, error) { return nil, ErrUnsupported }

@@ -129,6 +129,7 @@ func TestThePackageIsWhatDebianExpects(t *testing.T) {
 	contents := output(t, dpkg, "--contents", deb)
 	for _, want := range []string{
 		`-rwxr-xr-x root/root .* \./usr/bin/candela\n`,
+		`-rwxr-xr-x root/root .* \./usr/lib/candela/candela-verbs\n`,
 		`-rw-r--r-- root/root .* \./usr/lib/systemd/system/candela-agent\.service\n`,
 		`-rw-r--r-- root/root .* \./usr/lib/systemd/system/candela-switchd\.service\n`,
 		`-rw-r--r-- root/root .* \./usr/lib/systemd/system/candela-pki\.timer\n`,

@@ -22,6 +22,7 @@ type agentOptions struct {
 	dir        string
 	lease      time.Duration
 	xdpPass    bool
+	verbs      string
 }
 
 func newAgent() *cobra.Command {
@@ -38,7 +39,7 @@ The agent uses only the interfaces of --interface, accepts no path and no
 command from the network, and keeps captures in --dir. It listens on a unix:
 socket, for root, its own user and --group, or over TCP with mutual TLS (also on
 loopback). It needs CAP_NET_ADMIN and CAP_NET_RAW; --xdp-pass also needs
-CAP_BPF.`,
+CAP_BPF. RDMA devices of the interfaces are served by the program --verbs.`,
 		Example: `  candela agent --interface eth1
   candela agent --interface eth1 --listen 10.1.0.2:9560 --cert agent.pem --key agent.key --ca lab.pem --crl lab.crl`,
 		Args: cobra.NoArgs,
@@ -59,9 +60,14 @@ CAP_BPF.`,
 		"how long a run holds the machine after its orchestrator stopped answering")
 	fl.BoolVar(&o.xdpPass, "xdp-pass", false,
 		"attach an XDP program to veth interfaces, which frames of an XDP switch need to pass")
+	fl.StringVar(&o.verbs, "verbs", verbsProgram(),
+		"program that serves RDMA devices; empty: none are served")
 	cmd.AddCommand(newPKI())
 	return cmd
 }
+
+// verbsProgram is where the Debian package has candela-verbs.
+func verbsProgram() string { return "/usr/lib/candela/candela-verbs" }
 
 func serveAgent(cmd *cobra.Command, o *agentOptions) (err error) {
 	files, err := tlsFiles(o.tls)
@@ -76,7 +82,7 @@ func serveAgent(cmd *cobra.Command, o *agentOptions) (err error) {
 	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
 	server, err := agent.Open(agent.Config{
 		Interfaces: o.interfaces, Dir: o.dir, Version: toolVersion(), Lease: o.lease, XDPPass: o.xdpPass, Log: log,
-		Switch: runSwitch,
+		Switch: runSwitch, Verbs: o.verbs,
 	})
 	if err != nil {
 		return infrastructure(err)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"candela.dev/candela/agent"
 	"candela.dev/candela/injector"
 	"candela.dev/candela/injector/p4"
 	"candela.dev/candela/injector/transport"
@@ -164,6 +165,10 @@ func labConfig(bed *config.Testbed) (lab.Config, error) {
 		x := lab.Station{Name: name, Agent: s.Agent, Interface: s.Interface, Port: uint16(s.Port)}
 		if n := s.Neighbour; n != nil {
 			x.Neighbour = &remote.Neighbour{System: n.System, Port: n.Port}
+		}
+		if v := s.RDMA; v != nil {
+			x.RDMA = &agent.RDMA{Device: v.Name, Port: v.Port, GIDIndex: v.GIDIndex, Software: v.Software,
+				OwnSettings: v.Settings == config.OwnSettings}
 		}
 		return x
 	}

@@ -48,6 +48,9 @@ type Counter struct {
 	Value     uint64
 }
 
+// DataErrors is the counter of payloads that differ from what the peer's memory has.
+const DataErrors = "data_errors"
+
 // canonical lists all counters in the order of reports. Names are NVIDIA's if NVIDIA has the counter.
 var canonical = []struct {
 	name  string
@@ -78,7 +81,7 @@ var canonical = []struct {
 	{"rx_icrc_encapsulated", func(c *Counters) uint64 { return c.ICRCErrors }},
 	{"rx_trimmed_packets", func(c *Counters) uint64 { return c.TrimmedReceived }},
 	{"invalid_packets", func(c *Counters) uint64 { return c.Invalid }},
-	{"data_errors", func(c *Counters) uint64 { return c.DataErrors }},
+	{DataErrors, func(c *Counters) uint64 { return c.DataErrors }},
 	{"roce_adp_retrans", func(c *Counters) uint64 { return c.AdaptiveRet }},
 	{"rx_discards", func(c *Counters) uint64 { return c.RxDiscards }},
 	{"tx_discards", func(c *Counters) uint64 { return c.TxDiscards }},

@@ -16,7 +16,7 @@ import (
 )
 
 // Schema names the version of the protocol.
-const Schema = "candela.verbs/v2"
+const Schema = "candela.verbs/v3"
 
 // Operations, in the order of a test. Each has a request and a response type named after it.
 const (
@@ -77,9 +77,10 @@ type ConfigureResponse struct {
 
 // Connection is one queue pair to make.
 type Connection struct {
-	IP          netip.Addr  `json:"ip"`   // local
-	IPSN        *packet.PSN `json:"ipsn"` // nil: the agent draws one
-	MTU         int         `json:"mtu"`  // path MTU in bytes
+	IP          netip.Addr  `json:"ip"`        // local
+	GIDIndex    *int        `json:"gid_index"` // of IP; nil: the program finds it
+	IPSN        *packet.PSN `json:"ipsn"`      // nil: the agent draws one
+	MTU         int         `json:"mtu"`       // path MTU in bytes
 	AckTimeout  uint8       `json:"ack_timeout"`
 	RetryCount  uint8       `json:"retry_count"`
 	RNRRetry    uint8       `json:"rnr_retry"`
@@ -95,6 +96,8 @@ type Connection struct {
 // OpenRequest creates queue pairs and destroys those of an earlier request.
 type OpenRequest struct {
 	Device       string         `json:"device"`
+	Port         int            `json:"port"`           // of the device, from 1
+	Echo         string         `json:"echo,omitempty"` // interface where the switch's echoes are answered; empty: nowhere
 	Side         generator.Side `json:"side"`
 	Connections  []Connection   `json:"connections"`
 	BarrierSync  bool           `json:"barrier_sync"`
@@ -131,10 +134,16 @@ type Device struct {
 // rxeVendor is the vendor of soft-RoCE devices.
 const rxeVendor = 0xffffff
 
+// SoftwareVendor is the name of soft-RoCE's counters.
+const SoftwareVendor = "rxe"
+
+// Software reports whether a vendor's devices are software.
+func Software(vendor uint32) bool { return vendor == rxeVendor }
+
 // Lacking returns the missing features of a vendor's devices. Soft-RoCE has no congestion management: it neither sends
 // CNPs nor reacts to them.
 func Lacking(vendor uint32) []string {
-	if vendor == rxeVendor {
+	if Software(vendor) {
 		return []string{generator.NotificationPoint, generator.ReactionPoint}
 	}
 	return nil

@@ -14,6 +14,8 @@ import (
 	"candela.dev/candela/generator/verbs"
 )
 
+var rxe0 = verbs.Port{Device: "rxe0", Number: 1}
+
 // device returns the sysfs files of a soft-RoCE device.
 func device() fstest.MapFS {
 	const port = verbs.DeviceRoot + "/rxe0/ports/1/"
@@ -33,22 +35,22 @@ func device() fstest.MapFS {
 
 func TestAGIDIsFoundByAddressAndOnlyAsRoCEv2(t *testing.T) {
 	for ip, want := range map[string]int{"10.0.0.1": 2, "fe80::ca:deff:fe1a:1": 0} {
-		if got, err := verbs.GIDIndex(device(), "rxe0", netip.MustParseAddr(ip)); err != nil || got != want {
+		if got, err := rxe0.GIDIndex(device(), netip.MustParseAddr(ip)); err != nil || got != want {
 			t.Errorf("%s: %d, %v; want %d", ip, got, err, want)
 		}
 	}
-	if _, err := verbs.GIDIndex(device(), "rxe0", netip.MustParseAddr("10.0.0.9")); err == nil ||
+	if _, err := rxe0.GIDIndex(device(), netip.MustParseAddr("10.0.0.9")); err == nil ||
 		!strings.Contains(err.Error(), "10.0.0.9") {
 		t.Errorf("an address without GID: %v", err)
 	}
 }
 
 func TestCountersAreNumbersOnly(t *testing.T) {
-	got, err := verbs.Counters(device(), "rxe0")
+	got, err := rxe0.Counters(device())
 	if err != nil || len(got) != 1 || got[0] != (verbs.Counter{Name: "sent", Value: 7}) {
 		t.Errorf("%v, %v", got, err)
 	}
-	if _, err := verbs.Counters(device(), "mlx5_0"); err == nil {
+	if _, err := (verbs.Port{Device: "mlx5_0", Number: 1}).Counters(device()); err == nil {
 		t.Error("a device that is not there has counters")
 	}
 }

@@ -235,3 +235,33 @@ func (k keyed[T]) jsonSchema() map[string]any {
 		"patternProperties": map[string]any{k.key.form.String(): k.of.jsonSchema()},
 	}
 }
+
+// orAuto is a whole number, or the word auto, kept as nil.
+type orAuto struct{ of integer }
+
+const autoWord = "auto"
+
+func (k orAuto) allowed() string { return autoWord + ", or " + k.of.allowed() }
+
+func (k orAuto) decode(d *decoder, n *yaml.Node, path string, dst any) {
+	if n.Kind == yaml.ScalarNode && n.Value == autoWord {
+		*dst.(**int) = nil
+		return
+	}
+	if n.Kind == yaml.ScalarNode && n.Tag == "!!str" {
+		d.wrongType(n, path, k.allowed())
+		return
+	}
+	optional[int]{k.of}.decode(d, n, path, dst)
+}
+
+func (k orAuto) encode(src any) *yaml.Node {
+	if p := *src.(**int); p != nil {
+		return k.of.encode(p)
+	}
+	return stringNode(autoWord)
+}
+
+func (k orAuto) jsonSchema() map[string]any {
+	return map[string]any{"anyOf": []any{map[string]any{"const": autoWord}, k.of.jsonSchema()}}
+}

@@ -177,6 +177,11 @@ func drawScalar(t *rapid.T, k kind, label string) *yaml.Node {
 		least, most := k.param.Bounds()
 		v := rapid.Int64Range(least, most).Draw(t, label) * int64(clock.Nanosecond)
 		return k.kind.encode(&v)
+	case orAuto:
+		if rapid.Bool().Draw(t, label+" is auto") {
+			return stringNode(autoWord)
+		}
+		return drawScalar(t, k.of, label)
 	case integer:
 		return scalarNode("!!int", fmt.Sprint(rapid.Int64Range(k.min, k.max).Draw(t, label)))
 	case quantity:

@@ -24,6 +24,13 @@ const (
 	DatapathXDP      = "xdp"
 	DatapathAFPacket = "afpacket"
 	DatapathBMv2     = "bmv2" // simple_switch_grpc from the PATH
+	DatapathQEMU     = "qemu" // sockets of QEMU guests; of a lab
+)
+
+// Settings of congestion control of a host's RDMA device.
+const (
+	TestSettings = "test" // those of the test, restored afterwards
+	OwnSettings  = "own"  // the device's own
 )
 
 // MaxXDPMTU is the largest path MTU of the xdp datapath: a frame must fit into one linear buffer.
@@ -49,6 +56,16 @@ type Station struct {
 	Interface string
 	Port      int // injector port that the interface is connected to
 	Neighbour *Neighbour
+	RDMA      *Device // of a host; nil: a NIC model serves the tests
+}
+
+// Device is a port of an RDMA device, which serves the tests of a host.
+type Device struct {
+	Name     string
+	Port     int    // from 1
+	GIDIndex *int   // of its RoCE v2 GIDs; nil: the agent finds each address's
+	Software bool   // the device is software: its times are those of a CPU
+	Settings string // TestSettings or OwnSettings
 }
 
 // Neighbour is the other end of a cable, as LLDP reports it.
@@ -80,6 +97,7 @@ var (
 	addressForm = text{newPattern(`^(unix:/[^\s]{1,100}|[^\s/]{1,255}:[0-9]{1,5})$`),
 		"an address such as 10.1.0.1:9560 or unix:/run/agent.sock"}
 	deviceForm = text{newPattern(`^[A-Za-z0-9._-]{1,15}$`), "the name of a network interface"}
+	rdmaForm   = text{newPattern(`^[A-Za-z0-9_-][A-Za-z0-9._-]{0,62}$`), "the name of an RDMA device"}
 	listForm   = text{newPattern(`^([A-Za-z._/][A-Za-z0-9._/@+,=~ -]{0,999})?$`), "a path"}
 	// Name of a system or port in LLDP.
 	neighbourForm = text{newPattern(`^([A-Za-z0-9._:/][A-Za-z0-9._:/ ()+-]{0,254})?$`), "a name"}
@@ -92,8 +110,8 @@ func liveSchema() *object {
 		doc:   "Options of testbeds of kind netns and lab.",
 		fields: []field{
 			{key: "datapath", doc: "The injector's: xdp is fast, afpacket has every event and every MTU, bmv2 runs the P4 " +
-				"program, slowly.", def: DatapathXDP,
-				kind: enum[status]{values: []status{DatapathXDP, DatapathAFPacket, DatapathBMv2}},
+				"program, slowly; qemu is that between virtual machines, in a lab.", def: DatapathXDP,
+				kind: enum[status]{values: []status{DatapathXDP, DatapathAFPacket, DatapathBMv2, DatapathQEMU}},
 				at:   at(func(l *Live) *status { return (*status)(&l.Datapath) })},
 			{key: "cpu", doc: "The CPU that handles the injector's packets under xdp.", def: "0",
 				kind: integer{min: 0, max: 4095}, at: at(func(l *Live) *int { return &l.CPU })},
@@ -123,13 +141,36 @@ func stationSchema() *object {
 		fields: []field{
 			{key: "agent", doc: "Address of its agent.", kind: addressForm, required: true,
 				at: at(func(s *Station) *string { return &s.Agent })},
-			{key: "interface", doc: "The interface that is cabled to the injector.", kind: deviceForm, required: true,
-				at: at(func(s *Station) *string { return &s.Interface })},
+			{key: "interface", doc: "The interface that is cabled to the injector; with rdma it may be left out.",
+				kind: optionalText{deviceForm}, at: at(func(s *Station) *string { return &s.Interface })},
 			{key: "port", doc: "The injector's port at the other end of the cable.", kind: integer{min: 0, max: 511},
 				required: true,
 				at:       at(func(s *Station) *int { return &s.Port })},
 			{key: "neighbour", doc: "Expected other end of the cable; `candela testbed check` compares it with LLDP.",
 				kind: optional[Neighbour]{neighbourSchema()}, at: at(func(s *Station) **Neighbour { return &s.Neighbour })},
+			{key: "rdma", doc: "RDMA device of a host, which serves the tests instead of a NIC model.",
+				kind: optional[Device]{deviceSchema()}, at: at(func(s *Station) **Device { return &s.RDMA })},
+		},
+	}
+}
+
+func deviceSchema() *object {
+	return &object{
+		title: "rdma",
+		doc:   "A port of an RDMA device, through libibverbs.",
+		fields: []field{
+			{key: "device", doc: "Its name, such as mlx5_0 or rxe0.", kind: rdmaForm, required: true,
+				at: at(func(v *Device) *string { return &v.Name })},
+			{key: "port", doc: "The device's port.", kind: integer{min: 1, max: 255}, def: "1",
+				at: at(func(v *Device) *int { return &v.Port })},
+			{key: "gid-index", doc: "Index of the RoCE v2 GID of the host's address; auto: the agent finds it.",
+				kind: orAuto{integer{min: 0, max: 65535}}, def: autoWord, at: at(func(v *Device) **int { return &v.GIDIndex })},
+			{key: "software", doc: "The device is software, such as soft-RoCE: its times are reported, not judged.",
+				kind: boolean{}, def: "false", at: at(func(v *Device) *bool { return &v.Software })},
+			{key: "settings", doc: "Settings of congestion control (DCQCN): test sets the test's on the device and restores " +
+				"them; own leaves the device's own, which must then be those of the test.", def: TestSettings,
+				kind: enum[status]{values: []status{TestSettings, OwnSettings}},
+				at:   at(func(v *Device) *status { return (*status)(&v.Settings) })},
 		},
 	}
 }
@@ -207,10 +248,15 @@ func (d *decoder) validateLive(t *Testbed) {
 			d.problemAt("live", "names machines",
 				"a testbed of kind netns makes its own; machines belong in a testbed of kind lab")
 		}
+		if l := t.Live; l.Datapath == DatapathQEMU {
+			d.problemAt("live.datapath", "is qemu", "that is between the virtual machines of a lab; network namespaces have "+
+				"xdp, afpacket or bmv2")
+		}
 		d.refuseInjector(t)
 	case KindLab:
 		d.orDefaultLive(t)
 		d.validateMachines(t)
+		d.validateDevices(t.Live)
 	}
 }
 
@@ -252,6 +298,45 @@ func (d *decoder) validateMachines(t *Testbed) {
 		d.problemAt("live.dumpers", fmt.Sprintf("has %d machines for %d dumpers", len(l.Dumpers), len(t.Dumpers)),
 			"each dumper needs one, in the same order")
 	}
+}
+
+// validateDevices checks interfaces and RDMA devices: only the hosts of tests of NICs have such.
+func (d *decoder) validateDevices(l *Live) {
+	check := func(at string, s *Station, host bool) {
+		switch {
+		case s.RDMA != nil && !host:
+			d.problemAt(at+".rdma", "is for the requester and the responder",
+				"dumpers, and hosts of tests of switches, have an interface alone")
+		case s.RDMA == nil && s.Interface == "":
+			d.problemAt(at+".interface", "is missing", "it is the interface that is cabled to the injector")
+		}
+	}
+	for _, m := range []struct {
+		at string
+		s  *Station
+	}{{"live.requester", l.Requester}, {"live.responder", l.Responder}} {
+		if m.s != nil {
+			check(m.at, m.s, true)
+		}
+	}
+	for i := range l.Dumpers {
+		check(fmt.Sprintf("live.dumpers[%d]", i+1), &l.Dumpers[i], false)
+	}
+	for i := range l.Hosts {
+		check(fmt.Sprintf("live.hosts[%d]", i), &l.Hosts[i], false)
+	}
+}
+
+// software reports whether a host of a lab has an RDMA device of software.
+func (l *Live) software() bool {
+	soft := func(s *Station) bool { return s != nil && s.RDMA != nil && s.RDMA.Software }
+	return l != nil && (soft(l.Requester) || soft(l.Responder))
+}
+
+// HasDevices reports whether both hosts of a lab have RDMA devices.
+func (l *Live) HasDevices() bool {
+	has := func(s *Station) bool { return s != nil && s.RDMA != nil }
+	return l != nil && has(l.Requester) && has(l.Responder)
 }
 
 // validateNetwork checks a lab without an injector.

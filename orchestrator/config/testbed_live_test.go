@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -80,5 +81,64 @@ func TestALabWithoutAnInjectorNamesASwitchAndHosts(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s for %s: %v, want %q", tt.to, tt.from, err, tt.want)
 		}
+	}
+}
+
+const deviceText = `name: rack
+kind: lab
+dumpers: [{name: dumper-1, cores: 1}]
+live:
+  requester: {agent: "unix:/run/r.sock", port: 0, rdma: {device: mlx5_0, port: 2, gid-index: 3, settings: own}}
+  responder: {agent: "unix:/run/s.sock", port: 1, rdma: {device: rxe0, software: true}}
+  dumpers: [{agent: "unix:/run/d.sock", interface: eth1, port: 2}]
+  switch: {address: "unix:/run/x.sock"}
+`
+
+func TestAHostOfALabMayBeAnRDMADevice(t *testing.T) {
+	bed, err := config.ParseTestbed("rack.yml", []byte(deviceText))
+	if err == nil {
+		bed, err = config.ParseTestbed("rack.yml", bed.YAML())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	index := 3
+	if got, want := bed.Live.Requester.RDMA, (&config.Device{Name: "mlx5_0", Port: 2, GIDIndex: &index,
+		Settings: config.OwnSettings}); !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if d := bed.Live.Responder.RDMA; d.Port != 1 || d.GIDIndex != nil || d.Settings != config.TestSettings {
+		t.Errorf("%+v", d)
+	}
+	if !bed.Live.HasDevices() || !bed.SoftwareHosts() || bed.HardwareTimes() || bed.MeasuresWaits() {
+		t.Error("one of the devices is software: its times are not those of hardware, and nobody measures waits")
+	}
+	hard, err := config.ParseTestbed("rack.yml", []byte(strings.Replace(deviceText, ", software: true", "", 1)))
+	if err != nil || hard.SoftwareHosts() || !hard.HardwareTimes() {
+		t.Errorf("two devices of hardware: %v", err)
+	}
+	mixed, err := config.ParseTestbed("rack.yml", []byte(strings.Replace(deviceText,
+		"rdma: {device: rxe0, software: true}", "interface: eth1", 1)))
+	if err != nil || mixed.SoftwareHosts() || mixed.HardwareTimes() || !mixed.MeasuresWaits() {
+		t.Errorf("a device of hardware and a model: %v", err)
+	}
+	for _, tt := range []struct{ from, to, want string }{
+		{"rdma: {device: rxe0, software: true}", "neighbour: {system: x}", "live.responder.interface: is missing"},
+		{"interface: eth1", "interface: eth1, rdma: {device: rxe0}",
+			"live.dumpers[1].rdma: is for the requester and the responder"},
+		{"gid-index: 3", "gid-index: -1", "live.requester.rdma.gid-index"},
+		{"gid-index: 3", "gid-index: none", "auto, or a whole number"},
+		{"device: rxe0", "device: ../rxe0", "live.responder.rdma.device"},
+		{"live:\n", "live:\n  datapath: dpdk\n", "live.datapath"},
+	} {
+		_, err := config.ParseTestbed("rack.yml", []byte(strings.Replace(deviceText, tt.from, tt.to, 1)))
+		if err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s for %s: %v, want %q", tt.to, tt.from, err, tt.want)
+		}
+	}
+	_, err = config.ParseTestbed("net.yml", []byte("name: net\nkind: netns\ndumpers: [{name: d, cores: 1}]\n"+
+		"live: {datapath: qemu}\n"))
+	if err == nil || !strings.Contains(err.Error(), "live.datapath: is qemu") {
+		t.Errorf("qemu between namespaces: %v", err)
 	}
 }

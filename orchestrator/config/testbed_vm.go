@@ -42,4 +42,4 @@ func (d *decoder) validateVM(t *Testbed) {
 
 // SoftwareHosts reports whether the devices under test are software on machines that may be descheduled. Intervals
 // between their packets are then reported, not judged.
-func (t *Testbed) SoftwareHosts() bool { return t != nil && t.Kind == KindVM }
+func (t *Testbed) SoftwareHosts() bool { return t != nil && (t.Kind == KindVM || t.Live.software()) }

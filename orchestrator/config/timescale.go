@@ -247,11 +247,14 @@ func rnrTimerOf(ns int64) int {
 
 // MeasuresWaits reports whether a run fails as an infrastructure failure if a host waits for a CPU for more than a
 // quarter of the shortest timeout.
-func (t *Testbed) MeasuresWaits() bool { return t != nil && t.IsLive() }
+func (t *Testbed) MeasuresWaits() bool { return t != nil && t.IsLive() && !t.SoftwareHosts() }
 
-// HardwareTimes reports whether the hosts have the latencies of hardware, as simulated ones do. Otherwise expectations
+// HardwareTimes reports whether the hosts have the latencies of hardware, as RDMA devices and simulated NICs do.
+// Otherwise expectations
 // of latencies are reported, not judged.
-func (t *Testbed) HardwareTimes() bool { return t == nil || t.Kind == KindVirtual }
+func (t *Testbed) HardwareTimes() bool {
+	return t == nil || t.Kind == KindVirtual || t.Live.HasDevices() && !t.Live.software()
+}
 
 // WaitsForCNPs reports whether the number of CNPs depends on the arrival times of marked packets, because a
 // notification point has a minimum time between CNPs.

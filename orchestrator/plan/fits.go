@@ -45,7 +45,7 @@ func offered(bed *config.Testbed) *p4.Info {
 	if !bed.IsLive() || bed.Injector != nil {
 		return nil
 	}
-	if bed.Live.Datapath == config.DatapathAFPacket {
+	if d := bed.Live.Datapath; d == config.DatapathAFPacket || d == config.DatapathQEMU {
 		return p4.Software()
 	}
 	return p4.Base()

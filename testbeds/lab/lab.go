@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"candela.dev/candela/agent"
 	"candela.dev/candela/injector/p4"
 	"candela.dev/candela/injector/transport"
 	"candela.dev/candela/testbeds"
@@ -27,6 +28,8 @@ type Station struct {
 	Port      uint16 // of the switch that the interface is cabled to
 	// Neighbour is the expected LLDP neighbour at the other end of the cable; nil: not checked.
 	Neighbour *remote.Neighbour
+	// RDMA is the device of a host that serves the tests; nil: a NIC model. Interface may then be empty.
+	RDMA *agent.RDMA
 }
 
 // Credentials are the orchestrator's PEM files; an empty Cert means none.
@@ -96,7 +99,8 @@ func New(spec testbeds.Spec, cfg Config) (*remote.Testbed, error) {
 		if err != nil {
 			return nil, errors.Join(err, closeAll())
 		}
-		machine := remote.Machine{Name: s.Name, Conn: conn, Interface: s.Interface, Port: s.Port, Neighbour: s.Neighbour}
+		machine := remote.Machine{Name: s.Name, Conn: conn, Interface: s.Interface, Port: s.Port, Neighbour: s.Neighbour,
+			RDMA: s.RDMA}
 		if i < len(m.Hosts) {
 			m.Hosts[i] = machine
 		} else {

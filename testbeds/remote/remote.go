@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -20,7 +21,6 @@ import (
 
 	"candela.dev/candela/agent"
 	"candela.dev/candela/generator"
-	"candela.dev/candela/generator/live"
 	"candela.dev/candela/generator/rdma"
 	"candela.dev/candela/injector"
 	"candela.dev/candela/injector/p4"
@@ -37,6 +37,8 @@ type Machine struct {
 	Interface string
 	Port      uint16     // of the switch that the interface is cabled to
 	Neighbour *Neighbour // nil: unknown
+	// RDMA is the device that serves the tests of a host; nil: a NIC model. Interface may then be empty.
+	RDMA *agent.RDMA
 }
 
 // Neighbour is what LLDP must report about the other end of a cable; an empty field matches anything.
@@ -84,7 +86,7 @@ type Testbed struct {
 	stood  standstill
 	blamed bool // an error has named the lost component
 
-	ends      [2][]live.End
+	prepared  [2]agent.Prepared
 	described *injectorpb.DescribeResponse
 	before    map[uint32]uint64 // losses of the switch at the start, by port
 	dir       string            // of the shards; empty: nothing is recorded
@@ -102,7 +104,7 @@ func New(spec testbeds.Spec, m Machines) (*Testbed, error) {
 	}
 	for i := range m.Hosts {
 		t.hosts[i] = agent.NewClient(m.Hosts[i].Name, m.Hosts[i].Conn, m.Run)
-		if spec.Hosts[i].MAC == nil {
+		if spec.Hosts[i].MAC == nil && m.Hosts[i].RDMA == nil { // a device has its own
 			mac := testbeds.HostMAC(i)
 			t.spec.Hosts[i].MAC = &mac
 		}
@@ -144,13 +146,9 @@ func (t *Testbed) Prepare(ctx context.Context) ([]injector.Connection, error) {
 	if err := t.hold(ctx); err != nil {
 		return nil, t.Blame(err)
 	}
-	err := each(len(t.hosts), func(i int) (err error) {
-		t.ends[i], err = t.hosts[i].Prepare(ctx, agent.Host{
-			Interface: t.m.Hosts[i].Interface, Side: generator.Side(i), NIC: t.spec.Hosts[i], Spec: &t.spec})
-		return err
-	})
+	err := each(len(t.hosts), func(i int) error { return t.prepare(ctx, i) })
 	if err == nil {
-		err = each(len(t.hosts), func(i int) error { return t.hosts[i].Connect(ctx, t.ends[1-i]) })
+		err = each(len(t.hosts), func(i int) error { return t.hosts[i].Connect(ctx, t.prepared[1-i].Ends) })
 	}
 	if err != nil {
 		return nil, t.Blame(err)
@@ -158,12 +156,32 @@ func (t *Testbed) Prepare(ctx context.Context) ([]injector.Connection, error) {
 	list := make([]injector.Connection, len(t.spec.Connections))
 	for i := range list {
 		end := func(side int) injector.Endpoint {
-			e := t.ends[side][i]
+			e := t.prepared[side].Ends[i]
 			return injector.Endpoint{IP: e.IP, QPN: e.QPN, IPSN: e.IPSN}
 		}
 		list[i] = injector.Connection{Requester: end(testbeds.Requester), Responder: end(testbeds.Responder)}
 	}
 	return list, nil
+}
+
+// prepare makes the NIC or the device of a host ready.
+func (t *Testbed) prepare(ctx context.Context, i int) (err error) {
+	m := &t.m.Hosts[i]
+	t.prepared[i], err = t.hosts[i].Prepare(ctx, agent.Host{
+		Interface: m.Interface, Side: generator.Side(i), NIC: t.spec.Hosts[i], Spec: &t.spec, RDMA: m.RDMA})
+	if err != nil || m.RDMA == nil {
+		return err
+	}
+	m.Interface = t.prepared[i].Interface
+	if ends := t.prepared[i].Ends; len(ends) > 0 {
+		t.spec.Hosts[i].MAC = &ends[0].MAC
+	}
+	return nil
+}
+
+// software reports whether a host is a device of software: its machine's times are reported, not judged.
+func (t *Testbed) software() bool {
+	return slices.ContainsFunc(t.m.Hosts[:], func(m Machine) bool { return m.RDMA != nil && m.RDMA.Software })
 }
 
 // hold leases every machine and starts the watch.
@@ -266,7 +284,7 @@ func (t *Testbed) Injector(context.Context) (testbeds.Access, error) {
 		Info: t.m.Switch.Info, DeviceConfig: t.m.Switch.DeviceConfig}
 	if a.Info == nil {
 		switch t.described.GetDatapath() {
-		case softwareDatapath:
+		case softwareDatapath, softswitch.QEMU:
 			a.Info = p4.Software()
 		case compiledDatapath:
 			a.Info, a.DeviceConfig = p4.Base(), p4.BMv2()
@@ -309,6 +327,11 @@ func (t *Testbed) Environment(ctx context.Context) (testbeds.Environment, error)
 			return env, fmt.Errorf("%s: %w", h.Name, err)
 		}
 		properties := machineProperties(answers[i], t.m.Hosts[i].Interface)
+		if t.m.Hosts[i].RDMA != nil { // nothing of a model
+			env.Components = append(env.Components, testbeds.Component{
+				Name: h.Name, Kind: "host", Properties: append(properties, t.prepared[i].Properties...)})
+			continue
+		}
 		env.Components = append(env.Components, testbeds.Component{
 			Name: h.Name, Kind: "host", Properties: append(properties, h.Properties(t.spec.Connections[0].MTU, profile)...)})
 	}
@@ -329,7 +352,7 @@ func (t *Testbed) switchComponent() testbeds.Component {
 	}
 	c.Properties = append(c.Properties, testbeds.NewProperty("snap-bytes", t.spec.Switch.Snap))
 	for _, p := range t.described.GetProperties() {
-		if p.GetName() == softswitch.WaitCounts {
+		if p.GetName() == softswitch.WaitCounts || strings.HasPrefix(p.GetName(), softswitch.HoldsOfPort) {
 			continue // a counter, not a setting
 		}
 		c.Properties = append(c.Properties, testbeds.NewProperty(p.GetName(), p.GetValue()))

@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"candela.dev/candela/agent"
 	"candela.dev/candela/clock"
 	"candela.dev/candela/generator"
+	"candela.dev/candela/generator/verbs"
 	"candela.dev/candela/injector/delay"
+	"candela.dev/candela/injector/qemu"
 	"candela.dev/candela/injector/softswitch"
 	agentpb "candela.dev/candela/proto/agent/v1"
 	injectorpb "candela.dev/candela/proto/injector/v1"
@@ -86,14 +89,38 @@ func (t *Testbed) Run(ctx context.Context) (generator.Report, error) {
 		return generator.Report{}, t.Blame(err)
 	}
 	var reports [2]generator.Report
+	var data [2][]verbs.Data
 	err := each(len(t.hosts), func(i int) (err error) {
-		reports[i], err = t.hosts[i].Report(ctx)
+		reports[i], data[i], err = t.hosts[i].Report(ctx)
 		return err
 	})
+	if err == nil {
+		err = t.complete(data)
+	}
 	if err != nil {
 		return generator.Report{}, t.Blame(err)
 	}
-	return generator.MergeReports(reports[:]), nil
+	report := generator.MergeReports(reports[:])
+	if t.hasDevice() {
+		report.Data = verbs.Verified(&report, data, func(connection int, side generator.Side) *generator.Traffic {
+			return &t.spec.Connections[connection].Traffic[side]
+		})
+	}
+	return report, nil
+}
+
+// hasDevice reports whether a host is an RDMA device.
+func (t *Testbed) hasDevice() bool { return t.m.Hosts[0].RDMA != nil || t.m.Hosts[1].RDMA != nil }
+
+// complete checks that the data of every connection was compared, where a host is an RDMA device.
+func (t *Testbed) complete(data [2][]verbs.Data) error {
+	for i, list := range data {
+		if t.hasDevice() && len(list) != len(t.spec.Connections) {
+			return fmt.Errorf("%s: report: the data of %d connections was compared, of %d", t.hosts[i].Name(), len(list),
+				len(t.spec.Connections))
+		}
+	}
+	return nil
 }
 
 func (t *Testbed) settle(ctx context.Context, deadline time.Time) error {
@@ -164,6 +191,9 @@ func (t *Testbed) StopDumpers(ctx context.Context) (testbeds.Dump, error) {
 	}
 	dump.TimeDisorder = t.timeDisorder()
 	if err := t.checkSwitchWaits(ctx); err != nil {
+		return testbeds.Dump{}, t.Blame(err)
+	}
+	if dump.HostDelays, err = t.hostDelays(ctx); err != nil {
 		return testbeds.Dump{}, t.Blame(err)
 	}
 	dump.Discards, err = t.discards(ctx, lost)
@@ -249,6 +279,45 @@ func (t *Testbed) checkSwitchWaits(ctx context.Context) error {
 	return nil
 }
 
+// hostDelays returns how long hosts of software held frames, by the switch's echoes.
+func (t *Testbed) hostDelays(ctx context.Context) (list []testbeds.HostDelay, err error) {
+	if t.status == nil || !t.software() {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, agent.CallTimeout)
+	defer cancel()
+	answer, err := t.status.Describe(ctx, &injectorpb.DescribeRequest{})
+	if err != nil {
+		return nil, t.ofSwitch("describe", err)
+	}
+	for i, h := range t.m.Hosts {
+		before, err := holds(t.described, h.Port)
+		if err != nil {
+			return nil, err
+		}
+		now, err := holds(answer, h.Port)
+		if err != nil {
+			return nil, err
+		}
+		held := now.Since(before)
+		if bound, known := held.Longest(); known {
+			list = append(list, testbeds.HostDelay{Host: t.spec.Hosts[i].Name, BoundNS: bound.Nanoseconds(),
+				Echoes: held.Echoes()})
+		}
+	}
+	return list, nil
+}
+
+// holds reads how long the host at a port held frames; a port without an answer has none.
+func holds(d *injectorpb.DescribeResponse, port uint16) (h qemu.Holds, err error) {
+	for _, p := range d.GetProperties() {
+		if p.GetName() == softswitch.HoldsOfPort+strconv.Itoa(int(port)) {
+			return qemu.ParseHolds(p.GetValue())
+		}
+	}
+	return h, nil
+}
+
 // waits reads the frames' waiting times in the switch, if it reports them.
 func waits(d *injectorpb.DescribeResponse) (counts delay.Counts, counted bool, err error) {
 	for _, p := range d.GetProperties() {
@@ -266,6 +335,9 @@ var ErrStalled = errors.New("the machine kept the model waiting")
 // stallLimit bounds the stall of a model: a quarter of the shortest retransmission timeout, because a round trip can
 // stall at four places. 0: unlimited.
 func (t *Testbed) stallLimit() time.Duration {
+	if t.software() {
+		return 0 // times are not judged
+	}
 	const unit = 4096 * time.Nanosecond // IBTA volume 1, 9.7.6.1.3
 	limit := time.Duration(0)
 	for _, c := range t.spec.Connections {

@@ -15,8 +15,8 @@ import (
 // guestMTU fits the largest path MTU with all headers.
 const guestMTU = 4500
 
-// vendor is the name of soft-RoCE's counters.
-const vendor = "rxe"
+// guestInterface is the guest's only interface.
+const guestInterface = "eth0"
 
 // machine is a guest as one side of a test.
 type machine struct {
@@ -67,7 +67,7 @@ func (m *machine) report(ctx context.Context) (*verbs.ReportResponse, error) {
 func (m *machine) release(ctx context.Context) error { return m.call(ctx, verbs.OpClose, nil, nil) }
 
 func (m *machine) counters(ctx context.Context) (testbeds.HostCounters, error) {
-	list := testbeds.HostCounters{Host: m.spec.Hosts[m.side].Name, Vendor: vendor, Lacks: m.device.Lacks}
+	list := testbeds.HostCounters{Host: m.spec.Hosts[m.side].Name, Vendor: verbs.SoftwareVendor, Lacks: m.device.Lacks}
 	var r verbs.CountersResponse
 	if err := m.call(ctx, verbs.OpCounters, nil, &r); err != nil {
 		return list, err
@@ -115,7 +115,7 @@ func (m *machine) configuration() verbs.ConfigureRequest {
 func (m *machine) opening(device string) verbs.OpenRequest {
 	h := &m.spec.Hosts[m.side]
 	r := verbs.OpenRequest{
-		Device: device, Side: generator.Side(m.side), BarrierSync: m.spec.BarrierSync, ReceiveDepth: m.spec.RxDepth,
+		Device: device, Port: 1, Echo: guestInterface, Side: generator.Side(m.side), BarrierSync: m.spec.BarrierSync, ReceiveDepth: m.spec.RxDepth,
 		RepostNS: m.spec.RxRepostDelay.Nanoseconds(), Seed: testbeds.ComponentSeed(m.spec.Seed, h.Name),
 	}
 	for i := range m.spec.Connections {

@@ -13,9 +13,6 @@ import (
 	"candela.dev/candela/testbeds"
 )
 
-// dataErrors is a model's counter of payloads that differ from the expected contents of the peer's memory.
-const dataErrors = "data_errors"
-
 // model is a NIC model as one side of a test, in this process, at a socket like a guest's.
 type model struct {
 	guests *Guests
@@ -83,7 +80,7 @@ func (m *model) done(context.Context) (bool, error) {
 func (m *model) wrong() (uint64, error) {
 	list, err := m.host.Counters()
 	for _, c := range list {
-		if c.Name == dataErrors {
+		if c.Name == rdma.DataErrors {
 			return c.Value, err
 		}
 	}
@@ -100,33 +97,8 @@ func (m *model) report(context.Context) (*verbs.ReportResponse, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &verbs.ReportResponse{Report: report, Data: make([]verbs.Data, len(m.spec.Connections))}
-	for i := range r.Data {
-		r.Data[i].Imaginary = true
-	}
-	if n := now - m.before; n > 0 {
-		r.Data[0].Wrong = int(n)
-		r.Data[0].First = fmt.Sprintf("%d payloads, of this connection or another, that the model received", n)
-	}
-	for i := range r.Data {
-		r.Data[i].Checked = m.compared(i, &report)
-	}
-	return r, nil
-}
-
-// compared counts the model's READs of a connection. Data sent by the peer is counted by the peer's successful
-// requests.
-func (m *model) compared(connection int, r *generator.Report) (n int) {
-	s := streamOf(r, connection+1, generator.Side(m.side))
-	if s == nil {
-		return 0
-	}
-	for _, message := range s.Messages {
-		if message.Verb == generator.Read && message.Status == generator.Success {
-			n++
-		}
-	}
-	return n
+	return &verbs.ReportResponse{Report: report, Data: verbs.ModelData(&report, generator.Side(m.side),
+		len(m.spec.Connections), now-m.before)}, nil
 }
 
 func (m *model) counters(context.Context) (testbeds.HostCounters, error) {

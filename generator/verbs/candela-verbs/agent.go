@@ -90,6 +90,11 @@ func (a *agent) open(r verbs.OpenRequest) (verbs.OpenResponse, error) {
 	return response, err
 }
 
+// maxPort is the largest number of a port: the library has a byte for it.
+const maxPort = 255
+
+func (a *agent) port() verbs.Port { return verbs.Port{Device: a.config.Device, Number: a.config.Port} }
+
 func (a *agent) tryOpen(r verbs.OpenRequest) (verbs.OpenResponse, error) {
 	a.config, a.byQPN = r, make(map[packet.QPN]int)
 	var response verbs.OpenResponse
@@ -105,12 +110,15 @@ func (a *agent) tryOpen(r verbs.OpenRequest) (verbs.OpenResponse, error) {
 			most>>20)
 	}
 	var err error
-	if a.guest {
-		if a.echo, err = answerEchoes(netdev); err != nil {
+	if r.Port < 1 || r.Port > maxPort {
+		return response, fmt.Errorf("port %d: want 1 to %d", r.Port, maxPort)
+	}
+	if r.Echo != "" {
+		if a.echo, err = answerEchoes(r.Echo); err != nil {
 			return response, err
 		}
 	}
-	if a.device, err = ibv.Open(r.Device, completions); err != nil {
+	if a.device, err = ibv.Open(r.Device, r.Port, completions); err != nil {
 		return response, err
 	}
 	if a.memory, err = a.device.Register(total); err != nil {
@@ -159,7 +167,7 @@ func (a *agent) connect(r verbs.ConnectRequest) (struct{}, error) {
 	ends := make([]generator.Ends, len(a.pairs))
 	for i, p := range a.pairs {
 		c, peer := &a.config.Connections[i], r.Peers[i]
-		gid, err := verbs.GIDIndex(os.DirFS("/"), a.config.Device, c.IP)
+		gid, err := a.gid(c)
 		if err == nil {
 			err = p.Connect(ibv.Path{
 				GIDIndex: gid, PeerIP: peer.IP, PeerQPN: peer.QPN, PeerIPSN: peer.IPSN, IPSN: p.ipsn, MTU: c.MTU,
@@ -189,17 +197,24 @@ func (a *agent) connect(r verbs.ConnectRequest) (struct{}, error) {
 	return struct{}{}, err
 }
 
+// gid returns the index of the connection's GID: the given one, which must be of its address, or that of its address.
+func (a *agent) gid(c *verbs.Connection) (int, error) {
+	if c.GIDIndex == nil {
+		return a.port().GIDIndex(os.DirFS("/"), c.IP)
+	}
+	return *c.GIDIndex, a.port().CheckGID(os.DirFS("/"), *c.GIDIndex, c.IP)
+}
+
 func (a *agent) counters() (verbs.CountersResponse, error) {
-	device := a.config.Device
-	if device == "" {
+	if a.config.Device == "" {
 		return verbs.CountersResponse{}, errors.New("no device is open")
 	}
-	list, err := verbs.Counters(os.DirFS("/"), device)
+	list, err := a.port().Counters(os.DirFS("/"))
 	if err != nil {
 		return verbs.CountersResponse{}, err
 	}
 	if tool, missing := exec.LookPath("rdma"); missing == nil {
-		text, err := output(tool, "-j", "statistic", "show", "link", device+"/1")
+		text, err := output(tool, "-j", "statistic", "show", "link", fmt.Sprintf("%s/%d", a.config.Device, a.config.Port))
 		if err == nil {
 			list, err = verbs.AddStatistic(list, text)
 		}

@@ -99,7 +99,7 @@ func awaitGIDs(r verbs.ConfigureRequest) error {
 	deadline := time.Now().Add(10 * time.Second)
 	for _, p := range r.Addresses {
 		for {
-			_, err := verbs.GIDIndex(os.DirFS("/"), rdmaDevice, p.Addr())
+			_, err := verbs.Port{Device: rdmaDevice, Number: 1}.GIDIndex(os.DirFS("/"), p.Addr())
 			if err == nil {
 				break
 			}

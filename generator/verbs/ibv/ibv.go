@@ -43,10 +43,10 @@ static int candela_post_recv(struct ibv_qp *qp, uint64_t id, uint64_t addr, uint
 static int candela_poll(struct ibv_cq *cq, int n, struct ibv_wc *wc) { return ibv_poll_cq(cq, n, wc); }
 static int candela_notify(struct ibv_cq *cq) { return ibv_req_notify_cq(cq, 0); }
 static uint32_t candela_imm(struct ibv_wc *wc) { return be32toh(wc->imm_data); }
-static int candela_port_state(struct ibv_context *c) {
+static int candela_port_state(struct ibv_context *c, int port) {
 	struct ibv_port_attr a;
 	memset(&a, 0, sizeof a);
-	int err = ibv_query_port(c, 1, &a);
+	int err = ibv_query_port(c, port, &a);
 	return err ? -err : (int)a.state;
 }
 
@@ -63,18 +63,18 @@ static struct ibv_qp *candela_create_qp(struct ibv_pd *pd, struct ibv_cq *cq, ui
 	return ibv_create_qp(pd, &a);
 }
 
-static int candela_init_qp(struct ibv_qp *qp) {
+static int candela_init_qp(struct ibv_qp *qp, int port) {
 	struct ibv_qp_attr a;
 	memset(&a, 0, sizeof a);
 	a.qp_state = IBV_QPS_INIT;
-	a.port_num = 1;
+	a.port_num = port;
 	a.qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
 		IBV_ACCESS_REMOTE_ATOMIC;
 	return ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 }
 
 static int candela_receive_qp(struct ibv_qp *qp, int mtu, uint32_t dest, uint32_t psn, int reads, int rnr_timer,
-		const void *dgid, int sgid, int hops, int tclass) {
+		const void *dgid, int sgid, int hops, int tclass, int port) {
 	struct ibv_qp_attr a;
 	memset(&a, 0, sizeof a);
 	a.qp_state = IBV_QPS_RTR;
@@ -84,7 +84,7 @@ static int candela_receive_qp(struct ibv_qp *qp, int mtu, uint32_t dest, uint32_
 	a.max_dest_rd_atomic = reads;
 	a.min_rnr_timer = rnr_timer;
 	a.ah_attr.is_global = 1;
-	a.ah_attr.port_num = 1;
+	a.ah_attr.port_num = port;
 	memcpy(a.ah_attr.grh.dgid.raw, dgid, 16);
 	a.ah_attr.grh.sgid_index = sgid;
 	a.ah_attr.grh.hop_limit = hops;
@@ -130,6 +130,7 @@ type Device struct {
 	channel *C.struct_ibv_comp_channel
 	cq      *C.struct_ibv_cq
 	attr    C.struct_ibv_device_attr
+	port    C.int
 	wc      [32]C.struct_ibv_wc
 }
 
@@ -148,9 +149,9 @@ func failed(what string, code C.int) error {
 	return fmt.Errorf("%s: %w", what, syscall.Errno(code))
 }
 
-// Open opens the device with a name and creates a completion queue with room for completions.
-func Open(name string, completions int) (_ *Device, err error) {
-	d := &Device{}
+// Open opens a port of the device with a name and creates a completion queue with room for completions.
+func Open(name string, port, completions int) (_ *Device, err error) {
+	d := &Device{port: C.int(port)}
 	defer func() {
 		if err != nil {
 			d.Close()
@@ -162,8 +163,8 @@ func Open(name string, completions int) (_ *Device, err error) {
 	if code := C.ibv_query_device(d.context, &d.attr); code != 0 {
 		return nil, failed("query device", code)
 	}
-	if state := C.candela_port_state(d.context); state != C.IBV_PORT_ACTIVE {
-		return nil, fmt.Errorf("port 1 of %s is not active (state %d)", name, int(state))
+	if state := C.candela_port_state(d.context, d.port); state != C.IBV_PORT_ACTIVE {
+		return nil, fmt.Errorf("port %d of %s is not active (state %d)", port, name, int(state))
 	}
 	if d.pd, err = C.ibv_alloc_pd(d.context); d.pd == nil {
 		return nil, fmt.Errorf("allocate protection domain: %w", err)
@@ -281,7 +282,7 @@ func (d *Device) CreateQP(sends, receives int) (*QP, error) {
 		return nil, fmt.Errorf("create queue pair for %d sends and %d receives: %w", sends, receives, err)
 	}
 	q := &QP{qp: qp, device: d}
-	if code := C.candela_init_qp(qp); code != 0 {
+	if code := C.candela_init_qp(qp, d.port); code != 0 {
 		q.Close()
 		return nil, failed("queue pair to INIT", code)
 	}
@@ -320,7 +321,7 @@ func (q *QP) Connect(p Path) error {
 	gid := p.PeerIP.As16()
 	reads := C.int(q.device.reads())
 	code := C.candela_receive_qp(q.qp, mtu, C.uint32_t(p.PeerQPN), C.uint32_t(p.PeerIPSN), reads, C.int(p.MinRNRTimer),
-		unsafe.Pointer(&gid[0]), C.int(p.GIDIndex), C.int(p.HopLimit), C.int(p.TrafficClass))
+		unsafe.Pointer(&gid[0]), C.int(p.GIDIndex), C.int(p.HopLimit), C.int(p.TrafficClass), q.device.port)
 	if code != 0 {
 		return failed("queue pair to RTR", code)
 	}

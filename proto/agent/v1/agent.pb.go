@@ -1850,7 +1850,9 @@ type PrepareRequest struct {
 	// From consuming a receive to posting it again, in picoseconds.
 	RepostDelayPs int64 `protobuf:"varint,8,opt,name=repost_delay_ps,json=repostDelayPs,proto3" json:"repost_delay_ps,omitempty"`
 	// Bytes that the switch's mirror copies keep of a frame; 0: all. See Frames.
-	Snap          uint32 `protobuf:"varint,9,opt,name=snap,proto3" json:"snap,omitempty"`
+	Snap uint32 `protobuf:"varint,9,opt,name=snap,proto3" json:"snap,omitempty"`
+	// Serve the test by an RDMA device instead of a model. interface may then be empty: it is the device's.
+	Rdma          *Rdma `protobuf:"bytes,10,opt,name=rdma,proto3" json:"rdma,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1948,6 +1950,94 @@ func (x *PrepareRequest) GetSnap() uint32 {
 	return 0
 }
 
+func (x *PrepareRequest) GetRdma() *Rdma {
+	if x != nil {
+		return x.Rdma
+	}
+	return nil
+}
+
+// Rdma is a port of an RDMA device, as the kernel names it.
+type Rdma struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Device string                 `protobuf:"bytes,1,opt,name=device,proto3" json:"device,omitempty"`
+	// From 1.
+	Port uint32 `protobuf:"varint,2,opt,name=port,proto3" json:"port,omitempty"`
+	// Index of the RoCE v2 GID of every local address; absent: the agent finds each address's.
+	GidIndex *uint32 `protobuf:"varint,3,opt,name=gid_index,json=gidIndex,proto3,oneof" json:"gid_index,omitempty"`
+	// The device is software. An agent whose device is otherwise refuses.
+	Software bool `protobuf:"varint,4,opt,name=software,proto3" json:"software,omitempty"`
+	// The device's settings of congestion control stay as they are.
+	OwnSettings   bool `protobuf:"varint,5,opt,name=own_settings,json=ownSettings,proto3" json:"own_settings,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Rdma) Reset() {
+	*x = Rdma{}
+	mi := &file_agent_v1_agent_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Rdma) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Rdma) ProtoMessage() {}
+
+func (x *Rdma) ProtoReflect() protoreflect.Message {
+	mi := &file_agent_v1_agent_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Rdma.ProtoReflect.Descriptor instead.
+func (*Rdma) Descriptor() ([]byte, []int) {
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *Rdma) GetDevice() string {
+	if x != nil {
+		return x.Device
+	}
+	return ""
+}
+
+func (x *Rdma) GetPort() uint32 {
+	if x != nil {
+		return x.Port
+	}
+	return 0
+}
+
+func (x *Rdma) GetGidIndex() uint32 {
+	if x != nil && x.GidIndex != nil {
+		return *x.GidIndex
+	}
+	return 0
+}
+
+func (x *Rdma) GetSoftware() bool {
+	if x != nil {
+		return x.Software
+	}
+	return false
+}
+
+func (x *Rdma) GetOwnSettings() bool {
+	if x != nil {
+		return x.OwnSettings
+	}
+	return false
+}
+
 // Nic is the model of a NIC and its settings.
 type Nic struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1982,7 +2072,7 @@ type Nic struct {
 
 func (x *Nic) Reset() {
 	*x = Nic{}
-	mi := &file_agent_v1_agent_proto_msgTypes[30]
+	mi := &file_agent_v1_agent_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1994,7 +2084,7 @@ func (x *Nic) String() string {
 func (*Nic) ProtoMessage() {}
 
 func (x *Nic) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[30]
+	mi := &file_agent_v1_agent_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2007,7 +2097,7 @@ func (x *Nic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Nic.ProtoReflect.Descriptor instead.
 func (*Nic) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{30}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Nic) GetName() string {
@@ -2163,7 +2253,7 @@ type Connection struct {
 
 func (x *Connection) Reset() {
 	*x = Connection{}
-	mi := &file_agent_v1_agent_proto_msgTypes[31]
+	mi := &file_agent_v1_agent_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2175,7 +2265,7 @@ func (x *Connection) String() string {
 func (*Connection) ProtoMessage() {}
 
 func (x *Connection) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[31]
+	mi := &file_agent_v1_agent_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2188,7 +2278,7 @@ func (x *Connection) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Connection.ProtoReflect.Descriptor instead.
 func (*Connection) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{31}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Connection) GetLocalIp() []byte {
@@ -2271,7 +2361,7 @@ type Traffic struct {
 
 func (x *Traffic) Reset() {
 	*x = Traffic{}
-	mi := &file_agent_v1_agent_proto_msgTypes[32]
+	mi := &file_agent_v1_agent_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2283,7 +2373,7 @@ func (x *Traffic) String() string {
 func (*Traffic) ProtoMessage() {}
 
 func (x *Traffic) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[32]
+	mi := &file_agent_v1_agent_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2296,7 +2386,7 @@ func (x *Traffic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Traffic.ProtoReflect.Descriptor instead.
 func (*Traffic) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{32}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Traffic) GetVerbs() []string {
@@ -2357,7 +2447,7 @@ type End struct {
 
 func (x *End) Reset() {
 	*x = End{}
-	mi := &file_agent_v1_agent_proto_msgTypes[33]
+	mi := &file_agent_v1_agent_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2369,7 +2459,7 @@ func (x *End) String() string {
 func (*End) ProtoMessage() {}
 
 func (x *End) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[33]
+	mi := &file_agent_v1_agent_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2382,7 +2472,7 @@ func (x *End) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use End.ProtoReflect.Descriptor instead.
 func (*End) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{33}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *End) GetIp() []byte {
@@ -2437,14 +2527,17 @@ func (x *End) GetRkey() uint32 {
 type PrepareResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// By connection.
-	Ends          []*End `protobuf:"bytes,1,rep,name=ends,proto3" json:"ends,omitempty"`
+	Ends []*End `protobuf:"bytes,1,rep,name=ends,proto3" json:"ends,omitempty"`
+	// Of an RDMA device: its interface, and what it is.
+	Interface     string      `protobuf:"bytes,2,opt,name=interface,proto3" json:"interface,omitempty"`
+	Properties    []*Property `protobuf:"bytes,3,rep,name=properties,proto3" json:"properties,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PrepareResponse) Reset() {
 	*x = PrepareResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[34]
+	mi := &file_agent_v1_agent_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2456,7 +2549,7 @@ func (x *PrepareResponse) String() string {
 func (*PrepareResponse) ProtoMessage() {}
 
 func (x *PrepareResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[34]
+	mi := &file_agent_v1_agent_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2469,12 +2562,26 @@ func (x *PrepareResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrepareResponse.ProtoReflect.Descriptor instead.
 func (*PrepareResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{34}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *PrepareResponse) GetEnds() []*End {
 	if x != nil {
 		return x.Ends
+	}
+	return nil
+}
+
+func (x *PrepareResponse) GetInterface() string {
+	if x != nil {
+		return x.Interface
+	}
+	return ""
+}
+
+func (x *PrepareResponse) GetProperties() []*Property {
+	if x != nil {
+		return x.Properties
 	}
 	return nil
 }
@@ -2490,7 +2597,7 @@ type ConnectRequest struct {
 
 func (x *ConnectRequest) Reset() {
 	*x = ConnectRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[35]
+	mi := &file_agent_v1_agent_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2502,7 +2609,7 @@ func (x *ConnectRequest) String() string {
 func (*ConnectRequest) ProtoMessage() {}
 
 func (x *ConnectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[35]
+	mi := &file_agent_v1_agent_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2515,7 +2622,7 @@ func (x *ConnectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConnectRequest.ProtoReflect.Descriptor instead.
 func (*ConnectRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{35}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ConnectRequest) GetRun() string {
@@ -2540,7 +2647,7 @@ type ConnectResponse struct {
 
 func (x *ConnectResponse) Reset() {
 	*x = ConnectResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[36]
+	mi := &file_agent_v1_agent_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2552,7 +2659,7 @@ func (x *ConnectResponse) String() string {
 func (*ConnectResponse) ProtoMessage() {}
 
 func (x *ConnectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[36]
+	mi := &file_agent_v1_agent_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2565,7 +2672,7 @@ func (x *ConnectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConnectResponse.ProtoReflect.Descriptor instead.
 func (*ConnectResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{36}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{37}
 }
 
 type StartRequest struct {
@@ -2577,7 +2684,7 @@ type StartRequest struct {
 
 func (x *StartRequest) Reset() {
 	*x = StartRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[37]
+	mi := &file_agent_v1_agent_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2589,7 +2696,7 @@ func (x *StartRequest) String() string {
 func (*StartRequest) ProtoMessage() {}
 
 func (x *StartRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[37]
+	mi := &file_agent_v1_agent_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2602,7 +2709,7 @@ func (x *StartRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartRequest.ProtoReflect.Descriptor instead.
 func (*StartRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{37}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *StartRequest) GetRun() string {
@@ -2620,7 +2727,7 @@ type StartResponse struct {
 
 func (x *StartResponse) Reset() {
 	*x = StartResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[38]
+	mi := &file_agent_v1_agent_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2632,7 +2739,7 @@ func (x *StartResponse) String() string {
 func (*StartResponse) ProtoMessage() {}
 
 func (x *StartResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[38]
+	mi := &file_agent_v1_agent_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2645,7 +2752,7 @@ func (x *StartResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartResponse.ProtoReflect.Descriptor instead.
 func (*StartResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{38}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{39}
 }
 
 type WaitRequest struct {
@@ -2659,7 +2766,7 @@ type WaitRequest struct {
 
 func (x *WaitRequest) Reset() {
 	*x = WaitRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[39]
+	mi := &file_agent_v1_agent_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2671,7 +2778,7 @@ func (x *WaitRequest) String() string {
 func (*WaitRequest) ProtoMessage() {}
 
 func (x *WaitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[39]
+	mi := &file_agent_v1_agent_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2684,7 +2791,7 @@ func (x *WaitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitRequest.ProtoReflect.Descriptor instead.
 func (*WaitRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{39}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *WaitRequest) GetRun() string {
@@ -2713,7 +2820,7 @@ type WaitResponse struct {
 
 func (x *WaitResponse) Reset() {
 	*x = WaitResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[40]
+	mi := &file_agent_v1_agent_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2725,7 +2832,7 @@ func (x *WaitResponse) String() string {
 func (*WaitResponse) ProtoMessage() {}
 
 func (x *WaitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[40]
+	mi := &file_agent_v1_agent_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2738,7 +2845,7 @@ func (x *WaitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitResponse.ProtoReflect.Descriptor instead.
 func (*WaitResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{40}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *WaitResponse) GetDone() bool {
@@ -2764,7 +2871,7 @@ type CountersRequest struct {
 
 func (x *CountersRequest) Reset() {
 	*x = CountersRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[41]
+	mi := &file_agent_v1_agent_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2776,7 +2883,7 @@ func (x *CountersRequest) String() string {
 func (*CountersRequest) ProtoMessage() {}
 
 func (x *CountersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[41]
+	mi := &file_agent_v1_agent_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2789,7 +2896,7 @@ func (x *CountersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountersRequest.ProtoReflect.Descriptor instead.
 func (*CountersRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{41}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *CountersRequest) GetRun() string {
@@ -2810,14 +2917,16 @@ type CountersResponse struct {
 	// is kept waiting sends late, and what it sends late looks, from the switch, like something else.
 	StallNs int64 `protobuf:"varint,4,opt,name=stall_ns,json=stallNs,proto3" json:"stall_ns,omitempty"`
 	// Probe frames that have arrived since Prepare.
-	Probes        uint64 `protobuf:"varint,5,opt,name=probes,proto3" json:"probes,omitempty"`
+	Probes uint64 `protobuf:"varint,5,opt,name=probes,proto3" json:"probes,omitempty"`
+	// Features that the device lacks.
+	Lacks         []string `protobuf:"bytes,6,rep,name=lacks,proto3" json:"lacks,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CountersResponse) Reset() {
 	*x = CountersResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[42]
+	mi := &file_agent_v1_agent_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2829,7 +2938,7 @@ func (x *CountersResponse) String() string {
 func (*CountersResponse) ProtoMessage() {}
 
 func (x *CountersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[42]
+	mi := &file_agent_v1_agent_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2842,7 +2951,7 @@ func (x *CountersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountersResponse.ProtoReflect.Descriptor instead.
 func (*CountersResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{42}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *CountersResponse) GetVendor() string {
@@ -2880,6 +2989,13 @@ func (x *CountersResponse) GetProbes() uint64 {
 	return 0
 }
 
+func (x *CountersResponse) GetLacks() []string {
+	if x != nil {
+		return x.Lacks
+	}
+	return nil
+}
+
 // Counter is one value.
 type Counter struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2891,7 +3007,7 @@ type Counter struct {
 
 func (x *Counter) Reset() {
 	*x = Counter{}
-	mi := &file_agent_v1_agent_proto_msgTypes[43]
+	mi := &file_agent_v1_agent_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2903,7 +3019,7 @@ func (x *Counter) String() string {
 func (*Counter) ProtoMessage() {}
 
 func (x *Counter) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[43]
+	mi := &file_agent_v1_agent_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2916,7 +3032,7 @@ func (x *Counter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counter.ProtoReflect.Descriptor instead.
 func (*Counter) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{43}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Counter) GetName() string {
@@ -2944,7 +3060,7 @@ type FramesRequest struct {
 
 func (x *FramesRequest) Reset() {
 	*x = FramesRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[44]
+	mi := &file_agent_v1_agent_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2956,7 +3072,7 @@ func (x *FramesRequest) String() string {
 func (*FramesRequest) ProtoMessage() {}
 
 func (x *FramesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[44]
+	mi := &file_agent_v1_agent_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2969,7 +3085,7 @@ func (x *FramesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FramesRequest.ProtoReflect.Descriptor instead.
 func (*FramesRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{44}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *FramesRequest) GetRun() string {
@@ -2999,7 +3115,7 @@ type FramesResponse struct {
 
 func (x *FramesResponse) Reset() {
 	*x = FramesResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[45]
+	mi := &file_agent_v1_agent_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3011,7 +3127,7 @@ func (x *FramesResponse) String() string {
 func (*FramesResponse) ProtoMessage() {}
 
 func (x *FramesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[45]
+	mi := &file_agent_v1_agent_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3024,7 +3140,7 @@ func (x *FramesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FramesResponse.ProtoReflect.Descriptor instead.
 func (*FramesResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{45}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *FramesResponse) GetFrames() uint64 {
@@ -3057,7 +3173,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[46]
+	mi := &file_agent_v1_agent_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3069,7 +3185,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[46]
+	mi := &file_agent_v1_agent_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3082,7 +3198,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{46}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ReportRequest) GetRun() string {
@@ -3095,14 +3211,16 @@ func (x *ReportRequest) GetRun() string {
 type ReportResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// A document of schema candela.generator/v1.
-	Report        []byte `protobuf:"bytes,1,opt,name=report,proto3" json:"report,omitempty"`
+	Report []byte `protobuf:"bytes,1,opt,name=report,proto3" json:"report,omitempty"`
+	// By connection: what a comparison of the data has found.
+	Data          []*DataCheck `protobuf:"bytes,2,rep,name=data,proto3" json:"data,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[47]
+	mi := &file_agent_v1_agent_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3114,7 +3232,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[47]
+	mi := &file_agent_v1_agent_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3127,7 +3245,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{47}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ReportResponse) GetReport() []byte {
@@ -3135,6 +3253,102 @@ func (x *ReportResponse) GetReport() []byte {
 		return x.Report
 	}
 	return nil
+}
+
+func (x *ReportResponse) GetData() []*DataCheck {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+// DataCheck is the comparison of a connection's data with what was to arrive.
+type DataCheck struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Messages that only this host could compare.
+	Checked uint32 `protobuf:"varint,1,opt,name=checked,proto3" json:"checked,omitempty"`
+	Wrong   uint32 `protobuf:"varint,2,opt,name=wrong,proto3" json:"wrong,omitempty"`
+	First   string `protobuf:"bytes,3,opt,name=first,proto3" json:"first,omitempty"`
+	// First difference in the memory that the peer's WRITEs fill.
+	Written string `protobuf:"bytes,4,opt,name=written,proto3" json:"written,omitempty"`
+	// Value of the word that the peer's atomics change.
+	Word uint64 `protobuf:"varint,5,opt,name=word,proto3" json:"word,omitempty"`
+	// There is no memory: written and word mean nothing, and all data was compared on arrival.
+	Imaginary     bool `protobuf:"varint,6,opt,name=imaginary,proto3" json:"imaginary,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DataCheck) Reset() {
+	*x = DataCheck{}
+	mi := &file_agent_v1_agent_proto_msgTypes[49]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DataCheck) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DataCheck) ProtoMessage() {}
+
+func (x *DataCheck) ProtoReflect() protoreflect.Message {
+	mi := &file_agent_v1_agent_proto_msgTypes[49]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DataCheck.ProtoReflect.Descriptor instead.
+func (*DataCheck) Descriptor() ([]byte, []int) {
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{49}
+}
+
+func (x *DataCheck) GetChecked() uint32 {
+	if x != nil {
+		return x.Checked
+	}
+	return 0
+}
+
+func (x *DataCheck) GetWrong() uint32 {
+	if x != nil {
+		return x.Wrong
+	}
+	return 0
+}
+
+func (x *DataCheck) GetFirst() string {
+	if x != nil {
+		return x.First
+	}
+	return ""
+}
+
+func (x *DataCheck) GetWritten() string {
+	if x != nil {
+		return x.Written
+	}
+	return ""
+}
+
+func (x *DataCheck) GetWord() uint64 {
+	if x != nil {
+		return x.Word
+	}
+	return 0
+}
+
+func (x *DataCheck) GetImaginary() bool {
+	if x != nil {
+		return x.Imaginary
+	}
+	return false
 }
 
 type ReleaseRequest struct {
@@ -3146,7 +3360,7 @@ type ReleaseRequest struct {
 
 func (x *ReleaseRequest) Reset() {
 	*x = ReleaseRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[48]
+	mi := &file_agent_v1_agent_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3158,7 +3372,7 @@ func (x *ReleaseRequest) String() string {
 func (*ReleaseRequest) ProtoMessage() {}
 
 func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[48]
+	mi := &file_agent_v1_agent_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3171,7 +3385,7 @@ func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{48}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ReleaseRequest) GetRun() string {
@@ -3189,7 +3403,7 @@ type ReleaseResponse struct {
 
 func (x *ReleaseResponse) Reset() {
 	*x = ReleaseResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[49]
+	mi := &file_agent_v1_agent_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3201,7 +3415,7 @@ func (x *ReleaseResponse) String() string {
 func (*ReleaseResponse) ProtoMessage() {}
 
 func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[49]
+	mi := &file_agent_v1_agent_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3214,7 +3428,7 @@ func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{49}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{51}
 }
 
 type RecordRequest struct {
@@ -3238,7 +3452,7 @@ type RecordRequest struct {
 
 func (x *RecordRequest) Reset() {
 	*x = RecordRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[50]
+	mi := &file_agent_v1_agent_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3250,7 +3464,7 @@ func (x *RecordRequest) String() string {
 func (*RecordRequest) ProtoMessage() {}
 
 func (x *RecordRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[50]
+	mi := &file_agent_v1_agent_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3263,7 +3477,7 @@ func (x *RecordRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordRequest.ProtoReflect.Descriptor instead.
 func (*RecordRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{50}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *RecordRequest) GetRun() string {
@@ -3325,7 +3539,7 @@ type RecordResponse struct {
 
 func (x *RecordResponse) Reset() {
 	*x = RecordResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[51]
+	mi := &file_agent_v1_agent_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3337,7 +3551,7 @@ func (x *RecordResponse) String() string {
 func (*RecordResponse) ProtoMessage() {}
 
 func (x *RecordResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[51]
+	mi := &file_agent_v1_agent_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3350,7 +3564,7 @@ func (x *RecordResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordResponse.ProtoReflect.Descriptor instead.
 func (*RecordResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{51}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *RecordResponse) GetOffloads() []string {
@@ -3369,7 +3583,7 @@ type FinishRequest struct {
 
 func (x *FinishRequest) Reset() {
 	*x = FinishRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[52]
+	mi := &file_agent_v1_agent_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3381,7 +3595,7 @@ func (x *FinishRequest) String() string {
 func (*FinishRequest) ProtoMessage() {}
 
 func (x *FinishRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[52]
+	mi := &file_agent_v1_agent_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3394,7 +3608,7 @@ func (x *FinishRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinishRequest.ProtoReflect.Descriptor instead.
 func (*FinishRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{52}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *FinishRequest) GetRun() string {
@@ -3427,7 +3641,7 @@ type FinishResponse struct {
 
 func (x *FinishResponse) Reset() {
 	*x = FinishResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[53]
+	mi := &file_agent_v1_agent_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3439,7 +3653,7 @@ func (x *FinishResponse) String() string {
 func (*FinishResponse) ProtoMessage() {}
 
 func (x *FinishResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[53]
+	mi := &file_agent_v1_agent_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3452,7 +3666,7 @@ func (x *FinishResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinishResponse.ProtoReflect.Descriptor instead.
 func (*FinishResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{53}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *FinishResponse) GetShards() []*Shard {
@@ -3525,7 +3739,7 @@ type Shard struct {
 
 func (x *Shard) Reset() {
 	*x = Shard{}
-	mi := &file_agent_v1_agent_proto_msgTypes[54]
+	mi := &file_agent_v1_agent_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3537,7 +3751,7 @@ func (x *Shard) String() string {
 func (*Shard) ProtoMessage() {}
 
 func (x *Shard) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[54]
+	mi := &file_agent_v1_agent_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3550,7 +3764,7 @@ func (x *Shard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Shard.ProtoReflect.Descriptor instead.
 func (*Shard) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{54}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Shard) GetName() string {
@@ -3592,7 +3806,7 @@ type FetchRequest struct {
 
 func (x *FetchRequest) Reset() {
 	*x = FetchRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[55]
+	mi := &file_agent_v1_agent_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3604,7 +3818,7 @@ func (x *FetchRequest) String() string {
 func (*FetchRequest) ProtoMessage() {}
 
 func (x *FetchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[55]
+	mi := &file_agent_v1_agent_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3617,7 +3831,7 @@ func (x *FetchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchRequest.ProtoReflect.Descriptor instead.
 func (*FetchRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{55}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *FetchRequest) GetRun() string {
@@ -3652,7 +3866,7 @@ type FetchResponse struct {
 
 func (x *FetchResponse) Reset() {
 	*x = FetchResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[56]
+	mi := &file_agent_v1_agent_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3664,7 +3878,7 @@ func (x *FetchResponse) String() string {
 func (*FetchResponse) ProtoMessage() {}
 
 func (x *FetchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[56]
+	mi := &file_agent_v1_agent_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3677,7 +3891,7 @@ func (x *FetchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchResponse.ProtoReflect.Descriptor instead.
 func (*FetchResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{56}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *FetchResponse) GetData() []byte {
@@ -3703,7 +3917,7 @@ type DiscardRequest struct {
 
 func (x *DiscardRequest) Reset() {
 	*x = DiscardRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[57]
+	mi := &file_agent_v1_agent_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3715,7 +3929,7 @@ func (x *DiscardRequest) String() string {
 func (*DiscardRequest) ProtoMessage() {}
 
 func (x *DiscardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[57]
+	mi := &file_agent_v1_agent_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3728,7 +3942,7 @@ func (x *DiscardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardRequest.ProtoReflect.Descriptor instead.
 func (*DiscardRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{57}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *DiscardRequest) GetRun() string {
@@ -3746,7 +3960,7 @@ type DiscardResponse struct {
 
 func (x *DiscardResponse) Reset() {
 	*x = DiscardResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[58]
+	mi := &file_agent_v1_agent_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3758,7 +3972,7 @@ func (x *DiscardResponse) String() string {
 func (*DiscardResponse) ProtoMessage() {}
 
 func (x *DiscardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[58]
+	mi := &file_agent_v1_agent_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3771,7 +3985,7 @@ func (x *DiscardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardResponse.ProtoReflect.Descriptor instead.
 func (*DiscardResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{58}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{60}
 }
 
 var File_agent_v1_agent_proto protoreflect.FileDescriptor
@@ -3901,7 +4115,7 @@ const file_agent_v1_agent_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04data\x18\x02 \x01(\fR\x04data\x12\x16\n" +
 	"\x06crc32c\x18\x03 \x01(\rR\x06crc32c\x12\x12\n" +
-	"\x04last\x18\x04 \x01(\bR\x04last\"\xc1\x02\n" +
+	"\x04last\x18\x04 \x01(\bR\x04last\"\xed\x02\n" +
 	"\x0ePrepareRequest\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\tR\x03run\x12\x1c\n" +
 	"\tinterface\x18\x02 \x01(\tR\tinterface\x12'\n" +
@@ -3911,7 +4125,17 @@ const file_agent_v1_agent_proto_rawDesc = "" +
 	"\fbarrier_sync\x18\x06 \x01(\bR\vbarrierSync\x12#\n" +
 	"\rreceive_depth\x18\a \x01(\rR\freceiveDepth\x12&\n" +
 	"\x0frepost_delay_ps\x18\b \x01(\x03R\rrepostDelayPs\x12\x12\n" +
-	"\x04snap\x18\t \x01(\rR\x04snap\"\xa1\x04\n" +
+	"\x04snap\x18\t \x01(\rR\x04snap\x12*\n" +
+	"\x04rdma\x18\n" +
+	" \x01(\v2\x16.candela.agent.v1.RdmaR\x04rdma\"\xa1\x01\n" +
+	"\x04Rdma\x12\x16\n" +
+	"\x06device\x18\x01 \x01(\tR\x06device\x12\x12\n" +
+	"\x04port\x18\x02 \x01(\rR\x04port\x12 \n" +
+	"\tgid_index\x18\x03 \x01(\rH\x00R\bgidIndex\x88\x01\x01\x12\x1a\n" +
+	"\bsoftware\x18\x04 \x01(\bR\bsoftware\x12!\n" +
+	"\fown_settings\x18\x05 \x01(\bR\vownSettingsB\f\n" +
+	"\n" +
+	"_gid_index\"\xa1\x04\n" +
 	"\x03Nic\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03mac\x18\x02 \x01(\fR\x03mac\x12\x10\n" +
@@ -3965,9 +4189,13 @@ const file_agent_v1_agent_proto_rawDesc = "" +
 	"\vregion_base\x18\x05 \x01(\x04R\n" +
 	"regionBase\x12#\n" +
 	"\rregion_length\x18\x06 \x01(\x04R\fregionLength\x12\x12\n" +
-	"\x04rkey\x18\a \x01(\rR\x04rkey\"<\n" +
+	"\x04rkey\x18\a \x01(\rR\x04rkey\"\x96\x01\n" +
 	"\x0fPrepareResponse\x12)\n" +
-	"\x04ends\x18\x01 \x03(\v2\x15.candela.agent.v1.EndR\x04ends\"O\n" +
+	"\x04ends\x18\x01 \x03(\v2\x15.candela.agent.v1.EndR\x04ends\x12\x1c\n" +
+	"\tinterface\x18\x02 \x01(\tR\tinterface\x12:\n" +
+	"\n" +
+	"properties\x18\x03 \x03(\v2\x1a.candela.agent.v1.PropertyR\n" +
+	"properties\"O\n" +
 	"\x0eConnectRequest\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\tR\x03run\x12+\n" +
 	"\x05peers\x18\x02 \x03(\v2\x15.candela.agent.v1.EndR\x05peers\"\x11\n" +
@@ -3983,13 +4211,14 @@ const file_agent_v1_agent_proto_rawDesc = "" +
 	"\x04done\x18\x01 \x01(\bR\x04done\x12\x19\n" +
 	"\bquiet_ns\x18\x02 \x01(\x03R\aquietNs\"#\n" +
 	"\x0fCountersRequest\x12\x10\n" +
-	"\x03run\x18\x01 \x01(\tR\x03run\"\xc7\x01\n" +
+	"\x03run\x18\x01 \x01(\tR\x03run\"\xdd\x01\n" +
 	"\x10CountersResponse\x12\x16\n" +
 	"\x06vendor\x18\x01 \x01(\tR\x06vendor\x125\n" +
 	"\bcounters\x18\x02 \x03(\v2\x19.candela.agent.v1.CounterR\bcounters\x121\n" +
 	"\x06losses\x18\x03 \x03(\v2\x19.candela.agent.v1.CounterR\x06losses\x12\x19\n" +
 	"\bstall_ns\x18\x04 \x01(\x03R\astallNs\x12\x16\n" +
-	"\x06probes\x18\x05 \x01(\x04R\x06probes\"3\n" +
+	"\x06probes\x18\x05 \x01(\x04R\x06probes\x12\x14\n" +
+	"\x05lacks\x18\x06 \x03(\tR\x05lacks\"3\n" +
 	"\aCounter\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x04R\x05value\"=\n" +
@@ -4001,9 +4230,17 @@ const file_agent_v1_agent_proto_rawDesc = "" +
 	"\aordered\x18\x02 \x01(\bR\aordered\x12\x18\n" +
 	"\aentries\x18\x03 \x01(\fR\aentries\"!\n" +
 	"\rReportRequest\x12\x10\n" +
-	"\x03run\x18\x01 \x01(\tR\x03run\"(\n" +
+	"\x03run\x18\x01 \x01(\tR\x03run\"Y\n" +
 	"\x0eReportResponse\x12\x16\n" +
-	"\x06report\x18\x01 \x01(\fR\x06report\"\"\n" +
+	"\x06report\x18\x01 \x01(\fR\x06report\x12/\n" +
+	"\x04data\x18\x02 \x03(\v2\x1b.candela.agent.v1.DataCheckR\x04data\"\x9d\x01\n" +
+	"\tDataCheck\x12\x18\n" +
+	"\achecked\x18\x01 \x01(\rR\achecked\x12\x14\n" +
+	"\x05wrong\x18\x02 \x01(\rR\x05wrong\x12\x14\n" +
+	"\x05first\x18\x03 \x01(\tR\x05first\x12\x18\n" +
+	"\awritten\x18\x04 \x01(\tR\awritten\x12\x12\n" +
+	"\x04word\x18\x05 \x01(\x04R\x04word\x12\x1c\n" +
+	"\timaginary\x18\x06 \x01(\bR\timaginary\"\"\n" +
 	"\x0eReleaseRequest\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\tR\x03run\"\x11\n" +
 	"\x0fReleaseResponse\"\xb7\x01\n" +
@@ -4083,7 +4320,7 @@ func file_agent_v1_agent_proto_rawDescGZIP() []byte {
 	return file_agent_v1_agent_proto_rawDescData
 }
 
-var file_agent_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 59)
+var file_agent_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 61)
 var file_agent_v1_agent_proto_goTypes = []any{
 	(*DescribeRequest)(nil),   // 0: candela.agent.v1.DescribeRequest
 	(*DescribeResponse)(nil),  // 1: candela.agent.v1.DescribeResponse
@@ -4115,42 +4352,44 @@ var file_agent_v1_agent_proto_goTypes = []any{
 	(*SwitchOver)(nil),        // 27: candela.agent.v1.SwitchOver
 	(*SwitchFile)(nil),        // 28: candela.agent.v1.SwitchFile
 	(*PrepareRequest)(nil),    // 29: candela.agent.v1.PrepareRequest
-	(*Nic)(nil),               // 30: candela.agent.v1.Nic
-	(*Connection)(nil),        // 31: candela.agent.v1.Connection
-	(*Traffic)(nil),           // 32: candela.agent.v1.Traffic
-	(*End)(nil),               // 33: candela.agent.v1.End
-	(*PrepareResponse)(nil),   // 34: candela.agent.v1.PrepareResponse
-	(*ConnectRequest)(nil),    // 35: candela.agent.v1.ConnectRequest
-	(*ConnectResponse)(nil),   // 36: candela.agent.v1.ConnectResponse
-	(*StartRequest)(nil),      // 37: candela.agent.v1.StartRequest
-	(*StartResponse)(nil),     // 38: candela.agent.v1.StartResponse
-	(*WaitRequest)(nil),       // 39: candela.agent.v1.WaitRequest
-	(*WaitResponse)(nil),      // 40: candela.agent.v1.WaitResponse
-	(*CountersRequest)(nil),   // 41: candela.agent.v1.CountersRequest
-	(*CountersResponse)(nil),  // 42: candela.agent.v1.CountersResponse
-	(*Counter)(nil),           // 43: candela.agent.v1.Counter
-	(*FramesRequest)(nil),     // 44: candela.agent.v1.FramesRequest
-	(*FramesResponse)(nil),    // 45: candela.agent.v1.FramesResponse
-	(*ReportRequest)(nil),     // 46: candela.agent.v1.ReportRequest
-	(*ReportResponse)(nil),    // 47: candela.agent.v1.ReportResponse
-	(*ReleaseRequest)(nil),    // 48: candela.agent.v1.ReleaseRequest
-	(*ReleaseResponse)(nil),   // 49: candela.agent.v1.ReleaseResponse
-	(*RecordRequest)(nil),     // 50: candela.agent.v1.RecordRequest
-	(*RecordResponse)(nil),    // 51: candela.agent.v1.RecordResponse
-	(*FinishRequest)(nil),     // 52: candela.agent.v1.FinishRequest
-	(*FinishResponse)(nil),    // 53: candela.agent.v1.FinishResponse
-	(*Shard)(nil),             // 54: candela.agent.v1.Shard
-	(*FetchRequest)(nil),      // 55: candela.agent.v1.FetchRequest
-	(*FetchResponse)(nil),     // 56: candela.agent.v1.FetchResponse
-	(*DiscardRequest)(nil),    // 57: candela.agent.v1.DiscardRequest
-	(*DiscardResponse)(nil),   // 58: candela.agent.v1.DiscardResponse
+	(*Rdma)(nil),              // 30: candela.agent.v1.Rdma
+	(*Nic)(nil),               // 31: candela.agent.v1.Nic
+	(*Connection)(nil),        // 32: candela.agent.v1.Connection
+	(*Traffic)(nil),           // 33: candela.agent.v1.Traffic
+	(*End)(nil),               // 34: candela.agent.v1.End
+	(*PrepareResponse)(nil),   // 35: candela.agent.v1.PrepareResponse
+	(*ConnectRequest)(nil),    // 36: candela.agent.v1.ConnectRequest
+	(*ConnectResponse)(nil),   // 37: candela.agent.v1.ConnectResponse
+	(*StartRequest)(nil),      // 38: candela.agent.v1.StartRequest
+	(*StartResponse)(nil),     // 39: candela.agent.v1.StartResponse
+	(*WaitRequest)(nil),       // 40: candela.agent.v1.WaitRequest
+	(*WaitResponse)(nil),      // 41: candela.agent.v1.WaitResponse
+	(*CountersRequest)(nil),   // 42: candela.agent.v1.CountersRequest
+	(*CountersResponse)(nil),  // 43: candela.agent.v1.CountersResponse
+	(*Counter)(nil),           // 44: candela.agent.v1.Counter
+	(*FramesRequest)(nil),     // 45: candela.agent.v1.FramesRequest
+	(*FramesResponse)(nil),    // 46: candela.agent.v1.FramesResponse
+	(*ReportRequest)(nil),     // 47: candela.agent.v1.ReportRequest
+	(*ReportResponse)(nil),    // 48: candela.agent.v1.ReportResponse
+	(*DataCheck)(nil),         // 49: candela.agent.v1.DataCheck
+	(*ReleaseRequest)(nil),    // 50: candela.agent.v1.ReleaseRequest
+	(*ReleaseResponse)(nil),   // 51: candela.agent.v1.ReleaseResponse
+	(*RecordRequest)(nil),     // 52: candela.agent.v1.RecordRequest
+	(*RecordResponse)(nil),    // 53: candela.agent.v1.RecordResponse
+	(*FinishRequest)(nil),     // 54: candela.agent.v1.FinishRequest
+	(*FinishResponse)(nil),    // 55: candela.agent.v1.FinishResponse
+	(*Shard)(nil),             // 56: candela.agent.v1.Shard
+	(*FetchRequest)(nil),      // 57: candela.agent.v1.FetchRequest
+	(*FetchResponse)(nil),     // 58: candela.agent.v1.FetchResponse
+	(*DiscardRequest)(nil),    // 59: candela.agent.v1.DiscardRequest
+	(*DiscardResponse)(nil),   // 60: candela.agent.v1.DiscardResponse
 }
 var file_agent_v1_agent_proto_depIdxs = []int32{
 	2,  // 0: candela.agent.v1.DescribeResponse.interfaces:type_name -> candela.agent.v1.Interface
 	3,  // 1: candela.agent.v1.DescribeResponse.properties:type_name -> candela.agent.v1.Property
 	13, // 2: candela.agent.v1.EquipRequest.peers:type_name -> candela.agent.v1.Peer
 	14, // 3: candela.agent.v1.EquipRequest.connections:type_name -> candela.agent.v1.SocketConnection
-	43, // 4: candela.agent.v1.UnequipResponse.losses:type_name -> candela.agent.v1.Counter
+	44, // 4: candela.agent.v1.UnequipResponse.losses:type_name -> candela.agent.v1.Counter
 	21, // 5: candela.agent.v1.SwitchRequest.test:type_name -> candela.agent.v1.SwitchTest
 	23, // 6: candela.agent.v1.SwitchRequest.start:type_name -> candela.agent.v1.SwitchStart
 	17, // 7: candela.agent.v1.SwitchRequest.finished:type_name -> candela.agent.v1.TransferResponse
@@ -4160,63 +4399,66 @@ var file_agent_v1_agent_proto_depIdxs = []int32{
 	26, // 11: candela.agent.v1.SwitchResponse.ready:type_name -> candela.agent.v1.SwitchReady
 	27, // 12: candela.agent.v1.SwitchResponse.over:type_name -> candela.agent.v1.SwitchOver
 	28, // 13: candela.agent.v1.SwitchResponse.file:type_name -> candela.agent.v1.SwitchFile
-	30, // 14: candela.agent.v1.PrepareRequest.nic:type_name -> candela.agent.v1.Nic
-	31, // 15: candela.agent.v1.PrepareRequest.connections:type_name -> candela.agent.v1.Connection
-	32, // 16: candela.agent.v1.Connection.traffic:type_name -> candela.agent.v1.Traffic
-	32, // 17: candela.agent.v1.Connection.peer_traffic:type_name -> candela.agent.v1.Traffic
-	33, // 18: candela.agent.v1.PrepareResponse.ends:type_name -> candela.agent.v1.End
-	33, // 19: candela.agent.v1.ConnectRequest.peers:type_name -> candela.agent.v1.End
-	43, // 20: candela.agent.v1.CountersResponse.counters:type_name -> candela.agent.v1.Counter
-	43, // 21: candela.agent.v1.CountersResponse.losses:type_name -> candela.agent.v1.Counter
-	54, // 22: candela.agent.v1.FinishResponse.shards:type_name -> candela.agent.v1.Shard
-	43, // 23: candela.agent.v1.FinishResponse.losses:type_name -> candela.agent.v1.Counter
-	0,  // 24: candela.agent.v1.Agent.Describe:input_type -> candela.agent.v1.DescribeRequest
-	4,  // 25: candela.agent.v1.Agent.Lease:input_type -> candela.agent.v1.LeaseRequest
-	6,  // 26: candela.agent.v1.Agent.Neighbours:input_type -> candela.agent.v1.NeighboursRequest
-	8,  // 27: candela.agent.v1.Agent.Probe:input_type -> candela.agent.v1.ProbeRequest
-	10, // 28: candela.agent.v1.Agent.Listen:input_type -> candela.agent.v1.ListenRequest
-	29, // 29: candela.agent.v1.Host.Prepare:input_type -> candela.agent.v1.PrepareRequest
-	35, // 30: candela.agent.v1.Host.Connect:input_type -> candela.agent.v1.ConnectRequest
-	37, // 31: candela.agent.v1.Host.Start:input_type -> candela.agent.v1.StartRequest
-	39, // 32: candela.agent.v1.Host.Wait:input_type -> candela.agent.v1.WaitRequest
-	41, // 33: candela.agent.v1.Host.Counters:input_type -> candela.agent.v1.CountersRequest
-	44, // 34: candela.agent.v1.Host.Frames:input_type -> candela.agent.v1.FramesRequest
-	46, // 35: candela.agent.v1.Host.Report:input_type -> candela.agent.v1.ReportRequest
-	48, // 36: candela.agent.v1.Host.Release:input_type -> candela.agent.v1.ReleaseRequest
-	50, // 37: candela.agent.v1.Dumper.Record:input_type -> candela.agent.v1.RecordRequest
-	52, // 38: candela.agent.v1.Dumper.Finish:input_type -> candela.agent.v1.FinishRequest
-	55, // 39: candela.agent.v1.Dumper.Fetch:input_type -> candela.agent.v1.FetchRequest
-	57, // 40: candela.agent.v1.Dumper.Discard:input_type -> candela.agent.v1.DiscardRequest
-	12, // 41: candela.agent.v1.Sockets.Equip:input_type -> candela.agent.v1.EquipRequest
-	16, // 42: candela.agent.v1.Sockets.Transfer:input_type -> candela.agent.v1.TransferRequest
-	18, // 43: candela.agent.v1.Sockets.Unequip:input_type -> candela.agent.v1.UnequipRequest
-	20, // 44: candela.agent.v1.Switch.Run:input_type -> candela.agent.v1.SwitchRequest
-	1,  // 45: candela.agent.v1.Agent.Describe:output_type -> candela.agent.v1.DescribeResponse
-	5,  // 46: candela.agent.v1.Agent.Lease:output_type -> candela.agent.v1.LeaseResponse
-	7,  // 47: candela.agent.v1.Agent.Neighbours:output_type -> candela.agent.v1.Neighbour
-	9,  // 48: candela.agent.v1.Agent.Probe:output_type -> candela.agent.v1.ProbeResponse
-	11, // 49: candela.agent.v1.Agent.Listen:output_type -> candela.agent.v1.ListenResponse
-	34, // 50: candela.agent.v1.Host.Prepare:output_type -> candela.agent.v1.PrepareResponse
-	36, // 51: candela.agent.v1.Host.Connect:output_type -> candela.agent.v1.ConnectResponse
-	38, // 52: candela.agent.v1.Host.Start:output_type -> candela.agent.v1.StartResponse
-	40, // 53: candela.agent.v1.Host.Wait:output_type -> candela.agent.v1.WaitResponse
-	42, // 54: candela.agent.v1.Host.Counters:output_type -> candela.agent.v1.CountersResponse
-	45, // 55: candela.agent.v1.Host.Frames:output_type -> candela.agent.v1.FramesResponse
-	47, // 56: candela.agent.v1.Host.Report:output_type -> candela.agent.v1.ReportResponse
-	49, // 57: candela.agent.v1.Host.Release:output_type -> candela.agent.v1.ReleaseResponse
-	51, // 58: candela.agent.v1.Dumper.Record:output_type -> candela.agent.v1.RecordResponse
-	53, // 59: candela.agent.v1.Dumper.Finish:output_type -> candela.agent.v1.FinishResponse
-	56, // 60: candela.agent.v1.Dumper.Fetch:output_type -> candela.agent.v1.FetchResponse
-	58, // 61: candela.agent.v1.Dumper.Discard:output_type -> candela.agent.v1.DiscardResponse
-	15, // 62: candela.agent.v1.Sockets.Equip:output_type -> candela.agent.v1.EquipResponse
-	17, // 63: candela.agent.v1.Sockets.Transfer:output_type -> candela.agent.v1.TransferResponse
-	19, // 64: candela.agent.v1.Sockets.Unequip:output_type -> candela.agent.v1.UnequipResponse
-	25, // 65: candela.agent.v1.Switch.Run:output_type -> candela.agent.v1.SwitchResponse
-	45, // [45:66] is the sub-list for method output_type
-	24, // [24:45] is the sub-list for method input_type
-	24, // [24:24] is the sub-list for extension type_name
-	24, // [24:24] is the sub-list for extension extendee
-	0,  // [0:24] is the sub-list for field type_name
+	31, // 14: candela.agent.v1.PrepareRequest.nic:type_name -> candela.agent.v1.Nic
+	32, // 15: candela.agent.v1.PrepareRequest.connections:type_name -> candela.agent.v1.Connection
+	30, // 16: candela.agent.v1.PrepareRequest.rdma:type_name -> candela.agent.v1.Rdma
+	33, // 17: candela.agent.v1.Connection.traffic:type_name -> candela.agent.v1.Traffic
+	33, // 18: candela.agent.v1.Connection.peer_traffic:type_name -> candela.agent.v1.Traffic
+	34, // 19: candela.agent.v1.PrepareResponse.ends:type_name -> candela.agent.v1.End
+	3,  // 20: candela.agent.v1.PrepareResponse.properties:type_name -> candela.agent.v1.Property
+	34, // 21: candela.agent.v1.ConnectRequest.peers:type_name -> candela.agent.v1.End
+	44, // 22: candela.agent.v1.CountersResponse.counters:type_name -> candela.agent.v1.Counter
+	44, // 23: candela.agent.v1.CountersResponse.losses:type_name -> candela.agent.v1.Counter
+	49, // 24: candela.agent.v1.ReportResponse.data:type_name -> candela.agent.v1.DataCheck
+	56, // 25: candela.agent.v1.FinishResponse.shards:type_name -> candela.agent.v1.Shard
+	44, // 26: candela.agent.v1.FinishResponse.losses:type_name -> candela.agent.v1.Counter
+	0,  // 27: candela.agent.v1.Agent.Describe:input_type -> candela.agent.v1.DescribeRequest
+	4,  // 28: candela.agent.v1.Agent.Lease:input_type -> candela.agent.v1.LeaseRequest
+	6,  // 29: candela.agent.v1.Agent.Neighbours:input_type -> candela.agent.v1.NeighboursRequest
+	8,  // 30: candela.agent.v1.Agent.Probe:input_type -> candela.agent.v1.ProbeRequest
+	10, // 31: candela.agent.v1.Agent.Listen:input_type -> candela.agent.v1.ListenRequest
+	29, // 32: candela.agent.v1.Host.Prepare:input_type -> candela.agent.v1.PrepareRequest
+	36, // 33: candela.agent.v1.Host.Connect:input_type -> candela.agent.v1.ConnectRequest
+	38, // 34: candela.agent.v1.Host.Start:input_type -> candela.agent.v1.StartRequest
+	40, // 35: candela.agent.v1.Host.Wait:input_type -> candela.agent.v1.WaitRequest
+	42, // 36: candela.agent.v1.Host.Counters:input_type -> candela.agent.v1.CountersRequest
+	45, // 37: candela.agent.v1.Host.Frames:input_type -> candela.agent.v1.FramesRequest
+	47, // 38: candela.agent.v1.Host.Report:input_type -> candela.agent.v1.ReportRequest
+	50, // 39: candela.agent.v1.Host.Release:input_type -> candela.agent.v1.ReleaseRequest
+	52, // 40: candela.agent.v1.Dumper.Record:input_type -> candela.agent.v1.RecordRequest
+	54, // 41: candela.agent.v1.Dumper.Finish:input_type -> candela.agent.v1.FinishRequest
+	57, // 42: candela.agent.v1.Dumper.Fetch:input_type -> candela.agent.v1.FetchRequest
+	59, // 43: candela.agent.v1.Dumper.Discard:input_type -> candela.agent.v1.DiscardRequest
+	12, // 44: candela.agent.v1.Sockets.Equip:input_type -> candela.agent.v1.EquipRequest
+	16, // 45: candela.agent.v1.Sockets.Transfer:input_type -> candela.agent.v1.TransferRequest
+	18, // 46: candela.agent.v1.Sockets.Unequip:input_type -> candela.agent.v1.UnequipRequest
+	20, // 47: candela.agent.v1.Switch.Run:input_type -> candela.agent.v1.SwitchRequest
+	1,  // 48: candela.agent.v1.Agent.Describe:output_type -> candela.agent.v1.DescribeResponse
+	5,  // 49: candela.agent.v1.Agent.Lease:output_type -> candela.agent.v1.LeaseResponse
+	7,  // 50: candela.agent.v1.Agent.Neighbours:output_type -> candela.agent.v1.Neighbour
+	9,  // 51: candela.agent.v1.Agent.Probe:output_type -> candela.agent.v1.ProbeResponse
+	11, // 52: candela.agent.v1.Agent.Listen:output_type -> candela.agent.v1.ListenResponse
+	35, // 53: candela.agent.v1.Host.Prepare:output_type -> candela.agent.v1.PrepareResponse
+	37, // 54: candela.agent.v1.Host.Connect:output_type -> candela.agent.v1.ConnectResponse
+	39, // 55: candela.agent.v1.Host.Start:output_type -> candela.agent.v1.StartResponse
+	41, // 56: candela.agent.v1.Host.Wait:output_type -> candela.agent.v1.WaitResponse
+	43, // 57: candela.agent.v1.Host.Counters:output_type -> candela.agent.v1.CountersResponse
+	46, // 58: candela.agent.v1.Host.Frames:output_type -> candela.agent.v1.FramesResponse
+	48, // 59: candela.agent.v1.Host.Report:output_type -> candela.agent.v1.ReportResponse
+	51, // 60: candela.agent.v1.Host.Release:output_type -> candela.agent.v1.ReleaseResponse
+	53, // 61: candela.agent.v1.Dumper.Record:output_type -> candela.agent.v1.RecordResponse
+	55, // 62: candela.agent.v1.Dumper.Finish:output_type -> candela.agent.v1.FinishResponse
+	58, // 63: candela.agent.v1.Dumper.Fetch:output_type -> candela.agent.v1.FetchResponse
+	60, // 64: candela.agent.v1.Dumper.Discard:output_type -> candela.agent.v1.DiscardResponse
+	15, // 65: candela.agent.v1.Sockets.Equip:output_type -> candela.agent.v1.EquipResponse
+	17, // 66: candela.agent.v1.Sockets.Transfer:output_type -> candela.agent.v1.TransferResponse
+	19, // 67: candela.agent.v1.Sockets.Unequip:output_type -> candela.agent.v1.UnequipResponse
+	25, // 68: candela.agent.v1.Switch.Run:output_type -> candela.agent.v1.SwitchResponse
+	48, // [48:69] is the sub-list for method output_type
+	27, // [27:48] is the sub-list for method input_type
+	27, // [27:27] is the sub-list for extension type_name
+	27, // [27:27] is the sub-list for extension extendee
+	0,  // [0:27] is the sub-list for field type_name
 }
 
 func init() { file_agent_v1_agent_proto_init() }
@@ -4235,14 +4477,15 @@ func file_agent_v1_agent_proto_init() {
 		(*SwitchResponse_Over)(nil),
 		(*SwitchResponse_File)(nil),
 	}
-	file_agent_v1_agent_proto_msgTypes[31].OneofWrappers = []any{}
+	file_agent_v1_agent_proto_msgTypes[30].OneofWrappers = []any{}
+	file_agent_v1_agent_proto_msgTypes[32].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_agent_v1_agent_proto_rawDesc), len(file_agent_v1_agent_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   59,
+			NumMessages:   61,
 			NumExtensions: 0,
 			NumServices:   5,
 		},

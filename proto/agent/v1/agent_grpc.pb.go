@@ -318,7 +318,8 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Host is a traffic host: model NICs on an interface, driven by the real clock. Role orchestrator.
+// Host is a traffic host: a model of a NIC on an interface, driven by the real clock, or an RDMA device of the machine. Role
+// orchestrator.
 type HostClient interface {
 	// Prepare creates the NIC and its queue pairs and returns the numbers that they drew.
 	Prepare(ctx context.Context, in *PrepareRequest, opts ...grpc.CallOption) (*PrepareResponse, error)
@@ -439,7 +440,8 @@ func (c *hostClient) Release(ctx context.Context, in *ReleaseRequest, opts ...gr
 // All implementations must embed UnimplementedHostServer
 // for forward compatibility.
 //
-// Host is a traffic host: model NICs on an interface, driven by the real clock. Role orchestrator.
+// Host is a traffic host: a model of a NIC on an interface, driven by the real clock, or an RDMA device of the machine. Role
+// orchestrator.
 type HostServer interface {
 	// Prepare creates the NIC and its queue pairs and returns the numbers that they drew.
 	Prepare(context.Context, *PrepareRequest) (*PrepareResponse, error)

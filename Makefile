@@ -20,7 +20,7 @@ LINT := .cache/bin/golangci-lint
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: test-lab-guests history-figures test-ci test-kills p4 vm-image test-bare-root test-vm test-package test-reproduce test-reproduce-loads help setup build demo test test-live test-live-sample test-parity deb race detection silence fuzz bench oracle mutate bench-once generate generated lint ci clean FORCE
+.PHONY: nights test-lab-guests history-figures test-ci test-kills p4 vm-image test-bare-root test-vm test-package test-reproduce test-reproduce-loads help setup build demo test test-live test-live-sample test-parity deb race detection silence fuzz bench oracle mutate bench-once generate generated lint ci clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -80,6 +80,9 @@ history-figures: ## the results store: 10^6 runs on both engines (size, question
 	CANDELA_TEST_HISTORY=1000000 CANDELA_TEST_HISTORY_ASKED=100 CANDELA_KILLS=100 $(GO) test -count=1 -v -timeout 120m -run 'ALarge|Killed' ./orchestrator/history
 	CANDELA_TEST_NIGHTS=300 $(GO) test -count=1 -v -timeout 20m -run Shift ./orchestrator/history/statistics
 	$(GO) test -run '^$$' -bench Ingest ./orchestrator/history
+
+nights: ## thirty nights of candela nightly on the virtual testbed with planted faults (NIGHTS=30)
+	CANDELA_TEST_NIGHTLY=$(or $(NIGHTS),30) $(GO) test -count=1 -timeout 30m -run NightsOfALabEndToEnd ./cmd/candela
 
 fuzz: ## run each fuzz target for FUZZTIME (10s)
 	@GO='$(GO)' FUZZTIME='$(FUZZTIME)' tools/fuzz

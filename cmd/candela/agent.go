@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"candela.dev/candela/agent"
+	"candela.dev/candela/exporter"
 	"candela.dev/candela/injector/transport"
 )
 
@@ -23,6 +24,7 @@ type agentOptions struct {
 	lease      time.Duration
 	xdpPass    bool
 	verbs      string
+	metrics    string
 }
 
 func newAgent() *cobra.Command {
@@ -62,6 +64,7 @@ CAP_BPF. RDMA devices of the interfaces are served by the program --verbs.`,
 		"attach an XDP program to veth interfaces, which frames of an XDP switch need to pass")
 	fl.StringVar(&o.verbs, "verbs", verbsProgram(),
 		"program that serves RDMA devices; empty: none are served")
+	fl.StringVar(&o.metrics, "metrics", "", "serve metrics for Prometheus on this address, such as :9562 (default none)")
 	cmd.AddCommand(newPKI())
 	return cmd
 }
@@ -101,6 +104,13 @@ func serveAgent(cmd *cobra.Command, o *agentOptions) (err error) {
 	if err := notifyReady(); err != nil {
 		log.Warn("the service manager was not notified", "error", err)
 	}
+	registry := exporter.New(toolVersion(), "agent")
+	options = append(options, newAgentMetrics(registry).options()...)
+	stop, err := serveMetrics(cmd.Context(), o.metrics, registry)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	defer stop()
 	if err := server.Serve(cmd.Context(), listener, options...); err != nil {
 		return infrastructure(err)
 	}

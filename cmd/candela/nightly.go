@@ -2,16 +2,20 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 
+	"candela.dev/candela/exporter"
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/history"
@@ -27,6 +31,8 @@ type nightlyFlags struct {
 	workers int
 	asJSON  bool
 	check   bool
+	metrics string
+	file    string // of metrics
 }
 
 func newNightly() *cobra.Command {
@@ -60,6 +66,8 @@ invalid or not run (3), pass (0).`,
 			"(default CANDELA_HISTORY, if the plan names none)")
 	fl.StringVar(&f.night, "night", "", "date of the night, such as 2026-11-20 (default today, in UTC)")
 	fl.IntVar(&f.workers, "workers", max(1, runtime.GOMAXPROCS(0)/2), "how many simulated tests run side by side")
+	fl.StringVar(&f.metrics, "metrics", "", "serve metrics for Prometheus on this address while it runs, such as :9561")
+	fl.StringVar(&f.file, "metrics-file", "", "file to write metrics to at the end, for node_exporter's textfile collector")
 	fl.BoolVar(&f.asJSON, "json", false, "print the summary as JSON")
 	fl.BoolVar(&f.check, "check", false, "check the plan and list its tests, without running them")
 	cmd.AddCommand(newNightlyWorker())
@@ -116,6 +124,13 @@ func runNightly(cmd *cobra.Command, file string, f nightlyFlags) (err error) {
 	o.Progress = func(done, _ int, a *nightly.Attempt) {
 		m.at(done, fmt.Sprintf("%s on %s: %v", a.Title(), a.Bed(), a.Verdict))
 	}
+	registry := exporter.New(toolVersion(), "nightly")
+	o.Metrics = nightly.NewMetrics(registry, p.Name)
+	stop, err := serveMetrics(cmd.Context(), f.metrics, registry)
+	if err != nil {
+		return err
+	}
+	defer stop()
 	s, err := nightly.Run(cmd.Context(), o)
 	m.end()
 	var busy *nightly.BusyError
@@ -125,7 +140,29 @@ func runNightly(cmd *cobra.Command, file string, f nightlyFlags) (err error) {
 	case err != nil:
 		return infrastructure(err)
 	}
+	if f.file != "" {
+		if err := prometheus.WriteToTextfile(f.file, registry); err != nil {
+			s.Exit = orchestrator.ExitInfrastructure
+			printProblem(cmd.ErrOrStderr(), "--metrics-file: "+err.Error())
+		}
+	}
+	if err := new(nightly.Notifier).Notify(cmd.Context(), p, s); err != nil {
+		s.Exit = orchestrator.ExitInfrastructure
+		printProblem(cmd.ErrOrStderr(), err.Error())
+	}
 	return nightEnded(cmd, s, f)
+}
+
+// serveMetrics serves metrics if an address is given.
+func serveMetrics(ctx context.Context, address string, r prometheus.Gatherer) (stop func(), err error) {
+	if address == "" {
+		return func() {}, nil
+	}
+	_, end, err := exporter.Serve(ctx, address, r)
+	if err != nil {
+		return nil, err
+	}
+	return func() { _ = end() }, nil // what is not served any more is missed by nobody
 }
 
 // nightEnded prints the summary and turns it into the exit status.
@@ -314,8 +351,26 @@ func (w *nightWorker) run(ctx context.Context, r *nightly.Request) *nightly.Resu
 	if err != nil {
 		return &nightly.Result{Error: err.Error()}
 	}
-	result.Run = run.ID
+	result.Run, result.Lost = run.ID, framesLost(o.Dir)
 	return result
+}
+
+// framesLost is how many frames the dumpers of a run lost, as far as its counters say.
+func framesLost(dir string) (n int64) {
+	var c struct {
+		Dumpers []struct {
+			Dropped  int64 `json:"dropped"`
+			Exceeded int64 `json:"exceeded"`
+		} `json:"dumpers"`
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "counters.json"))
+	if err != nil || json.Unmarshal(data, &c) != nil {
+		return 0
+	}
+	for _, d := range c.Dumpers {
+		n += d.Dropped + d.Exceeded
+	}
+	return n
 }
 
 func (w *nightWorker) attempt(ctx context.Context, r *nightly.Request) (*orchestrator.Outcome, error) {

@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/history"
@@ -45,7 +48,8 @@ func (l *nightLab) plan() string { return filepath.Join(l.dir, "plan.yml") }
 // night runs a night and returns its summary.
 func (l *nightLab) night(want orchestrator.Exit, date string) *nightly.Summary {
 	l.t.Helper()
-	status, stdout, stderr := candela(l.t, "nightly", l.plan(), "--night", date, "--json")
+	status, stdout, stderr := candela(l.t, "nightly", l.plan(), "--night", date, "--json", "--metrics-file",
+		filepath.Join(l.dir, "nightly.prom"))
 	if status != want {
 		l.t.Fatalf("%s: exit status %d, want %d\n%s%s", date, status, want, stdout, stderr)
 	}
@@ -81,6 +85,11 @@ func TestANightlyPlanSaysWhatBrokeAndWhereThePacketIs(t *testing.T) {
 	if s.Runs != 4 || s.Counts[nightly.Passing] != 2 || len(s.Refused) != 1 ||
 		!strings.Contains(s.Refused[0].Reason, "mtuu") {
 		t.Fatalf("%+v", s)
+	}
+	metrics, err := os.ReadFile(filepath.Join(l.dir, "nightly.prom"))
+	if want := `candela_nightly_runs_total{plan="lab",testbed="virtual",verdict="pass"} 4`; err != nil ||
+		!strings.Contains(string(metrics), want) {
+		t.Errorf("%v: %s", err, metrics)
 	}
 	kept, _ := filepath.Glob(filepath.Join(l.dir, "nights/lab/2026-11-19/virtual/*/trace.pcap"))
 	if len(kept) != 2 {
@@ -122,5 +131,109 @@ func TestANightlyPlanSaysWhatBrokeAndWhereThePacketIs(t *testing.T) {
 	}
 	if status, stdout, _ := candela(t, "analyze", d.Dir); status != orchestrator.ExitFail {
 		t.Errorf("analyze: %d\n%s", status, stdout)
+	}
+}
+
+// deadLab describes a lab whose agents do not answer.
+const deadLab = `name: lab-2
+kind: lab
+dumpers: [{name: dumper-1}]
+live:
+  datapath: xdp
+  requester: {agent: "unix:/nonexistent/a", interface: eth1, port: 0}
+  responder: {agent: "unix:/nonexistent/b", interface: eth1, port: 1}
+  dumpers: [{agent: "unix:/nonexistent/c", interface: eth1, port: 2}]
+  switch: {address: "unix:/nonexistent/switchd"}
+`
+
+// TestNightsOfALabEndToEnd plants a regression, a test that comes and goes, a fault of the lab and a change of the device
+// in nights of real runs on the virtual testbed, and asks the summaries and the results store. A few nights; all thirty
+// with CANDELA_TEST_NIGHTLY=30.
+func TestNightsOfALabEndToEnd(t *testing.T) {
+	nights := 5
+	if text := os.Getenv("CANDELA_TEST_NIGHTLY"); text != "" {
+		var err error
+		if nights, err = strconv.Atoi(text); err != nil || nights < 5 {
+			t.Fatalf("CANDELA_TEST_NIGHTLY=%s: want a number from 5", text)
+		}
+	} else if testing.Short() {
+		t.Skip("SKIP-short: go test without -short runs it")
+	}
+	// Each happens on a night of its own, and the regression stays.
+	changed, faulty, broken := nights/5, 2*nights/5, 3*nights/5
+	profile := func(test, id, name string) string {
+		return fmt.Sprintf("name: %s\nmetadata: {id: %s, owner: %s-team}\nrequester: {nic: {profile: %s}}\n"+
+			"responder: {nic: {profile: %s}}\ntraffic:\n  message-size: 10240\n"+
+			"  data-pkt-events: [{qpn: 1, psn: 5, type: drop}]\n", test, id, test, name, name)
+	}
+	l := newNightLab(t, "", map[string]string{"steady.yml": profile("steady", "TC-2", "spec")})
+	l.write("lab-2.yml", deadLab)
+	date := func(i int) string { return history.NightOf(time.Date(2026, 10, 1+i, 0, 0, 0, 0, time.UTC)).String() }
+	flaky := func(i int) bool { return i%3 == 1 }
+	for i := range nights {
+		plan := "name: lab\nsuites: [{path: suite}]\nretries: 0\n"
+		want := orchestrator.ExitPass
+		bug, limit, model := "", "", "spec"
+		if flaky(i) {
+			limit, want = "expect: {retrans: {nack-reaction-us: {max: 0.001}}}\n", orchestrator.ExitFail
+		}
+		if i >= changed {
+			model = "cx5"
+		}
+		if i >= broken {
+			bug, want = "responder: {nic: {bugs: [nack-psn-plus-one]}}\n", orchestrator.ExitFail
+		}
+		if i == faulty {
+			plan = strings.Replace(plan, "}]", "}, {path: suite/steady.yml, testbeds: lab-2.yml}]", 1)
+			want = orchestrator.ExitInfrastructure
+		}
+		l.write("plan.yml", plan)
+		good := strings.Replace(wrongPSN, "responder: {nic: {bugs: [nack-psn-plus-one]}}\n", bug, 1)
+		l.write("suite/drop.yml", good)
+		l.write("suite/steady.yml", profile("steady", "TC-2", model))
+		l.write("suite/flaky.yml", profile("flaky", "TC-3", "spec")+limit)
+		s := l.night(want, date(i))
+		switch d := found(s, "TC-1"); {
+		case i < broken && d.State != "":
+			t.Errorf("night %d: %+v", i, d)
+		case i == broken && (d.Change != history.New || d.LastGood == nil || d.LastGood.Night.String() != date(i-1) ||
+			!slices.Contains(d.Suspects, "device") || d.Packets == ""):
+			t.Errorf("night %d: %+v", i, d)
+		case i > broken && (d.Change != history.Still || d.Since.String() != date(broken)):
+			t.Errorf("night %d: %+v", i, d)
+		}
+		if f := found(s, "TC-3"); (f.State == nightly.Failing) != flaky(i) || flaky(i) && f.Owner != "flaky-team" {
+			t.Errorf("night %d: %+v", i, f)
+		}
+		if x := found(s, "TC-2"); (x.State == nightly.Lab) != (i == faulty) || i == faulty && x.Testbed != "lab-2" {
+			t.Errorf("night %d: %+v", i, x)
+		}
+		change := slices.ContainsFunc(s.Environment, func(c history.EnvironmentChange) bool {
+			return c.Name == "responder.profile.Name" && c.A == "spec" && c.B == "cx5"
+		})
+		if change != (i == changed) {
+			t.Errorf("night %d: environment %+v", i, s.Environment)
+		}
+	}
+	store := filepath.Join(l.dir, "nights", "history.db")
+	for _, tt := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{"blame", "TC-1"}, []string{date(broken - 1), date(broken), "responder.bugs"}},
+		{[]string{"flaky"}, []string{"TC-3"}},
+		{[]string{"testbeds"}, []string{"lab-2"}},
+		{[]string{"owners"}, []string{"nic-team: 1 failing"}},
+	} {
+		args := append([]string{"history"}, append(tt.args, "--history", store)...)
+		status, stdout, stderr := candela(t, args...)
+		for _, want := range tt.want {
+			if status != orchestrator.ExitPass || !strings.Contains(stdout, want) {
+				t.Errorf("%v: exit status %d, want %q\n%s%s", args, status, want, stdout, stderr)
+			}
+		}
+		if tt.args[0] == "flaky" && strings.Contains(stdout, "TC-1") {
+			t.Errorf("a regression is called flaky\n%s", stdout)
+		}
 	}
 }

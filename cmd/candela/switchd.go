@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
 
+	"candela.dev/candela/exporter"
 	"candela.dev/candela/injector/softswitch"
 	"candela.dev/candela/injector/transport"
 	"candela.dev/candela/testbeds/bmv2"
@@ -31,6 +32,7 @@ type switchdOptions struct {
 	lease      time.Duration
 	cpu        int
 	multiQueue bool
+	metrics    string
 }
 
 func newSwitchd() *cobra.Command {
@@ -83,6 +85,7 @@ switchd runs until it is interrupted. If its controller does not answer for
 	fl.DurationVar(&o.lease, "lease", 30*time.Second,
 		"how long events and mirroring stay after the controller stopped answering; 0: forever")
 	fl.IntVar(&o.cpu, "cpu", 0, "xdp: CPU that handles the packets of all ports")
+	fl.StringVar(&o.metrics, "metrics", "", "serve metrics for Prometheus on this address, such as :9563 (default none)")
 	fl.BoolVar(&o.multiQueue, "multi-queue", false,
 		"xdp: allow several receive queues; timestamps of different ports may then disagree")
 	return cmd
@@ -125,6 +128,13 @@ func serveSwitch(cmd *cobra.Command, o *switchdOptions) (err error) {
 	if err := notifyReady(); err != nil {
 		log.Warn("the service manager was not notified", "error", err)
 	}
+	registry := exporter.New(toolVersion(), "switchd")
+	registry.MustRegister(&switchMetrics{sw}, &exporter.RDMA{})
+	stop, err := serveMetrics(cmd.Context(), o.metrics, registry)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	defer stop()
 	if err := sw.Serve(cmd.Context(), listener, options...); err != nil {
 		return infrastructure(err)
 	}

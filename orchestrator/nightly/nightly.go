@@ -448,7 +448,6 @@ func (n *night) finished(ctx context.Context, g *group, j *job, a *Attempt) {
 	}
 	if n.Metrics != nil {
 		n.Metrics.attempt(a, n.done, n.total)
-		n.Metrics.bed(g.bed, len(g.broken) == 0)
 	}
 	if n.Progress != nil {
 		n.Progress(n.done, n.total, a)

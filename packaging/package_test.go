@@ -20,7 +20,8 @@ import (
 )
 
 // units are the systemd units of the package.
-var units = []string{"candela-agent.service", "candela-switchd.service", "candela-pki.service", "candela-pki.timer"}
+var units = []string{"candela-agent.service", "candela-switchd.service", "candela-pki.service", "candela-pki.timer",
+	"candela-nightly.service", "candela-nightly.timer"}
 
 func TestSystemdHasNothingToSayAboutTheUnits(t *testing.T) {
 	analyze, err := exec.LookPath("systemd-analyze")

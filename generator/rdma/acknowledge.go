@@ -142,7 +142,7 @@ func (r *requester) readResponse(now clock.Time, p *packet.Packet, psn int64) {
 		return
 	}
 	w := r.out.at(0)
-	if w.wr.Verb != generator.Read || !r.fitsRead(p, w, psn) {
+	if w.wr.Verb != generator.Read || !r.fitsRead(p, w, psn) && !r.q.nic.bugs.Has(BugBadResponseAccepted) {
 		r.badResponse(now)
 		return
 	}

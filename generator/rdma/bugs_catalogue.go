@@ -144,6 +144,7 @@ const (
 	BugPKeyChanges
 	BugInvalidateIgnored
 	BugInvalidateLost
+	BugBadResponseAccepted
 
 	// Fields of single packets.
 	BugMigReqChanges
@@ -362,6 +363,8 @@ var catalogue = []BugInfo{
 		"a SEND with invalidate leaves the remote key valid", ""},
 	{"invalidate-lost", BugInvalidateLost, "gbn.retransmit-changed",
 		"the repeated last packet of a SEND with invalidate is one without", ""},
+	{"bad-response-accepted", BugBadResponseAccepted, "expect.completion",
+		"opcodes and lengths of READ responses are not checked", ""},
 
 	{"mig-req-changes", BugMigReqChanges, "fields.mig-req", "every 16th packet is sent with MigReq = 0", ""},
 	{"version-set", BugVersionSet, "fields.version", "requests carry transport header version 1", ""},

@@ -27,6 +27,7 @@ var caughtBy = map[string]string{
 	"early-timeout":                "timeout-not-early",
 	"invalidate-ignored":           "invalidate-revokes",
 	"invalidate-lost":              "retransmit-invalidate",
+	"bad-response-accepted":        "bad-response",
 	"atomic-executed-again":        "duplicate-atomic-result",
 	"atomic-replays-latest":        "duplicate-atomics-results",
 	"late-timeout":                 "timeout-not-late",

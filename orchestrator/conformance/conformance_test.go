@@ -167,8 +167,8 @@ func TestSeededBugsFailTheRulesThatTheyBreak(t *testing.T) {
 		{"late-timeout", []string{"timeout-not-late"}},
 		{"msn-not-coalesced", []string{"ack-coalesced-msn"}},
 		{"immediate-lost", []string{"retransmit-immediate", "solicited-place"}},
-		{"implied-nak-ignored", []string{"implied-nak-read"}},
-		{"ack-ignored", []string{"credits-accepted", "everything-completes"}},
+		{"implied-nak-ignored", []string{"implied-nak-ack", "implied-nak-atomic", "implied-nak-read"}},
+		{"ack-ignored", []string{"credits-accepted", "everything-completes", "implied-nak-ack", "implied-nak-atomic"}},
 	} {
 		t.Run(c.bug, func(t *testing.T) {
 			if testing.Short() {

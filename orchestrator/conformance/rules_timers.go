@@ -87,6 +87,13 @@ var timerRules = []Rule{
 		Judges:   []string{"retrans.retry-exceeded", "gbn.retry-exceeded", "expect.completion"},
 	},
 	{
+		ID: "retry-count-implied-nak", Clause: "9.9.2", SectionOnly: true, Verbs: []string{"read"},
+		Statement: "An implied NAK counts as a retry: with retry_cnt 0 nothing is repeated, and the READ completes in error.",
+		Stimulus:  "a READ response that never arrives, with later ones that do, retry_cnt 0", Test: "implied-nak-exhausted",
+		Evidence: []Evidence{events(), transition("requester: * + implied-nak -> *")},
+		Judges:   []string{"retrans.retry-exceeded", "gbn.retry-exceeded", "expect.completion"},
+	},
+	{
 		ID: "retry-count-adaptive", Clause: "9.9.2", SectionOnly: true, Verbs: []string{"write"},
 		Statement: "The retry count limits adaptive retransmission as well.",
 		Stimulus:  "a packet that never arrives, retry_cnt 3, adaptive retransmission on", Test: "retry-exhausted",
@@ -156,5 +163,12 @@ var timerRules = []Rule{
 		Stimulus:  "a receive that comes too late, rnr_retry 2", Test: "rnr-exhausted",
 		Evidence: []Evidence{Evidence{Restart, "RNR NAK", 2}},
 		Judges:   []string{"retrans.rnr-retry-exceeded", "expect.completion"},
+	},
+	{
+		ID: "rnr-retry-none", Clause: "9.9.2", SectionOnly: true, Verbs: []string{"send"},
+		Statement: "With an RNR retry count of 0 the first RNR NAK ends the connection: nothing is repeated.",
+		Stimulus:  "a receive that comes too late, rnr_retry 0", Test: "rnr-none",
+		Evidence: []Evidence{transition("responder: * + rnr-nak -> rnr")},
+		Judges:   []string{"retrans.rnr-retry-exceeded", "gbn.retry-exceeded", "expect.completion"},
 	},
 }

@@ -156,4 +156,26 @@ var validityRules = []Rule{
 		Judges:     []string{"gbn.solicited"},
 		Everywhere: true,
 	},
+	{
+		ID: "ghost-ack", Clause: "9.9.2", SectionOnly: true, Verbs: []string{"write"},
+		Statement: "An ACK of a PSN that is not outstanding (a ghost) is dropped: it completes nothing.",
+		Stimulus:  "the last ACK gets a PSN that was never sent", Test: "ghost-ack",
+		Evidence: []Evidence{events()},
+		Judges:   []string{"gbn.incomplete", "gbn.timeout-start", "expect.retrans.timeout-us", "expect.completion"},
+	},
+	{
+		ID: "ghost-response", Clause: "9.9.2", SectionOnly: true, Verbs: []string{"read"},
+		Statement: "A READ response at a PSN that is not outstanding is dropped, too.",
+		Stimulus:  "the last response gets a PSN that was never sent", Test: "ghost-response",
+		Evidence: []Evidence{events()},
+		Judges:   []string{"gbn.incomplete", "gbn.read-restart", "expect.retrans.timeout-us", "expect.completion"},
+	},
+	{
+		ID: "bad-response", Clause: "9.9.2", SectionOnly: true, Verbs: []string{"read"},
+		Statement: "A READ response at the expected PSN whose opcode does not fit ends the connection: the READ completes with " +
+			"a bad response error.",
+		Stimulus: "the FIRST response becomes a LAST on the way", Test: "bad-response",
+		Evidence: []Evidence{events(), seen("READ_RESPONSE_FIRST")},
+		Judges:   []string{"expect.completion", "gbn.after-error"},
+	},
 }

@@ -142,8 +142,8 @@ test-package: ## install the Debian package in a guest with systemd, start, kill
 	@GO='$(GO)' tools/deb
 	CANDELA_TEST_PACKAGE=1 $(GO) test -count=1 -v -timeout 20m ./packaging
 
-test-reproduce: ## measure every result of the papers, and compare headlines and misses with the documents
-	CANDELA_TEST_REPRODUCE=1 GOGC=400 $(GO) test -vet=off -count=1 -timeout 40m -run TestExactly ./reproduce ./reproduce/trimming \
+test-reproduce: ## measure every result of the papers, and compare headlines and misses with the documents (REPRODUCE=sample: a third)
+	SEED='$(SEED)' CANDELA_TEST_REPRODUCE=$(or $(REPRODUCE),1) GOGC=400 $(GO) test -vet=off -count=1 -timeout 40m -run TestExactly ./reproduce ./reproduce/trimming \
 		./reproduce/afd ./reproduce/aifo ./reproduce/hcsfq ./reproduce/deflection ./reproduce/netlock
 
 test-reproduce-loads: ## measure the results of AFD, DPP and HCSFQ that take longer, and compare as test-reproduce does

@@ -4,7 +4,9 @@ package runtimetest
 
 import (
 	"math"
+	"os"
 	"runtime"
+	"strconv"
 	"testing"
 	"time"
 )
@@ -67,4 +69,19 @@ func SkipRace(t testing.TB) {
 	if Race {
 		t.Skip("one goroutine, and long under the race detector")
 	}
+}
+
+// Reproduced returns the third of the experiments that is measured if CANDELA_TEST_REPRODUCE is sample, drawn by SEED;
+// nil: all. Full reproductions take longer than continuous integration has.
+func Reproduced(all []string) []string {
+	if os.Getenv("CANDELA_TEST_REPRODUCE") != "sample" {
+		return nil
+	}
+	const part = 3
+	seed, _ := strconv.ParseUint(os.Getenv("SEED"), 10, 32) // none: 0
+	var chosen []string
+	for i := int(seed % part); i < len(all); i += part {
+		chosen = append(chosen, all[i])
+	}
+	return chosen
 }

@@ -16,6 +16,7 @@ import (
 	"candela.dev/candela/analyzers/cause/causetest"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/switchtest"
+	"candela.dev/candela/runtimetest"
 )
 
 // aqmOverload is a port at which flows of constant rates offer more than it carries, some of them with pauses: small
@@ -140,6 +141,7 @@ var withRecords = []string{"stale-rate", "never-evicts", "late-promotion", "evic
 
 // Each seeded bug violates its rule; the same switch without it violates none.
 func TestSeededBugsOfActiveQueueManagementAreCaughtByTheirRule(t *testing.T) {
+	runtimetest.SkipRace(t)
 	seen := map[string]bool{}
 	var clean sync.Map
 	for _, m := range configOptions().Switches {

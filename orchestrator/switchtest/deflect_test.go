@@ -17,6 +17,7 @@ import (
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/switchtest"
+	"candela.dev/candela/runtimetest"
 	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
@@ -72,6 +73,7 @@ func deflectRun(t *testing.T, text string) (rules map[string]string, coverage ma
 
 // Each seeded bug violates its rule; the same switch without it violates none.
 func TestSeededBugsOfDeflectionAreCaughtByTheirRule(t *testing.T) {
+	runtimetest.SkipRace(t)
 	seen := map[string]bool{}
 	for _, m := range configOptions().Switches {
 		rank := ""
@@ -127,6 +129,7 @@ func overBolt(t *testing.T, text string) string {
 // Beside SRC packets of Bolt, which switches queue by themselves, bugs of deflection are caught as ever, and correct
 // switches are not blamed; without records they are not judged.
 func TestDeflectionIsJudgedBesideSRCPackets(t *testing.T) {
+	runtimetest.SkipRace(t)
 	for model, bugs := range map[string]string{"ecmp": "reorders", "naive-deflection": "to-hosts", "dibs": "deflects-early",
 		"sd": "gives-up", "vertigo": "smallest-victim", "pd": "double-alpha",
 		"dibs, information: snapshot, information-ns: 5000":           "sees-at-once",

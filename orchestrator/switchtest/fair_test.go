@@ -14,6 +14,7 @@ import (
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/switchtest"
+	"candela.dev/candela/runtimetest"
 )
 
 // fairNetworks are networks in which bugs of core-stateless fair queueing show. K_alpha is 50 us, so that a window of
@@ -182,6 +183,7 @@ func fairRun(t *testing.T, network, model, more string, records bool) (rules map
 
 // Each seeded bug violates its rule; the same switch without it violates none.
 func TestSeededBugsOfCoreStatelessFairQueueingAreCaughtByTheirRule(t *testing.T) {
+	runtimetest.SkipRace(t)
 	seen := map[string]bool{}
 	var clean sync.Map
 	for _, m := range configOptions().Switches {

@@ -13,6 +13,7 @@ import (
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/switchtest"
+	"candela.dev/candela/runtimetest"
 )
 
 // counters returns what a run has counted.
@@ -139,6 +140,7 @@ func example(t *testing.T, name string) (all []map[string]int64) {
 
 // The results of the chapter that do not depend on hardware (reference model netlock.md, section 12: R4, R14 to R16).
 func TestExamplesOfLocksGiveTheResultsOfTheModel(t *testing.T) {
+	runtimetest.SkipRace(t)
 	t.Run("R4, switch beside server", func(t *testing.T) {
 		t.Parallel()
 		n := example(t, "e4.yml") // 1, 2, 4, 8 cores, then the same with all locks in the switch
@@ -267,6 +269,7 @@ duration-us: 5000
 
 // A seeded bug of the switch violates the rule that it declares.
 func TestSeededBugsOfLockSwitchesAreCaughtByTheirRule(t *testing.T) {
+	runtimetest.SkipRace(t)
 	for _, m := range configOptions().Switches {
 		for _, b := range m.Bugs {
 			more, ok := bugsOfLocks[b.Name]

@@ -82,6 +82,7 @@ func rankText(settings, transport string) string {
 
 // Each seeded bug of the models that schedule by rank violates its rule; the same switch without it violates none.
 func TestSeededBugsOfRanksAreCaughtByTheirRule(t *testing.T) {
+	runtimetest.SkipRace(t)
 	settings := map[string]string{"aifo": "target-packets: 20, room-packets: 14, window: 8, sample: 1", "stfq-aifo": "target-packets: 20, room-packets: 14, window: 8, sample: 1",
 		"sp-pifo": "priorities: 4, packets-per-queue: 5", "stfq-sp-pifo": "priorities: 4, packets-per-queue: 5",
 		"stfq-pifo": "queue-packets: 20", "pieo": "queue-packets: 20, pace-mbps: 4000",

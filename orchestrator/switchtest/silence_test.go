@@ -15,6 +15,7 @@ import (
 	"candela.dev/candela/generator/tcp"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/switchtest"
+	"candela.dev/candela/runtimetest"
 )
 
 // fewBugs reports whether a test of every bug leaves out the one with this index: under the race detector an eighth
@@ -205,6 +206,7 @@ func TestSeededTCPBugsAreCaughtInRandomNetworks(t *testing.T) {
 
 // Timeouts shorter than the RTT do not excuse faults that resemble them, neither in the run nor in its captures.
 func TestShortTimeoutsOfNDPHostsExcuseNoFault(t *testing.T) {
+	runtimetest.SkipRace(t)
 	for i, bug := range ndp.Catalogue() {
 		if fewBugs(i) {
 			continue

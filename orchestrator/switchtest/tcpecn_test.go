@@ -128,6 +128,7 @@ func TestSeededBugsOfECNAreCaughtInNetworksOfOtherShapes(t *testing.T) {
 
 // Captures show faults of ECN, too, except those that only the sender's own order shows.
 func TestCapturesShowBugsOfECN(t *testing.T) {
+	runtimetest.SkipRace(t)
 	for i, bug := range tcp.Catalogue() {
 		if bug.Bug < tcp.BugIgnoresECE || bug.Bug >= tcp.BugSwiftIgnoresDelay || fewBugs(i) {
 			continue

@@ -15,6 +15,7 @@ import (
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/orchestrator"
+	"candela.dev/candela/runtimetest"
 )
 
 // tcpFindings returns the findings of TCP's analyzer, by time, without texts, which contain times. Unless exact, it
@@ -72,6 +73,7 @@ func tell(t rapid.TB, o *orchestrator.Outcome, exact bool) {
 }
 
 func TestTheCapturesOfTCPHostsTellWhatTheRunFound(t *testing.T) {
+	runtimetest.SkipRace(t)
 	const single = "kind: single-switch, hosts: 14"
 	for i, bug := range withoutECN() {
 		if fewBugs(i) {

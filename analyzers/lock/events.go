@@ -416,7 +416,9 @@ func (j *Judge) pushAnswered(d *device, p *Packet) {
 
 // handedOver follows a server that has taken a lock: it owns what it had buffered, and grants it (section 6.4).
 func (j *Judge) handedOver(l *state, c *class, p *Packet) {
-	l.tainted = true
+	if l.tainted = true; p.Header.Sent != c.sent { // the lock moves again since
+		return
+	}
 	c.settled, c.settledBefore, c.remain = p.Time, c.settled, false
 	for i := c.parks[0]; i != none; {
 		r := &j.requests[i]
@@ -469,6 +471,9 @@ func (j *Judge) pushRequested(d *device, p *Packet) {
 			c.began = p.Time
 		}
 		c.requested, c.sent = p.Time, h.Sent
+		if c.restarted { // numbers begin anew
+			c.restarted, c.index = false, h.Index
+		}
 		c.index = max(c.index, h.Index)
 	}
 	of := l.classAt(classOf(d, h))

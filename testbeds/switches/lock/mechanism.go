@@ -167,6 +167,9 @@ func (m *Mechanism) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet,
 	if len(list) == 1 && list[0].Kind == Dropped {
 		m.counts.Ignored++
 		why = reasonIgnored
+		if m.recovers(now) {
+			why = reasonRecovering
+		}
 	}
 	sw.Discard(now, p, v.Drop(why)) // before what it makes, which may look like it, leaves
 	m.send(now, sw, &h, list)
@@ -187,10 +190,16 @@ func (m *Mechanism) take(now clock.Time, sw *fabric.Switch, lock uint32) {
 	m.send(now, sw, nil, list)
 }
 
+// recovers reports whether a switch that has lost its registers waits for leases to end, and does not know which locks
+// it will have.
+func (m *Mechanism) recovers(now clock.Time) bool {
+	return (m.plane == nil || m.set.dynamic) && now < m.until && m.set.control.Lease > 0
+}
+
 // process has the data plane process a request or a release.
 func (m *Mechanism) process(now clock.Time, r *Request, op netlock.Op) []Output {
 	switch {
-	case (m.plane == nil || m.set.dynamic) && now < m.until && m.set.control.Lease > 0:
+	case m.recovers(now):
 		return []Output{{Kind: Dropped, Request: *r}}
 	case m.plane == nil && op == netlock.Acquire:
 		m.netchain.Expire(r.Lock, now-clock.Time(m.set.control.Lease))

@@ -305,6 +305,50 @@ duration-us: 5000
 	}
 }
 
+// Other bugs show if clients repeat packets, tenants share a quota, the switch restarts, or locks move.
+func TestSeededBugsOfLockSwitchesAreCaughtInOtherNetworks(t *testing.T) {
+	const network = `
+topology: {kind: single-switch, hosts: 9, link: {gbps: 40, delay-ns: 100, framing-bytes: 24}}
+switch-under-test: {model: netlock, lease-us: 600, poll-us: 100, %s, bugs: [%s]}
+hosts: {transport: netlock, host-delay-ns: 1000, host-jitter-ns: 1500, lease-us: 600, poll-us: 100%s}
+workload:
+  - locks: {clients: 0..3, servers: 8, threads: 4, locks: 8, shared: 0.6, think-us: 3, timeout-us: 300, tenant: 2,
+      priority: 1, on-timeout: resend}
+  - locks: {clients: 4..6, servers: 8, threads: 4, locks: 8, shared: 0.4, think-us: 3, timeout-us: 300, tenant: 3,
+      priority: 2}
+  - locks: {clients: 7, servers: 8, threads: 4, locks: 8, kill-us: 500, think-us: 200, timeout-us: 1000, tenant: 2}
+duration-us: 6000
+%s
+`
+	for _, c := range []struct {
+		model, hosts, changes string
+		bugs                  map[string]string // and the rule that each breaks
+	}{
+		{"locks: 6, slots-each: 40", ", duplicates: 0.02", "",
+			map[string]string{"ignores-tid": "lock.mutual-exclusion", "no-dedup": "lock.exactly-once"}},
+		{"locks: 6, slots-each: 8, quota: 60, quota-us: 500, tenants: 4", "", "",
+			map[string]string{"quota-shared": "lock.quota", "forgets-over": "lock.lost"}},
+		{"locks: 6, slots-each: 8", "", "changes: [{at-us: 1000, state: stopped}, {at-us: 1100, state: running}]",
+			map[string]string{"grants-before-lease": "lock.failover"}},
+		{"slots: 30, allocation: knapsack, allocation-us: 300", "", "",
+			map[string]string{"grants-while-taking": "lock.mutual-exclusion", "forgets-owner": "lock.mutual-exclusion",
+				"leaves-holders": "lock.mutual-exclusion"}},
+	} {
+		t.Run(c.model, func(t *testing.T) {
+			t.Parallel()
+			if rules, n := lockRun(t, fmt.Sprintf(network, c.model, "", c.hosts, c.changes)); len(rules) > 0 ||
+				n["requests"] < 1000 {
+				t.Errorf("without a bug: %v, %v", rules, n)
+			}
+			for bug, want := range c.bugs {
+				if rules, n := lockRun(t, fmt.Sprintf(network, c.model, bug, c.hosts, c.changes)); rules[want] == "" {
+					t.Errorf("%s: violated are %v, want %s; %v", bug, rules, want, n)
+				}
+			}
+		})
+	}
+}
+
 // lockNetwork draws a network of correct lock switches and what their clients do.
 func (d networkDraw) lockNetwork() string {
 	clients, servers, databases := d.between(1, 8), d.between(1, 3), max(0, d.between(-4, 2))

@@ -513,11 +513,11 @@ func (j *Judge) stuck(d *device, l *state, r *request) {
 	j.tell(l, forgotten(place{d.who, l.id, r.id}, cause.Span(j.now.Sub(by))), j.now, r.id)
 }
 
-// answeredBy returns until when what was decided about a request has left: a grant may go to the database, whose port
-// is not known.
+// answeredBy returns until when what was decided about a request has left: it may go to the server, or its grant to the
+// database, whose ports are not known.
 func (j *Judge) answeredBy(d *device, r *request) clock.Time {
 	at := j.quietSince(d, int(r.port))
-	if d.OneRTT {
+	if d.OneRTT || !r.returned {
 		for i := range d.ports {
 			at = min(at, j.quietSince(d, i))
 		}

@@ -54,7 +54,8 @@ var (
 	// stated is that of values of the source that a mechanism yields.
 	stated = comparison.FromMechanism("").Of(comparison.PaperStatement)
 	// tpcc is that of values that depend on how many transactions clients have at a time.
-	tpcc = comparison.FromChoice("*chosen*: 3 threads of each client; the source has no number").
+	tpcc = comparison.FromChoice("*chosen*: 3 threads of each client, and 5000 slots in E5 and E6; the source " +
+		"has no numbers").
 		Of(comparison.PaperStatement)
 	// shown is that of values without a tolerance.
 	shown = comparison.Unjudged("there is no value to compare with").Of(comparison.PaperStatement)

@@ -222,6 +222,7 @@ func e9(ctx context.Context, l *lab) error {
 	l.Row(from, comparison.NewRow(id, "R12, SIM: think 0, largest", "MRPS", 8.64, 8.64, 0.3, most[0]))
 	l.Row(comparison.Unjudged("the ratio is judged").Of(comparison.PaperStatement), comparison.NewRow(id,
 		"R12, SIM: think 100 us, largest", "MRPS", 0.6, 0.6, 0.3, most[100]))
+	l.judged(id, "R12: ", points...)
 	return l.knee(ctx, id)
 }
 
@@ -256,5 +257,6 @@ func (l *lab) knee(ctx context.Context, id string) error {
 		Of(comparison.PaperStatement)
 	l.Row(flat, comparison.NewBound(id, "R13, SIM: random, largest beside smallest", "times", comparison.AtMost, level, 0,
 		slices.Max(random)/slices.Min(random)))
+	l.judged(id, "R13: ", points...)
 	return nil
 }

@@ -60,7 +60,8 @@ type RDMA struct {
 }
 
 var rdmaCounter = prometheus.NewDesc("candela_rdma_hw_counter",
-	"Counter in ports/N/hw_counters of an RDMA device, as the driver counts it.", []string{"device", "port", "counter"}, nil)
+	"Counter in ports/N/hw_counters of an RDMA device, as the driver counts it.",
+	[]string{"device", "port", "counter"}, nil)
 
 // Describe implements prometheus.Collector.
 func (r *RDMA) Describe(ch chan<- *prometheus.Desc) { ch <- rdmaCounter }

@@ -31,8 +31,8 @@ func newAgentMetrics(r prometheus.Registerer) *agentMetrics {
 		leases: prometheus.NewCounter(prometheus.CounterOpts{Name: "candela_agent_leases_total",
 			Help: "Runs that held this machine, or waited for it."}),
 		frames: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "candela_dumper_frames_total",
-			Help: "Frames of this machine as dumper: written, dropped for want of room in the kernel's rings, exceeded (beyond " +
-				"the quota), other (frames that are not mirror copies) or lost before the rings."}, []string{"fate"}),
+			Help: "Frames of this machine as dumper: written, dropped for want of room in the kernel's rings, exceeded " +
+				"(beyond the quota), other (frames that are not mirror copies) or lost before the rings."}, []string{"fate"}),
 	}
 	for _, fate := range []string{"written", "dropped", "exceeded", "other", "lost"} {
 		m.frames.WithLabelValues(fate)

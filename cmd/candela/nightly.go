@@ -67,7 +67,7 @@ invalid or not run (3), pass (0).`,
 	fl.StringVar(&f.night, "night", "", "date of the night, such as 2026-11-20 (default today, in UTC)")
 	fl.IntVar(&f.workers, "workers", max(1, runtime.GOMAXPROCS(0)/2), "how many simulated tests run side by side")
 	fl.StringVar(&f.metrics, "metrics", "", "serve metrics for Prometheus on this address while it runs, such as :9561")
-	fl.StringVar(&f.file, "metrics-file", "", "file to write metrics to at the end, for node_exporter's textfile collector")
+	fl.StringVar(&f.file, "metrics-file", "", "file for metrics at the end, for node_exporter's textfile collector")
 	fl.BoolVar(&f.asJSON, "json", false, "print the summary as JSON")
 	fl.BoolVar(&f.check, "check", false, "check the plan and list its tests, without running them")
 	cmd.AddCommand(newNightlyWorker())

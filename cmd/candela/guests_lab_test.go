@@ -176,6 +176,7 @@ func (l *guestLab) start(t *testing.T, image string, i int, name string, f trans
 		t.Fatal(err)
 	}
 	l.guests[name] = l.spawn(t, name+".qemu", "nice", "-n", "5", "qemu-system-x86_64", "-accel", "tcg,tb-size=96",
+		"-cpu", "max", // has RDRAND: without it the kernel of a fresh guest has no randomness for TLS for minutes
 		"-M", "q35", "-m", "512", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-name", name,
 		"-kernel", filepath.Join(image, "kernel"), "-initrd", initrd,
 		"-append", "console=ttyS0 loglevel=4 panic=-1 clocksource=hpet tsc=unstable net.ifnames=0",

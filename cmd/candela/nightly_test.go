@@ -147,8 +147,8 @@ live:
 `
 
 // TestNightsOfALabEndToEnd plants a regression, a test that comes and goes, a fault of the lab and a change of the
-// device in nights of real runs on the virtual testbed, and asks the summaries and the results store. A few nights; all thirty
-// with CANDELA_TEST_NIGHTLY=30.
+// device in nights of real runs on the virtual testbed, and asks the summaries and the results store. A few nights; all
+// thirty with CANDELA_TEST_NIGHTLY=30.
 func TestNightsOfALabEndToEnd(t *testing.T) {
 	nights := 5
 	if text := os.Getenv("CANDELA_TEST_NIGHTLY"); text != "" {

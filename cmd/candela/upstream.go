@@ -67,7 +67,8 @@ func (f *upstreamFlags) write(cmd *cobra.Command, args []string, out string) err
 		fmt.Fprintf(cmd.ErrOrStderr(), "files   %s\n", out)
 	}
 	if f.priorArt == "" {
-		fmt.Fprintln(cmd.ErrOrStderr(), "Before you send it, search the archives of the list; --prior-art FILE adds what you find.")
+		fmt.Fprintln(cmd.ErrOrStderr(),
+			"Before you send it, search the archives of the list; --prior-art FILE adds what you find.")
 	}
 	_, err = cmd.OutOrStdout().Write(doc.Text)
 	return err

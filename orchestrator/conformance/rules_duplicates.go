@@ -76,18 +76,20 @@ var duplicateRules = []Rule{
 	},
 	{
 		ID: "implied-nak-ack", Clause: "9.7.6.1", SectionOnly: true, Verbs: []string{"read", "write"},
-		Statement: "An ACK of a later request shows that a READ response is missing; it does not complete the READ, and the " +
-			"requester asks for the response without waiting for its timer.",
+		Statement: "An ACK of a later request shows that a READ response is missing; it does not complete the READ, and " +
+			"the requester asks for the response without waiting for its timer.",
 		Stimulus: "the response to a READ is lost, and the WRITE after it is acknowledged", Test: "implied-nak-ack",
 		Evidence: []Evidence{events(), restart("implied NAK")},
-		Judges:   []string{"gbn.retransmit-first", "gbn.incomplete", "expect.retrans.nack-generation-us", "expect.completion"},
+		Judges: []string{"gbn.retransmit-first", "gbn.incomplete", "expect.retrans.nack-generation-us",
+			"expect.completion"},
 	},
 	{
 		ID: "implied-nak-atomic", Clause: "9.7.6.1", SectionOnly: true, Verbs: []string{"atomic", "write"},
 		Statement: "An ACK of a later request shows that an atomic ACK is missing, in the same way.",
 		Stimulus:  "the answer to an atomic is lost, and the WRITE after it is acknowledged", Test: "implied-nak-atomic",
 		Evidence: []Evidence{events(), restart("implied NAK")},
-		Judges:   []string{"gbn.retransmit-first", "gbn.incomplete", "expect.retrans.nack-generation-us", "expect.completion"},
+		Judges: []string{"gbn.retransmit-first", "gbn.incomplete", "expect.retrans.nack-generation-us",
+			"expect.completion"},
 	},
 	{
 		ID: "read-restart", Clause: "9.4.4", Verbs: []string{"read"},

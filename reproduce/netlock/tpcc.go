@@ -251,6 +251,10 @@ func (l *lab) knee(ctx context.Context, id string) error {
 	knee := lines[0].X[slices.IndexFunc(knapsack, func(y float64) bool { return y >= saturated*highest })]
 	from := comparison.FromChoice("*chosen*: 95 % of the largest rate count as saturated; 3 threads of each client").
 		Of(comparison.PaperStatement)
+	if l.Config.Quick {
+		from = comparison.Unjudged("two numbers of slots say only between which of them the rate saturates").
+			Of(comparison.PaperStatement)
+	}
 	l.Row(from, comparison.NewRow(id, "R13, SIM: knapsack saturates", "slots", 2000, 4000, 0, knee).Noted(fmt.Sprintf(
 		"%.2f of %.2f MRPS there", knapsack[slices.Index(lines[0].X, knee)], highest)))
 	flat := comparison.FromChoice("*chosen*: that 15 % count as flat; 3 threads of each client").

@@ -34,8 +34,8 @@ func Family() switches.Family {
 			{Name: "taken", Doc: "A packet of the lock manager that the switch has processed. What it sends is a packet of " +
 				"its own."},
 			{Name: "ignored", Doc: "A release of nobody, a request that is queued, or an answer to nothing."},
-			{Name: "recovering", Doc: "A packet that came before leases from before a restart had ended, while the switch did not " +
-				"know which locks it would have."},
+			{Name: "recovering", Doc: "A packet that came before leases from before a restart had ended, while the " +
+				"switch did not know which locks it would have."},
 		},
 		Models: []switches.Model{model()},
 	}

@@ -42,17 +42,32 @@ func StartProcess(ctx context.Context, path string) (_ *Process, err error) {
 	}
 	p := &Process{cmd: cmd, words: &lastWords{}, ended: make(chan struct{})}
 	p.client = NewClient(&pipes{in, out})
-	cmd.Stderr = p.words
+	words, stderr, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(err, in.Close(), out.Close())
+	}
+	cmd.Stderr = stderr
 	started := make(chan error)
 	go func() { // the kernel kills the program when the thread that started it ends, so that thread stays
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
+		_ = stderr.Close() // the program has its own
 		started <- err
 		if err == nil {
+			said := make(chan struct{})
+			go func() {
+				defer close(said)
+				_, _ = io.Copy(p.words, words) // its end, whatever it is, is the end of the words
+			}()
 			p.failure = waitFor(cmd)
+			select {
+			case <-said:
+			case <-time.After(lingering): // a child of the program may still have the pipe
+			}
 			close(p.ended)
 		}
+		_ = words.Close()
 	}()
 	if err := <-started; err != nil {
 		return nil, fmt.Errorf("start the program for RDMA devices: %w", err)

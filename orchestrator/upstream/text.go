@@ -183,8 +183,8 @@ func properties(c *testbeds.Component) string {
 func (w *writer) trace() {
 	w.heading("Packets")
 	w.paragraph("As the switch between the hosts saw them, before it dropped or changed any. Columns: number in the "+
-		"trace, time at the switch, direction (-> from the requester), PSN, and in parentheses the PSN counted from 1, which is "+
-		"the psn of the sentences; iter counts transmissions. %s", w.marks())
+		"trace, time at the switch, direction (-> from the requester), PSN, and in parentheses the PSN counted from 1, "+
+		"which is the psn of the sentences; iter counts transmissions. %s", w.marks())
 	origin := w.packets.list[0].TimeNS
 	for i := range w.packets.list {
 		s := &w.packets.list[i]

@@ -116,7 +116,8 @@ func (m *machine) opening(device string) verbs.OpenRequest {
 	h := &m.spec.Hosts[m.side]
 	r := verbs.OpenRequest{
 		Device: device, Port: 1, Echo: guestInterface, Side: generator.Side(m.side), BarrierSync: m.spec.BarrierSync,
-		ReceiveDepth: m.spec.RxDepth, RepostNS: m.spec.RxRepostDelay.Nanoseconds(), Seed: testbeds.ComponentSeed(m.spec.Seed, h.Name),
+		ReceiveDepth: m.spec.RxDepth, RepostNS: m.spec.RxRepostDelay.Nanoseconds(),
+		Seed: testbeds.ComponentSeed(m.spec.Seed, h.Name),
 	}
 	for i := range m.spec.Connections {
 		c := &m.spec.Connections[i]

@@ -181,6 +181,7 @@ func TestSeededBugsOfActiveQueueManagementAreCaughtByTheirRule(t *testing.T) {
 // Correct switches are not blamed, whatever their settings, network and traffic. Half the networks are small and fast,
 // half are wide. CANDELA_TEST_WIDE says how many to draw, make silence draws 2000.
 func TestCompliantActiveQueueManagementIsNotBlamed(t *testing.T) {
+	runtimetest.SkipRace(t)
 	first, count := wideNetworks(t, 200)
 	if silence() && count == 200 {
 		count = 2000

@@ -168,6 +168,7 @@ func TestDeflectionIsJudgedBesideSRCPackets(t *testing.T) {
 // Correct switches that deflect are not blamed, whatever their scheme, settings, network and traffic.
 // CANDELA_TEST_WIDE says how many networks to draw.
 func TestCompliantDeflectionIsNotBlamed(t *testing.T) {
+	runtimetest.SkipRace(t)
 	first, count := wideNetworks(t, 16)
 	const parts = 4
 	var refused, decisions, deflected atomic.Int64

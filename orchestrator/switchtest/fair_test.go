@@ -262,6 +262,7 @@ func TestAShimThatIsKeptIsFound(t *testing.T) {
 // Correct switches are not blamed, whatever their tree, settings, network and traffic. CANDELA_TEST_WIDE says how many
 // networks to draw, make silence draws 2000.
 func TestCompliantCoreStatelessFairQueueingIsNotBlamed(t *testing.T) {
+	runtimetest.SkipRace(t)
 	first, count := wideNetworks(t, 24)
 	if silence() && count == 24 {
 		count = 2000

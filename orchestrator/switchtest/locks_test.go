@@ -218,6 +218,7 @@ func lockRun(t *testing.T, text string) (rules map[string]string, coverage map[s
 // The chapter's most valuable negative test (reference model netlock.md, section 5.2): the listing grants twice, what
 // the artefact does loses requests if recirculation is slow, chainlock is clean.
 func TestWaysOfProcessingReleasesAreFoundGuiltyAsTheModelSays(t *testing.T) {
+	runtimetest.SkipRace(t)
 	for _, c := range []struct {
 		processing string
 		ns         int
@@ -307,6 +308,7 @@ duration-us: 5000
 
 // Other bugs show if clients repeat packets, tenants share a quota, the switch restarts, or locks move.
 func TestSeededBugsOfLockSwitchesAreCaughtInOtherNetworks(t *testing.T) {
+	runtimetest.SkipRace(t)
 	const network = `
 topology: {kind: single-switch, hosts: 9, link: {gbps: 40, delay-ns: 100, framing-bytes: 24}}
 switch-under-test: {model: netlock, lease-us: 600, poll-us: 100, %s, bugs: [%s]}
@@ -419,6 +421,7 @@ workload:
 // Correct lock switches are not blamed, whatever their settings, and whichever clients die. CANDELA_TEST_WIDE says how
 // many networks to draw.
 func TestCompliantLockSwitchesAreNotBlamed(t *testing.T) {
+	runtimetest.SkipRace(t)
 	first, count := wideNetworks(t, 40)
 	const parts = 4
 	var requests, grants atomic.Int64

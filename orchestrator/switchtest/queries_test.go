@@ -8,6 +8,7 @@ import (
 
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/switchtest"
+	"candela.dev/candela/runtimetest"
 )
 
 func queriesTest(transport, more string) string {
@@ -101,6 +102,7 @@ workload:
 
 // Endpoints say of requests and responses what taps see of them, in both directions.
 func TestStatisticsOfLoopsAreThoseOfTaps(t *testing.T) {
+	runtimetest.SkipRace(t)
 	for _, c := range []struct{ hosts, model, rank string }{
 		{"{transport: tcp, min-rto-us: 1000}", "{model: droptail, data-queue-bytes: 12000}", ""},
 		{"{transport: tcp, congestion-control: dctcp, handshake: true, min-rto-us: 1000}",

@@ -191,6 +191,7 @@ func (l *state) outranked(r *request) bool {
 // late judges N8, and of chains and leases N7 and N12.
 func (j *Judge) late(d *device, l *state, r *request, p *Packet) {
 	by, passes, leased := j.due(d, l, r)
+	before := l.chain
 	if r.mode == netlock.Shared && passes > 0 {
 		l.chain++
 	}
@@ -209,7 +210,7 @@ func (j *Judge) late(d *device, l *state, r *request, p *Packet) {
 		}
 	}
 	if r.mode == netlock.Shared && l.exclusive != unknown { // a chain that found others first, whose grants wait at ports
-		chain := l.exclusive.Add(clock.Duration(int64(d.Passes)+l.chain)*d.RecirculationMost + j.unseen(d, r))
+		chain := l.exclusive.Add(clock.Duration(int64(d.Passes)+before)*d.RecirculationMost + j.unseen(d, r))
 		if r.since <= chain.Add(d.PipelineMost+j.facts.Uncertainty) {
 			return
 		}
@@ -231,7 +232,7 @@ func (j *Judge) unseen(d *device, r *request) (passes clock.Duration) {
 		return clock.Duration(len(j.requests)) * d.RecirculationMost
 	}
 	for i := range j.requests {
-		if o := &j.requests[i]; o != r && o.asks > 0 && o.lock == r.lock && o.phase == waiting && o.first < r.first &&
+		if o := &j.requests[i]; o != r && o.asks > 0 && o.lock == r.lock && o.phase == waiting && o.precedes(r) &&
 			j.answeredBy(d, o) != j.now {
 			passes += d.RecirculationMost
 		}
@@ -478,7 +479,7 @@ func (j *Judge) stuck(d *device, l *state, r *request) {
 	slots, known := d.Locks[l.id], d.Placed
 	pending := r.inserted.Add(d.PipelineMost + j.facts.Uncertainty)
 	if known && slots == 0 {
-		if p := j.quietSince(d, d.busy()); pending < p && !d.Moves && pending > d.changed.Add(d.Settled) {
+		if p := j.allQuietSince(d); pending < p && !d.Moves && pending > d.changed.Add(d.Settled) {
 			j.tell(l, notForwarded(place{d.who, l.id, r.id}, cause.Span(j.now.Sub(r.inserted))), j.now, r.id)
 		}
 		return
@@ -518,9 +519,7 @@ func (j *Judge) stuck(d *device, l *state, r *request) {
 func (j *Judge) answeredBy(d *device, r *request) clock.Time {
 	at := j.quietSince(d, int(r.port))
 	if d.OneRTT || !r.returned {
-		for i := range d.ports {
-			at = min(at, j.quietSince(d, i))
-		}
+		at = min(at, j.allQuietSince(d))
 	}
 	return at
 }
@@ -536,18 +535,13 @@ func (j *Judge) quietSince(d *device, at int) clock.Time {
 	return j.now
 }
 
-// busy returns the port that has been busy for longest, if any is.
-func (d *device) busy() int {
-	worst := 0
+// allQuietSince returns until when what each of the ports had to send has been sent.
+func (j *Judge) allQuietSince(d *device) clock.Time {
+	at := j.now
 	for i := range d.ports {
-		if d.ports[i].rate <= 0 {
-			return i
-		}
-		if w := &d.ports[i]; w.until > d.ports[worst].until {
-			worst = i
-		}
+		at = min(at, j.quietSince(d, i))
 	}
-	return worst
+	return at
 }
 
 // stranded judges that a switch whose queue is empty asks for what the server buffers.
@@ -584,7 +578,7 @@ func (j *Judge) strandedIn(d *device, l *state, c *class) {
 		return
 	}
 	if by := from.Add(d.PipelineMost + clock.Duration(d.Passes)*d.RecirculationMost + j.facts.Uncertainty); by <
-		j.quietSince(d, d.busy()) {
+		j.allQuietSince(d) {
 		j.tell(l, strandedAt(place{d.who, l.id, first}, cause.Span(j.now.Sub(from))), j.now, first)
 	}
 }

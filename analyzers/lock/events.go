@@ -321,8 +321,9 @@ func (j *Judge) pushedBack(d *device, p *Packet) {
 	}
 	c := l.classAt(classOf(d, h))
 	if h.Index > 0 {
-		if c.restarted {
-			c.restarted, c.index = false, h.Index-1
+		if c.restarted { // it answers what was asked before: the switch, which has asked nothing since, ignores it
+			l.tainted = true
+			return
 		}
 		if h.Index <= c.index {
 			if h.Last {
@@ -612,7 +613,8 @@ func (j *Judge) outage(d *device) {
 		if l := &j.locks[i]; l.used && int(l.sw) == d.number {
 			l.tainted = true
 			l.classes(func(c *class) {
-				c.restarted, c.requested, c.began, c.settled, c.asked, c.remain = true, unknown, unknown, unknown, unknown, false
+				c.restarted, c.remain, c.sent = true, false, 0
+				c.requested, c.began, c.settled, c.asked = unknown, unknown, unknown, unknown
 			})
 		}
 	}

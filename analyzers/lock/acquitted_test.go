@@ -1,0 +1,103 @@
+package lock
+
+import (
+	"testing"
+
+	"candela.dev/candela/lock"
+	"candela.dev/candela/packet/netlock"
+	"candela.dev/candela/trace"
+)
+
+func shared(tid uint32, priority uint8) netlock.Header {
+	return netlock.Header{Op: netlock.Acquire, Mode: netlock.Shared, Lock: 1, Transaction: tid, Priority: priority}
+}
+
+// fill keeps a port busy with so many packets of others.
+func (s *script) fill(port, frames int) {
+	for range frames {
+		s.at(0, 0, trace.Left, port, netlock.Header{}, false, func(p *Packet) { p.Lock, p.Size = false, 1500 })
+	}
+}
+
+// A request for a lock of the server may wait at the server's port, also if another port is busy for longer but began
+// later.
+func TestARequestThatWaitsForTheServersPortIsNotLost(t *testing.T) {
+	s := newScript(t, nil)
+	forwarded := header(netlock.Acquire, 5, 1)
+	forwarded.Mark = netlock.Owned
+	toServer := func(p *Packet) { p.Port = 3 }
+	s.fill(3, 8) // for 2.4 us
+	s.at(200*ns, 0, trace.Entered, 0, header(netlock.Acquire, 5, 1), false)
+	s.at(us, 0, trace.Entered, 1, header(netlock.Acquire, 1, 2), false)
+	s.at(500*ns, 0, trace.Left, 1, header(netlock.Acquire, 1, 2), true)
+	s.fill(1, 8)
+	s.at(100*ns, 0, trace.Entered, 0, header(netlock.Acquire, 5, 1), false) // asks again
+	s.at(700*ns, 0, trace.Left, 0, forwarded, false, toServer)
+	s.at(100*ns, 0, trace.Left, 0, forwarded, false, toServer)
+	s.at(us, 0, trace.Entered, 1, header(netlock.Release, 1, 2), false)
+	s.at(us, 0, trace.Left, 0, header(netlock.GrantFromServer, 5, 1), true)
+	s.want()
+}
+
+// A switch that has lost its registers ignores what the server returns to questions from before.
+func TestWhatComesBackAfterARestartUnaskedIsNotLost(t *testing.T) {
+	for _, asked := range []bool{false, true} {
+		s := newScript(t, func(n *lock.Network) { n.Switches[0].Lease, n.Switches[0].Locks = 0, map[uint32]int{1: 1} })
+		parked := shared(2, 0)
+		parked.Mark = netlock.BufferOnly
+		s.at(us, 0, trace.Entered, 0, header(netlock.Acquire, 1, 1), false)
+		s.at(500*ns, 0, trace.Left, 0, header(netlock.Acquire, 1, 1), true)
+		s.at(us, 0, trace.Entered, 1, shared(2, 0), false)
+		s.at(500*ns, 0, trace.Left, 1, parked, false, func(p *Packet) { p.Port = 3 })
+		s.at(us, 0, trace.Entered, 0, header(netlock.Release, 1, 1), false)
+		s.Stopping(s.now.Add(us), 0)
+		s.Started(s.now.Add(2*us), 0)
+		push := netlock.Header{Op: netlock.PushRequest, Lock: 1, Avail: 4, Sent: 1, Index: 0}
+		if asked {
+			s.at(3*us, 0, trace.Left, 1, push, false, func(p *Packet) { p.Port = 3 })
+		}
+		back := netlock.Header{Op: netlock.PushBack, Mode: netlock.Shared, Lock: 1, Transaction: 2, Index: 1, Sent: 1,
+			Received: 1, Last: true}
+		s.at(3*us, 0, trace.Entered, 1, back, true, func(p *Packet) { p.Port = 3 })
+		s.at(us, 0, trace.Entered, 2, header(netlock.Acquire, 1, 3), false)
+		s.at(500*ns, 0, trace.Left, 2, header(netlock.Acquire, 1, 3), true)
+		s.at(us, 0, trace.Entered, 2, header(netlock.Release, 1, 3), false)
+		if asked { // then it has the request
+			s.want(lock.RuleLost)
+		} else {
+			s.want()
+		}
+	}
+}
+
+// With priorities a chain may have granted requests first that came later, and whose grants wait at their port.
+func TestAChainGrantsHigherPrioritiesFirst(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		s := newScript(t, func(n *lock.Network) { n.Switches[0].Priorities = 2 })
+		s.at(us, 0, trace.Entered, 0, header(netlock.Acquire, 1, 1), false)
+		s.at(500*ns, 0, trace.Left, 0, header(netlock.Acquire, 1, 1), true)
+		s.at(us, 0, trace.Entered, 1, shared(2, 2), false)
+		s.at(us, 0, trace.Entered, 2, shared(3, 1), false)
+		s.at(0, 0, trace.Entered, 3, shared(4, 1), false)
+		s.at(us, 0, trace.Entered, 0, header(netlock.Release, 1, 1), false)
+		s.fill(2, 14) // for 4.3 us
+		s.fill(3, 14)
+		after := 3*200*ns + 500*ns // the third of the chain
+		if late {
+			after += 10 * ns
+		}
+		s.at(after, 0, trace.Left, 1, shared(2, 2), true)
+		s.at(2*us, 0, trace.Left, 2, shared(3, 1), true)
+		s.at(0, 0, trace.Left, 3, shared(4, 1), true)
+		for tid, client := range []int{1, 2, 3} {
+			release := shared(uint32(tid+2), 0)
+			release.Op = netlock.Release
+			s.at(us, 0, trace.Entered, client, release, false)
+		}
+		if late {
+			s.want(lock.RuleDelay)
+		} else {
+			s.want()
+		}
+	}
+}

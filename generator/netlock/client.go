@@ -2,6 +2,7 @@ package netlock
 
 import (
 	"fmt"
+	"math/bits"
 	"math/rand/v2"
 
 	"candela.dev/candela/clock"
@@ -74,13 +75,16 @@ type thread struct {
 	due    clock.Time // start of the next transaction
 	timed  bool       // a timer for it is set
 	active []*transaction
+	byID   []*transaction // hash table of those that have a number, with linear probing: at most half of it is in use
 	buffer []workload.Lock
 }
 
 // transaction is one that is under way.
 type transaction struct {
 	of      *thread
-	id      uint32
+	id      uint32 // 0: none, it waits to start anew
+	place   int    // in active
+	next    int    // of locks: where the next answer is likely to belong
 	serial  uint64 // changes when timers of it no longer count
 	began   clock.Time
 	locks   []held
@@ -123,6 +127,7 @@ func (c *Client) Add(t Thread) error {
 	}
 	of := &thread{Thread: t, number: uint8(len(c.threads)), due: t.Start}
 	of.Outstanding = max(1, t.Outstanding)
+	of.byID = make([]*transaction, 1<<bits.Len(uint(2*of.Outstanding)))
 	c.threads = append(c.threads, of)
 	of.timed = true // the first call of HandleTimer begins it
 	c.timers.add(timer{at: t.Start, kind: timeBegin, thread: of})
@@ -188,6 +193,7 @@ func (c *Client) begin(now clock.Time, t *thread) {
 	for _, l := range t.buffer {
 		tr.locks = append(tr.locks, held{Lock: l})
 	}
+	tr.place = len(t.active)
 	t.active = append(t.active, tr)
 	c.request(now, tr)
 }
@@ -204,7 +210,8 @@ func (c *Client) take() *transaction {
 // request asks for all locks of a transaction, under a new number.
 func (c *Client) request(now clock.Time, tr *transaction) {
 	tr.of.tid++
-	tr.id, tr.waiting = tr.of.tid, len(tr.locks)
+	tr.of.rename(tr, tr.of.tid)
+	tr.next, tr.waiting = 0, len(tr.locks)
 	c.renew(tr)
 	for i := range tr.locks {
 		c.acquire(now, tr, i)
@@ -308,16 +315,49 @@ func (c *Client) granted(h *netlock.Header) {
 	}
 }
 
-// find returns the transaction that waits for what a packet answers, and which of its locks that is.
-func (t *thread) find(h *netlock.Header) (*transaction, int) {
-	for _, tr := range t.active {
-		if tr.id != h.Transaction {
-			continue
-		}
-		for i := range tr.locks {
-			if l := &tr.locks[i]; l.ID == h.Lock && !l.granted {
-				return tr, i
+// rename gives a transaction another number; 0: none.
+func (t *thread) rename(tr *transaction, id uint32) {
+	mask := uint32(len(t.byID) - 1)
+	if tr.id != 0 {
+		i := t.cell(tr.id)
+		// Those after it move up, unless that puts them before their place.
+		for j := (i + 1) & mask; t.byID[j] != nil; j = (j + 1) & mask {
+			if (j-t.byID[j].id)&mask >= (j-i)&mask {
+				t.byID[i] = t.byID[j]
+				i = j
 			}
+		}
+		t.byID[i] = nil
+	}
+	if tr.id = id; id != 0 {
+		t.byID[t.cell(id)] = tr
+	}
+}
+
+// cell returns where the transaction of a number is in byID, or where it belongs.
+func (t *thread) cell(id uint32) uint32 {
+	mask := uint32(len(t.byID) - 1)
+	i := id & mask
+	for t.byID[i] != nil && t.byID[i].id != id {
+		i = (i + 1) & mask
+	}
+	return i
+}
+
+// find returns the transaction that waits for what a packet answers, and which of its locks that is. Answers mostly
+// come in the order of the requests.
+func (t *thread) find(h *netlock.Header) (*transaction, int) {
+	tr := t.byID[t.cell(h.Transaction)]
+	if tr == nil {
+		return nil, 0
+	}
+	for range tr.locks {
+		i := tr.next
+		if tr.next++; tr.next == len(tr.locks) {
+			tr.next = 0
+		}
+		if l := &tr.locks[i]; l.ID == h.Lock && !l.granted {
+			return tr, i
 		}
 	}
 	return nil, 0
@@ -346,12 +386,10 @@ func (c *Client) commit(now clock.Time, tr *transaction) {
 	}
 	t := tr.of
 	c.renew(tr)
-	for i, other := range t.active {
-		if other == tr {
-			t.active = append(t.active[:i], t.active[i+1:]...)
-			break
-		}
-	}
+	t.rename(tr, 0)
+	last := t.active[len(t.active)-1]
+	t.active[tr.place], last.place = last, tr.place
+	t.active = t.active[:len(t.active)-1]
 	c.free = append(c.free, tr)
 	c.Counts.Transactions++
 	t.ended++
@@ -391,7 +429,8 @@ func (c *Client) expire(now clock.Time, tr *transaction) {
 		}
 	}
 	c.renew(tr)
-	tr.id, tr.waiting = 0, 0 // numbers start at 1: what comes meanwhile answers nothing
+	t.rename(tr, 0) // what comes meanwhile answers nothing
+	tr.waiting = 0
 	const (
 		steps = 10
 		step  = 30 * clock.Microsecond
@@ -408,6 +447,7 @@ func (c *Client) kill(t *thread) {
 		c.renew(tr)
 	}
 	t.active = nil
+	clear(t.byID)
 	kept := 0
 	for range c.out.len() {
 		if p := c.out.pop(); p.Header.Client != t.number {

@@ -21,7 +21,13 @@ type ControlConfig struct {
 	Quota clock.Duration
 	// Reaction is how long after a lock is drained, or has moved, the control plane goes on to move locks; 0: 100 us.
 	Reaction clock.Duration
+	// Moves is how many locks the control plane moves at a time, and begins to move in one reaction; 0: DefaultMoves.
+	Moves int
 }
+
+// DefaultMoves bounds the push requests on the way: each move has one. It is a choice: with a reaction of 100 us,
+// 100,000 locks move in 20 ms, the second of the source divided by 50.
+const DefaultMoves = 512
 
 // Control is the control plane of a lock switch (sections 6.4, 8.3 and 9). It does something at times only: the caller
 // asks NextTimer after each packet and each timer of the data plane.
@@ -30,9 +36,11 @@ type Control struct {
 	plane  *DataPlane
 	began  clock.Time // when intervals began
 	target Allocation
-	// Locks that do not have what target says, by number, and those that are to be placed when they are drained.
-	pending, relocating []uint32
-	out                 []Output
+	// Locks that have more, or less, than target says, and those that move; by number or in the order of their moves.
+	shrinks, grows, active []uint32
+	relocating             []uint32 // to be placed when they are drained
+	started                int      // in this reaction
+	out                    []Output
 }
 
 // NewControl returns the control plane of a data plane, which gets counters of locks that are not installed if
@@ -44,6 +52,9 @@ func NewControl(now clock.Time, cfg ControlConfig, plane *DataPlane) (*Control, 
 	if cfg.Reaction == 0 {
 		cfg.Reaction = 100 * clock.Microsecond
 	}
+	if cfg.Moves == 0 {
+		cfg.Moves = DefaultMoves
+	}
 	if cfg.Allocate == nil {
 		cfg.Allocate = Greedy
 		if plane.cfg.Bugs.Has(AllocatesByRate) {
@@ -54,6 +65,8 @@ func NewControl(now clock.Time, cfg ControlConfig, plane *DataPlane) (*Control, 
 	case cfg.Lease < 0 || cfg.Period < 0 || cfg.Quota < 0 || cfg.Reaction < 0:
 		return nil, fmt.Errorf("lease %d, period %d, quota %d, reaction %d: want no negative durations", cfg.Lease,
 			cfg.Period, cfg.Quota, cfg.Reaction)
+	case cfg.Moves < 0:
+		return nil, fmt.Errorf("%d locks move at a time, want at least 1", cfg.Moves)
 	case cfg.Lease > 0 && cfg.Poll <= 0:
 		return nil, fmt.Errorf("leases are polled every %d, want a positive duration", cfg.Poll)
 	case cfg.Period > 0 && plane.pool == nil:
@@ -131,22 +144,39 @@ func (c *Control) allocate() {
 	}
 	c.target = c.cfg.Allocate(demands, len(c.plane.pool))
 	maps.DeleteFunc(c.target, func(_ uint32, slots int) bool { return slots < queues })
-	for id, slots := range c.plane.Installed() {
-		if c.target[id] != slots {
-			c.pending = append(c.pending, id)
+	moving := make(map[uint32]bool, len(c.active))
+	for _, id := range c.active {
+		moving[id] = true
+	}
+	c.shrinks, c.grows = nil, nil
+	for id, l := range c.plane.locks {
+		if !moving[id] {
+			c.enqueue(id, l.size)
 		}
 	}
 	for id := range c.target {
 		if c.plane.locks[id] == nil {
-			c.pending = append(c.pending, id)
+			c.enqueue(id, 0)
 		}
 	}
-	slices.Sort(c.pending)
-	c.pending = slices.Compact(c.pending)
+	slices.Sort(c.shrinks)
+	slices.Sort(c.grows)
+}
+
+// enqueue has a lock move if it has other slots than it is to have.
+func (c *Control) enqueue(id uint32, slots int) {
+	switch want := c.target[id]; {
+	case want < slots:
+		c.shrinks = append(c.shrinks, id)
+	case want > slots:
+		c.grows = append(c.grows, id)
+	}
 }
 
 // moving reports whether locks do not have what the allocation says.
-func (c *Control) moving() bool { return len(c.pending)+len(c.relocating) > 0 }
+func (c *Control) moving() bool {
+	return len(c.shrinks)+len(c.grows)+len(c.active)+len(c.relocating) > 0
+}
 
 // Target returns the latest allocation. Locks may still move.
 func (c *Control) Target() Allocation { return maps.Clone(c.target) }
@@ -154,19 +184,40 @@ func (c *Control) Target() Allocation { return maps.Clone(c.target) }
 // Settled reports whether all locks have what the latest allocation says.
 func (c *Control) Settled() bool { return !c.moving() }
 
-// advance moves locks towards the allocation, as far as they can now.
+// advance moves locks towards the allocation, as far as they can now. It looks at those that move and at those that it
+// begins to move, not at all.
 func (c *Control) advance(now clock.Time) {
 	c.relocating = slices.DeleteFunc(c.relocating, func(id uint32) bool { return c.place(now, id) })
 	if c.plane.frozen {
-		c.pending = nil
+		c.shrinks, c.grows, c.active = nil, nil, nil
 		return
 	}
+	c.started = 0
+	c.finish()
 	c.shrink(now)
 	c.grow(now)
-	c.pending = slices.DeleteFunc(c.pending, func(id uint32) bool {
+	c.finish()
+}
+
+// finish looks which locks have moved. One that has left to get another region has still to come.
+func (c *Control) finish() {
+	c.active = slices.DeleteFunc(c.active, func(id uint32) bool {
+		if c.plane.Moving(id) {
+			return false
+		}
 		_, slots, _ := c.plane.Occupancy(id)
-		return slots == c.target[id] && !c.plane.Moving(id)
+		c.enqueue(id, slots)
+		return true
 	})
+}
+
+// room reports whether another lock may begin to move.
+func (c *Control) room() bool { return c.started < c.cfg.Moves && len(c.active) < c.cfg.Moves }
+
+// begin notes that a lock begins to move.
+func (c *Control) begin(id uint32) {
+	c.started++
+	c.active = append(c.active, id)
 }
 
 // place places a lock if it is drained, and reports whether that is done, or superseded.
@@ -186,16 +237,22 @@ func (c *Control) place(now clock.Time, id uint32) bool {
 
 // shrink takes from locks what they have too much, and lets those go that get nothing.
 func (c *Control) shrink(now clock.Time) {
-	for _, id := range c.pending {
+	n := 0
+	for ; n < len(c.shrinks) && c.room(); n++ {
+		id := c.shrinks[n]
 		l := c.plane.locks[id]
 		switch want := c.target[id]; {
-		case l == nil || c.plane.Moving(id):
+		case l == nil:
+			continue
+		case c.plane.Moving(id): // not on behalf of the allocation; it is looked at again
 		case want == 0:
 			c.out = append(c.out, c.plane.Leave(now, id)...)
 		case want < l.size:
 			c.relocate(now, l, l.left, want)
 		}
+		c.begin(id)
 	}
+	c.shrinks = c.shrinks[n:]
 }
 
 // relocate gives a lock another region as soon as it is drained.
@@ -210,58 +267,73 @@ func (c *Control) relocate(now clock.Time, l *entry, left, slots int) {
 	}
 }
 
-// grow gives locks what they are to have more, where there is a hole for it.
+// grow gives locks what they are to have more, where there is a hole for it. What waits for room is looked at first the
+// next time.
 func (c *Control) grow(now clock.Time) {
-	moves := len(c.relocating) > 0 || slices.ContainsFunc(c.pending, func(id uint32) bool {
-		l := c.plane.locks[id]
-		return l != nil && (l.phase == draining || l.phase == handing)
-	})
-	stuck := !moves     // nothing makes room
+	clearing := c.clearing()
+	stuck := !clearing  // nothing makes room
 	none := math.MaxInt // no hole has so many slots
-	for _, id := range c.pending {
+	n, kept := 0, 0
+	for ; n < len(c.grows) && n < c.cfg.Moves && c.room(); n++ {
+		id := c.grows[n]
 		want, l := c.target[id], c.plane.locks[id]
-		if want == 0 || l != nil && (l.size >= want || c.plane.Moving(id)) {
+		if l != nil && c.plane.Moving(id) { // not on behalf of the allocation; it is looked at again
+			c.begin(id)
 			continue
 		}
 		left := -1
 		if want < none {
 			left = c.plane.regions.first(want)
 		}
-		for left < 0 && l == nil && !moves && c.compact(now) {
+		for left < 0 && l == nil && !clearing && c.compact(now) {
 			left, none = c.plane.regions.first(want), math.MaxInt
 		}
+		clearing = clearing || len(c.relocating) > 0
 		switch {
-		case left < 0:
-			none = min(none, want)
-			if l != nil && stuck { // its own slots are part of what it needs
-				c.out = append(c.out, c.plane.Leave(now, id)...)
-				moves = true
-			}
-		case l == nil:
+		case left >= 0 && l == nil:
 			list, err := c.plane.Take(now, id, want, FromServer, now)
 			if err != nil {
 				panic(err) // there is a hole
 			}
 			c.out = append(c.out, list...)
-		default:
+		case left >= 0:
 			c.relocate(now, l, left, want)
 			none = math.MaxInt // it may have left a larger one
-			moves = moves || len(c.relocating) > 0
+			clearing = clearing || len(c.relocating) > 0
+		case l != nil && stuck: // its own slots are part of what it needs
+			c.out = append(c.out, c.plane.Leave(now, id)...)
+			none, clearing = min(none, want), true
+		default:
+			none = min(none, want)
+			c.grows[kept] = id
+			kept++
+			continue
 		}
+		c.begin(id)
 	}
+	c.grows = slices.Delete(c.grows, kept, n)
+}
+
+// clearing reports whether a lock that moves makes room.
+func (c *Control) clearing() bool {
+	return len(c.relocating) > 0 || slices.ContainsFunc(c.active, func(id uint32) bool {
+		l := c.plane.locks[id]
+		return l != nil && (l.phase == draining || l.phase == handing)
+	})
 }
 
 // compact moves the first lock that has a hole before it to the left (section 6.4), and reports whether it has moved:
 // it may have to be drained.
 func (c *Control) compact(now clock.Time) (moved bool) {
-	r := &c.plane.regions
-	r.holes(func(left, size int) bool {
-		if i := r.search(Region{Left: left + size}); i < len(r.list) {
-			l, before := c.plane.locks[r.list[i].Lock], len(c.relocating)
-			c.relocate(now, l, left, l.size)
-			moved = l.left == left && len(c.relocating) == before
-		}
+	left := c.plane.regions.first(1)
+	if left < 0 {
 		return false
-	})
-	return moved
+	}
+	id, ok := c.plane.regions.after(left)
+	if !ok {
+		return false
+	}
+	l, before := c.plane.locks[id], len(c.relocating)
+	c.relocate(now, l, left, l.size)
+	return l.left == left && len(c.relocating) == before
 }

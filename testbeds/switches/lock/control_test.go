@@ -256,3 +256,47 @@ func TestManyLocksMoveInFewSteps(t *testing.T) {
 		}
 	}
 }
+
+// However many locks are to move and however late servers answer, few push requests are on the way.
+func TestMovesAreFewAtATime(t *testing.T) {
+	const locks, moves, timeout = 3000, 100, 30 * clock.Microsecond
+	d := newDirect(t, lock.Config{Processing: lock.ChainLock, TIDCheck: true, Slots: locks, Track: locks,
+		PushTimeout: timeout}, lock.ControlConfig{Period: clock.Second, Moves: moves})
+	for id := range uint32(locks) {
+		d.now++
+		d.do(d.plane.Acquire(d.now, lock.Request{Lock: id, Transaction: 1, Mode: netlock.Exclusive}))
+	}
+	d.releaseAll()
+	asked := 0
+	var waiting []lock.Output
+	until := func(at clock.Time) {
+		for next := min(d.plane.NextTimer(), d.control.NextTimer()); next <= at; {
+			d.now = max(d.now, next)
+			list := append([]lock.Output(nil), d.plane.Timer(d.now)...)
+			if d.control.NextTimer() <= d.now {
+				list = append(list, d.control.Timer(d.now)...)
+			}
+			for _, o := range list {
+				if o.Kind == lock.PushRequest {
+					asked++
+					waiting = append(waiting, o)
+				}
+			}
+			next = min(d.plane.NextTimer(), d.control.NextTimer())
+		}
+	}
+	until(clock.Time(clock.Second + 20*clock.Millisecond))
+	const repetitions = 10 // after 1, 2, 4 ... 512 timeouts
+	if asked < moves || asked > moves*(1+repetitions) {
+		t.Errorf("%d push requests for %d moves at a time without answers", asked, moves)
+	}
+	for range locks/moves + 1 {
+		list := waiting
+		waiting = nil
+		d.do(list)
+		until(d.now.Add(clock.Millisecond))
+	}
+	if installed := len(d.plane.Installed()); installed != locks || !d.control.Settled() {
+		t.Errorf("%d of %d locks have moved", installed, locks)
+	}
+}

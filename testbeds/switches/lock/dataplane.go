@@ -169,7 +169,7 @@ type lease struct {
 func New(cfg Config) *DataPlane {
 	d := &DataPlane{cfg: cfg, locks: make(map[uint32]*entry), quotas: quotas{most: cfg.Quotas, all: cfg.Quota}}
 	if cfg.Slots > 0 {
-		d.pool, d.regions.slots = make([]slot, cfg.Slots), cfg.Slots
+		d.pool, d.regions = make([]slot, cfg.Slots), newRegions(cfg.Slots)
 	}
 	d.drained, d.asked, d.quotas.counted = clock.Never, clock.Never, clock.Never
 	d.quotas.bugs, d.tracker = cfg.Bugs, newTracker(cfg.Track)

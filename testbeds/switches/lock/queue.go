@@ -27,7 +27,8 @@ type ring struct {
 	pushing    bool   // a push request has no answer yet
 	asked      uint64 // value of sent in the latest push request
 	repeat     clock.Time
-	handed     bool // the server owns it
+	unanswered uint32 // times that the latest push request has been due again
+	handed     bool   // the server owns it
 }
 
 func (q *ring) count() int        { return int(q.tail - q.head) }
@@ -38,7 +39,7 @@ func (q *ring) at(n uint64) *slot { return &q.slots[n%uint64(len(q.slots))] }
 func (q *ring) over() int { return int(q.sent - q.back - q.lost) }
 
 // answered notes that nothing is asked any more.
-func (q *ring) answered() { q.pushing, q.repeat = false, clock.Never }
+func (q *ring) answered() { q.pushing, q.repeat, q.unanswered = false, clock.Never, 0 }
 
 // miss notes what the server had received when it answered. Links are first in, first out: what was sent before the
 // push request and has not been received is lost. A server that replaces another one may not know what that has pushed
@@ -136,12 +137,24 @@ func (d *DataPlane) push(now clock.Time, l *entry, q *ring) {
 		q.asked = q.sent
 	}
 	q.pushing = true
+	d.remind(now, l, q)
+	d.touch(regPushing)
+	d.emit(o)
+}
+
+// remind sets when a push request is due again.
+func (d *DataPlane) remind(now clock.Time, l *entry, q *ring) {
 	if d.cfg.PushTimeout > 0 && !d.cfg.Bugs.Has(NeverRepeats) {
 		q.repeat = now.Add(d.cfg.PushTimeout)
 		d.repeats.push(repeat{l, q, q.repeat})
 	}
-	d.touch(regPushing)
-	d.emit(o)
+}
+
+// patient reports whether a push request that is due again waits longer: the answer about a lock that moves may have to
+// wait for its holders, so that each repetition comes after twice the time. It counts how often it was due.
+func (q *ring) patient(l *entry) bool {
+	q.unanswered++
+	return l.phase > draining && q.unanswered&(q.unanswered-1) != 0
 }
 
 // refill asks for buffered requests if a queue has none left.
@@ -281,6 +294,10 @@ func (d *DataPlane) Timer(now clock.Time) []Output {
 		d.repeats.pop()
 		if r.lock.phase <= draining && r.ring.count() > 0 {
 			r.ring.answered() // in part; what else there is, is asked for when the queue is empty again
+			continue
+		}
+		if r.ring.patient(r.lock) {
+			d.remind(now, r.lock, r.ring)
 			continue
 		}
 		d.push(now, r.lock, r.ring)

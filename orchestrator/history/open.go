@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -144,9 +145,20 @@ func connectPostgres(address string) (*Store, error) {
 	if config.RuntimeParams["statement_timeout"] == "" {
 		config.RuntimeParams["statement_timeout"] = fmt.Sprint(busyPatience.Milliseconds() * 5)
 	}
+	if limit, err := statementTimeout(config.RuntimeParams["statement_timeout"]); err == nil && limit > 0 {
+		boundSilence(config, limit+config.ConnectTimeout)
+	}
 	db := stdlib.OpenDB(*config)
 	db.SetMaxOpenConns(4)
 	return &Store{db: db, engine: postgresEngine, place: place}, nil
+}
+
+// statementTimeout reads a timeout as PostgreSQL does: a number of milliseconds, or one with a unit.
+func statementTimeout(text string) (time.Duration, error) {
+	if ms, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return time.Duration(ms) * time.Millisecond, nil
+	}
+	return time.ParseDuration(strings.NewReplacer(" ", "", "min", "m").Replace(text))
 }
 
 func connectSQLite(file string, create bool) (*Store, error) {
@@ -307,6 +319,9 @@ func worthRetrying(err error) bool {
 		strings.HasPrefix(pg.Code, "42P07"))
 }
 
+// pgDiskFull is PostgreSQL's code of a disk without room (its documentation, appendix A).
+const pgDiskFull = "53100"
+
 // explain says what failed in words for the person whose store it is.
 func (s *Store) explain(task string, err error) error {
 	var wrong usageError
@@ -331,6 +346,14 @@ func (s *Store) meaning(err error) error {
 		case sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM:
 			return fmt.Errorf("the file or its directory cannot be written: %w", err)
 		}
+	}
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && pg.Code == pgDiskFull {
+		return fmt.Errorf("the disk of the server is full; nothing was written: %w", err)
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return fmt.Errorf("the server stopped answering; what was being written is there whole or not at all, and "+
+			"importing it again changes nothing: %w", err)
 	}
 	var network *pgconn.ConnectError
 	if errors.As(err, &network) || errors.Is(err, context.DeadlineExceeded) && s.engine.dialect == goose.DialectPostgres {

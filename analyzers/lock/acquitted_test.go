@@ -101,3 +101,93 @@ func TestAChainGrantsHigherPrioritiesFirst(t *testing.T) {
 		}
 	}
 }
+
+// A chain whose next pass is under way serves what a release meanwhile leaves, too: earlier than its own pass would.
+func TestAChainThatRunsServesWhatComesNext(t *testing.T) {
+	for _, runs := range []bool{true, false} {
+		s := newScript(t, func(n *lock.Network) { n.Switches[0].Recirculation = 20 * us })
+		release := func(h netlock.Header) netlock.Header {
+			h.Op = netlock.Release
+			return h
+		}
+		s.at(us, 0, trace.Entered, 0, header(netlock.Acquire, 1, 1), false)
+		s.at(500*ns, 0, trace.Left, 0, header(netlock.Acquire, 1, 1), true)
+		s.at(us, 0, trace.Entered, 1, shared(2, 0), false)
+		s.at(us, 0, trace.Entered, 0, header(netlock.Release, 1, 1), false)
+		s.at(20*us+500*ns, 0, trace.Left, 1, shared(2, 0), true)
+		s.at(us, 0, trace.Entered, 1, release(shared(2, 0)), false)
+		if !runs { // its next pass, which found nothing, is over
+			s.now = s.now.Add(40 * us)
+		}
+		s.at(us, 0, trace.Entered, 2, header(netlock.Acquire, 1, 3), false)
+		s.at(500*ns, 0, trace.Left, 2, header(netlock.Acquire, 1, 3), true)
+		s.at(us, 0, trace.Entered, 3, shared(4, 0), false)
+		s.at(us, 0, trace.Entered, 2, header(netlock.Release, 1, 3), false)
+		s.at(15*us, 0, trace.Left, 3, shared(4, 0), true)
+		s.at(us, 0, trace.Entered, 3, release(shared(4, 0)), false)
+		if runs {
+			s.want()
+		} else {
+			s.want(lock.RuleBatch)
+		}
+	}
+}
+
+// A grant may wait at its port until its lease has ended and others have been granted the lock.
+func TestAGrantThatWaitsForLongerThanItsLeaseIsInOrder(t *testing.T) {
+	for _, waits := range []bool{true, false} {
+		s := newScript(t, func(n *lock.Network) { n.Switches[0].Lease, n.Switches[0].Poll = 20*us, us })
+		if waits {
+			s.fill(0, 100) // for 30 us
+			s.fill(1, 100)
+		}
+		s.at(100*ns, 0, trace.Entered, 0, header(netlock.Acquire, 1, 1), false)
+		s.at(us, 0, trace.Entered, 1, header(netlock.Acquire, 1, 2), false)
+		s.at(21*us+500*ns, 0, trace.Left, 1, header(netlock.Acquire, 1, 2), true)
+		s.at(us, 0, trace.Entered, 1, header(netlock.Release, 1, 2), false)
+		s.at(us, 0, trace.Left, 0, header(netlock.Acquire, 1, 1), true)
+		s.at(us, 0, trace.Entered, 0, header(netlock.Release, 1, 1), false)
+		if waits {
+			s.want()
+		} else {
+			s.want(lock.RuleOrder, lock.RuleDelay)
+		}
+	}
+}
+
+// A switch that has asked for what is buffered waits for the answer, also if its queue empties again meanwhile.
+func TestASwitchThatHasAskedIsNotBlamedForNotAskingAgain(t *testing.T) {
+	for _, repeats := range []bool{true, false} {
+		s := newScript(t, func(n *lock.Network) {
+			n.Switches[0].Locks, n.Switches[0].PushRetry = map[uint32]int{1: 1}, 200*us
+			if !repeats {
+				n.Switches[0].PushRetry = 20 * us
+			}
+		})
+		port3 := func(p *Packet) { p.Port = 3 }
+		parked := func(tid uint32) netlock.Header {
+			h := header(netlock.Acquire, 1, tid)
+			h.Mark = netlock.BufferOnly
+			return h
+		}
+		s.at(us, 0, trace.Entered, 0, header(netlock.Acquire, 1, 1), false)
+		s.at(500*ns, 0, trace.Left, 0, header(netlock.Acquire, 1, 1), true)
+		for tid := range uint32(2) {
+			s.at(us, 0, trace.Entered, int(tid)+1, header(netlock.Acquire, 1, 2+tid), false)
+			s.at(500*ns, 0, trace.Left, int(tid)+1, parked(2+tid), false, port3)
+		}
+		s.at(us, 0, trace.Entered, 0, header(netlock.Release, 1, 1), false)
+		ask := netlock.Header{Op: netlock.PushRequest, Lock: 1, Avail: 1, Sent: 2}
+		s.at(500*ns, 0, trace.Left, 0, ask, false, port3)
+		back := header(netlock.PushBack, 1, 2)
+		back.Index, back.Sent, back.Received, back.Last = 1, 1, 1, true // to an earlier question
+		s.at(us, 0, trace.Entered, 1, back, true, port3)
+		s.at(500*ns, 0, trace.Left, 1, header(netlock.PushBack, 1, 2), true)
+		s.at(us, 0, trace.Entered, 1, header(netlock.Release, 1, 2), false)
+		if repeats {
+			s.want()
+		} else {
+			s.want(lock.RuleLost)
+		}
+	}
+}

@@ -34,6 +34,9 @@ func (j *Judge) excludes(d *device, l *state, r *request, p *Packet) {
 	if l.xs == 0 && (r.mode == netlock.Shared || l.held == 0) {
 		return
 	}
+	if may, _ := j.lapses(r); j.switches[r.sw].Lease > 0 && p.Time >= may {
+		return // its own lease may have ended while it waited at the port
+	}
 	own := r.key
 	for i := l.holders; i != none; {
 		h := &j.requests[i]
@@ -125,6 +128,9 @@ func (j *Judge) early(d *device, l *state, r *request, p *Packet) {
 		return
 	}
 	passes := int64(d.Passes) + l.chained
+	if l.runs { // its next pass is this chain's first
+		passes = l.chained
+	}
 	l.chained++
 	if d.tookOver(l, r) || l.exclusiveLeased || d.Recirculation == 0 || d.Priorities > 1 {
 		return
@@ -134,6 +140,12 @@ func (j *Judge) early(d *device, l *state, r *request, p *Packet) {
 		j.tell(l, tooEarly(d.place(l, p), cause.Times(passes), cause.Span(p.Time.Sub(from)), cause.Span(took)), p.Time, p.ID,
 			r.id)
 	}
+}
+
+// running returns until when the chain that began with the last exclusive release may have run: each of its passes but
+// the last one was for a grant.
+func (l *state) running(d *device) clock.Time {
+	return l.exclusive.Add(clock.Duration(int64(d.Passes)+l.chain+1) * d.RecirculationMost)
 }
 
 // stirs notes that a pass may begin, or go on.
@@ -232,9 +244,13 @@ func (j *Judge) unseen(d *device, r *request) (passes clock.Duration) {
 		return clock.Duration(len(j.requests)) * d.RecirculationMost
 	}
 	for i := range j.requests {
-		if o := &j.requests[i]; o != r && o.asks > 0 && o.lock == r.lock && o.phase == waiting && o.precedes(r) &&
-			j.answeredBy(d, o) != j.now {
+		if o := &j.requests[i]; o != r && o.asks > 0 && o.lock == r.lock && o.phase == waiting &&
+			(o.precedes(r) || o.first < r.first) && j.answeredBy(d, o) != j.now {
 			passes += d.RecirculationMost
+			if exclusive := r.mode == netlock.Exclusive || o.mode == netlock.Exclusive; exclusive && d.Lease > 0 &&
+				o.inserted.Add(d.Lease-j.facts.Uncertainty) <= j.now {
+				passes += j.now.Sub(o.inserted) // its lease has ended, too
+			}
 		}
 	}
 	return passes
@@ -306,7 +322,9 @@ func (j *Judge) prematurely(d *device, l *state, c *class, p *Packet) {
 
 // askedFor judges at a grant that the request did not wait in the switch when that asked the server for more (N5).
 func (j *Judge) askedFor(d *device, l *state, r *request, p *Packet) {
-	if c := l.class(r); c.asked != unknown && r.inserted != unknown && c.asked > r.inserted {
+	may, _ := j.lapses(r) // unless its lease ended while its grant waited at the port
+	if c := l.class(r); c.asked != unknown && r.inserted != unknown && c.asked > r.inserted && (d.Lease == 0 ||
+		c.asked < may) {
 		j.tell(l, askedEarly(d.place(l, p), p.ID), p.Time, p.ID, r.id)
 	}
 }
@@ -314,7 +332,9 @@ func (j *Judge) askedFor(d *device, l *state, r *request, p *Packet) {
 // inOrder judges N4 and N5: who is granted now was not overtaken.
 func (j *Judge) inOrder(d *device, l *state, r *request, p *Packet) {
 	c := l.class(r)
-	if c.batch != l.batch || r.mode == netlock.Exclusive {
+	may, _ := j.lapses(r)
+	expired := d.Lease > 0 && may <= p.Time // perhaps as it waited at the port: others were granted before and after
+	if c.batch != l.batch || r.mode == netlock.Exclusive && !expired {
 		c.before = latest(c.before, c.within)
 		c.within, c.batch = granted{}, l.batch
 	}
@@ -328,18 +348,20 @@ func (j *Judge) inOrder(d *device, l *state, r *request, p *Packet) {
 		own.at = own.at.Add(d.PipelineMost)
 	}
 	switch {
-	case overtook(&c.before):
+	case overtook(&c.before) && (d.Lease == 0 || c.before.at < may):
 		j.overtaken(d, l, r, p, c.before.id)
 	case r.mode == netlock.Exclusive:
 	case overtook(&c.within) && d.Processing == lock.ChainLock && r.since != unknown &&
 		r.since.Add(-d.PipelineMost) > c.within.at.Add(slack-d.Pipeline):
 		j.overtaken(d, l, r, p, c.within.id)
 	}
-	if r.mode == netlock.Exclusive {
+	switch {
+	case expired:
+	case r.mode == netlock.Exclusive:
 		l.batch++
 		c.batch = l.batch
 		c.before = latest(c.before, own)
-	} else {
+	default:
 		c.within = latest(c.within, own)
 	}
 }
@@ -567,12 +589,12 @@ func (j *Judge) strandedIn(d *device, l *state, c *class) {
 	if c.settled != unknown && !c.remain && j.requests[c.parks[1]].at <= c.began {
 		return // what the server had has come back; the rest was lost on its way, as the switch knows
 	}
-	if c.requested > max(c.settled, l.ended) && d.PushRetry == 0 {
-		return
-	}
 	from := max(l.ended, c.settled, c.parkedAt)
-	if c.requested >= max(c.settled, l.ended) {
-		from = c.requested.Add(d.PushRetry)
+	if c.requested > c.settled { // it has asked, also if requests have come back and gone since
+		if d.PushRetry == 0 {
+			return
+		}
+		from = max(from, c.requested.Add(d.PushRetry))
 	}
 	if from == unknown {
 		return

@@ -187,6 +187,7 @@ func (j *Judge) ends(l *state, r *request, at clock.Time, leased bool) {
 		l.stirs(j.switches[l.sw], at)
 	}
 	if r.mode == netlock.Exclusive && at >= l.exclusive {
+		l.runs = l.exclusive != unknown && at <= l.running(j.switches[l.sw]).Add(j.facts.Uncertainty)
 		l.exclusive, l.exclusiveLeased = at, leased
 		l.chain, l.chained = 0, 0
 	}
@@ -562,6 +563,11 @@ func (j *Judge) granted(d *device, p *Packet, k key, since clock.Time) {
 		l.ownedSince = unknown
 	} else if l.ownedSince == unknown {
 		l.ownedSince = p.Time
+		if d.takeover != clock.Never || d.Moves { // a chain grants what has waited until the switch owned the lock
+			l.exclusive, l.exclusiveLeased = max(l.exclusive, p.Time), false
+			l.chain, l.chained, l.runs = 0, 0, true
+			l.stirs(d, p.Time)
+		}
 	}
 	if r.asks > 0 {
 		j.measures.latency(server, r, d)
@@ -571,6 +577,7 @@ func (j *Judge) granted(d *device, p *Packet, k key, since clock.Time) {
 	j.link(l, r)
 	if d.Lease > 0 {
 		may, has := j.lapses(r)
+		l.tainted = l.tainted || may <= p.Time // it may have left the queue, before it was known to be in it
 		i := j.place(r)
 		j.leases.push(leased{at: may, request: i, key: r.key, serial: r.serial})
 		j.clears.push(leased{at: has, request: i, key: r.key, serial: r.serial})

@@ -104,6 +104,7 @@ type state struct {
 	endedLeased, exclusiveLeased bool
 	chain                        int64      // shared grants since then that the chain may have given
 	chained                      int64      // those that certainly did
+	runs                         bool       // the chain from before it may have run on then
 	primary                      clock.Time // the last grant of a switch that had stopped and is not on standby
 	lapsed                       bool       // a server's grant has
 	// With priorities a pass may begin whenever a hold ends or requests come back, and whoever comes meanwhile waits for

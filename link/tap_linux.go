@@ -189,6 +189,11 @@ func NewWaiter(taps ...*Tap) (*Waiter, error) {
 	return w, nil
 }
 
+// Also has Wait return when a socket can be read, too. The socket stays the caller's.
+func (w *Waiter) Also(fd int) {
+	w.fds = append(w.fds, unix.PollFd{Fd: int32(fd), Events: unix.POLLIN})
+}
+
 // Wait returns when a tap has a frame, when Wake was called, or after the timeout; a negative one waits for ever.
 // Timeouts below a millisecond are respected. An error names the interface that failed, such as one that went down.
 func (w *Waiter) Wait(timeout time.Duration) error {

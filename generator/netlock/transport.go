@@ -15,6 +15,9 @@ import (
 // Name is that of the transport in test files.
 const Name = "netlock"
 
+// LeastGap is the parameter that is the least time between two packets of a host.
+const LeastGap = "client-ns"
+
 // Transport declares the transport.
 func Transport() wire.Transport {
 	return wire.Transport{
@@ -29,7 +32,7 @@ func Transport() wire.Transport {
 					Doc: "Cores of a lock server; one core serves all packets of a lock."},
 				{Name: "server-ns", Kind: parameter.Duration, Unit: "ns", Default: "444", Max: 1_000_000_000,
 					Doc: "How long a core takes for each packet (18 million requests/s with 8 cores)."},
-				{Name: "client-ns", Kind: parameter.Duration, Unit: "ns", Default: "55", Max: 1_000_000_000,
+				{Name: LeastGap, Kind: parameter.Duration, Unit: "ns", Default: "55", Max: 1_000_000_000,
 					Doc: "Least time between two packets that a host sends (18 million packets/s)."},
 				{Name: "host-delay-ns", Kind: parameter.Duration, Unit: "ns", Default: "0", Max: 1_000_000_000,
 					Doc: "How long a packet takes from the NIC to the client or lock server, and back, each way."},

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/netlock"
 	"candela.dev/candela/generator/wire"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/switchtest/transport"
@@ -111,11 +113,21 @@ const (
 // slowdown returns how much longer than in the test everything takes, so that hosts at line rate offer no more than
 // livePackets.
 func (p *Plan) slowdown() int64 {
-	type offer struct{ packets, bytes float64 }
+	type offer struct {
+		packets, bytes float64
+		most           float64 // packets in a second; 0: what the link carries
+	}
 	offers := make(map[fabric.HostID]*offer)
 	for i := range p.Flows {
 		f := &p.Flows[i]
-		for _, h := range []fabric.HostID{f.Src, f.Dst} {
+		hosts, both := []fabric.HostID{f.Src, f.Dst}, f.Kind == Loop
+		if f.Locks != nil {
+			hosts, both = []fabric.HostID{f.Src}, true
+			for _, h := range slices.Concat(f.Locks.Servers, f.Locks.Databases) {
+				hosts = append(hosts, fabric.HostID(h))
+			}
+		}
+		for _, h := range hosts {
 			if offers[h] == nil {
 				offers[h] = new(offer)
 			}
@@ -123,18 +135,52 @@ func (p *Plan) slowdown() int64 {
 			if f.Kind == Loop {
 				n = float64(f.Count)
 			}
-			if h == f.Src || f.Kind == Loop {
+			if h == f.Src || both {
 				offers[h].packets, offers[h].bytes = offers[h].packets+n, offers[h].bytes+n*float64(f.PacketSize)
+			}
+			if gap := p.gap(f); gap > 0 {
+				offers[h].most = float64(clock.Second) / float64(gap)
 			}
 		}
 	}
 	var perSecond float64
 	for h, o := range offers {
 		if o.packets > 0 {
-			perSecond += float64(p.Test.Topology.HostLinkOf(int(h)).Rate) / 8 / (o.bytes / o.packets)
+			rate := float64(p.Test.Topology.HostLinkOf(int(h)).Rate) / 8 / (o.bytes / o.packets)
+			if o.most > 0 {
+				rate = min(rate, o.most)
+			}
+			perSecond += rate
 		}
 	}
 	return max(1, int64(math.Ceil(perSecond/livePackets)))
+}
+
+// gap returns the least time between packets of hosts that take locks; 0: their links decide.
+func (p *Plan) gap(f *Flow) clock.Duration {
+	if f.Locks == nil {
+		return 0
+	}
+	t, err := findTransport(f.Transport)
+	if err != nil {
+		return 0 // notLive says it
+	}
+	return p.valuesOf(t).Duration(netlock.LeastGap)
+}
+
+// datagrams returns the codec of the transport whose hosts have UDP sockets of their kernels; nil: they have rings.
+func (p *Plan) datagrams() *wire.Codecs {
+	var list wire.Codecs
+	for _, t := range transports() {
+		switch {
+		case !p.speaks(&t):
+		case !t.Datagrams:
+			return nil
+		default:
+			list[t.Protocol] = t.Codec
+		}
+	}
+	return &list
 }
 
 // liveRun is what a run on real frames has beside a simulated one.
@@ -156,7 +202,7 @@ func (r *run) goLive() error {
 	r.endpoints.weigh(r.net)
 	t := r.plan.Test
 	cfg := live.Config{Net: r.net, Slowdown: r.plan.slowdown(), Finished: r.kernelFinished, MaxFrame: r.plan.maxFrame(),
-		Remote: r.plan.remote}
+		Remote: r.plan.remote, Datagrams: r.plan.datagrams()}
 	cfg.Connections = kernel.Connections(r.plan.Flows, t.Hosts.Values)
 	cfg.ECN = t.Hosts.Model == kernel.Name && t.Hosts.Values.Word("ecn") == "ect0"
 	kernels := make(map[fabric.HostID]bool)
@@ -164,10 +210,17 @@ func (r *run) goLive() error {
 		kernels[c.Src], kernels[c.Dst] = true, true
 		cfg.IPv6 = cfg.IPv6 || c.IPv6
 	}
+	if cfg.Datagrams != nil {
+		cfg.Steady = cfg.Remote != nil // their clocks do not stand still
+		cfg.IPv6 = slices.ContainsFunc(r.plan.Flows, func(f Flow) bool { return f.Mark.IPv6 })
+	}
 	for h := range holder.Hosts() {
 		s := holder.Host(fabric.HostID(h)).Stack()
 		if s == nil && !kernels[fabric.HostID(h)] && cfg.Remote == nil {
 			s = new(mute)
+		}
+		if cfg.Remote != nil {
+			s = nil
 		}
 		l := t.Topology.HostLinkOf(h)
 		cfg.Stacks, cfg.Links = append(cfg.Stacks, s), append(cfg.Links, linkOf(l))

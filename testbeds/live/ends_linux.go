@@ -46,6 +46,7 @@ type host struct {
 	id     fabric.HostID
 	inside *namespace
 	stack  fabric.Stack // nil: the kernel
+	udp    *datagrams   // of the stack; nil: it has a ring
 	link   fabric.LinkSpec
 	free   clock.Time // when the NIC becomes idle
 	busy   bool       // poll the stack when the NIC is idle
@@ -64,7 +65,14 @@ func (h *host) serve(now clock.Time) error {
 		return err
 	}
 	came := h.came
-	if h.drain(func(frame []byte) { h.take(now, frame) }); h.came > came {
+	if h.udp != nil {
+		if err := h.udp.drain(func() { h.came++ }, &h.in, func() { h.stack.Receive(now, &h.in) }); err != nil {
+			return err
+		}
+	} else {
+		h.drain(func(frame []byte) { h.take(now, frame) })
+	}
+	if h.came > came {
 		if err := h.work(now); err != nil {
 			return err
 		}
@@ -128,6 +136,9 @@ func (h *host) transmit(now clock.Time) error {
 		p.TTL = fabric.InitialTTL
 	}
 	h.free = now.Add(h.link.Rate.Serialise(int(p.Size) + h.link.Framing))
+	if h.udp != nil {
+		return h.udp.send(&p.Header)
+	}
 	if h.between() > 100*slots {
 		return fmt.Errorf("host %d: %w: %d", h.id, errTooManyBetween, h.between())
 	}
@@ -149,6 +160,15 @@ func (h *host) next(now clock.Time) clock.Time {
 		at = min(at, h.free)
 	}
 	return max(at, now)
+}
+
+// between returns how many of the frames that the host sent have not come to its port.
+func (h *host) between() int {
+	if h.udp != nil {
+		p := h.s.ports[h.id]
+		return int(h.udp.sent) - int(p.came-p.foreign)
+	}
+	return h.flight.between()
 }
 
 // idle reports whether the host waits for packets only.
@@ -203,6 +223,14 @@ type port struct {
 // mostWaiting bounds the frames that wait at a host for its link. A kernel offers whole windows: its packets leave the
 // socket's queue as soon as they are in the ring.
 const mostWaiting = 1 << 16
+
+// between returns how many of the frames to the host have not come there.
+func (p *port) between() int {
+	if p.host.udp != nil {
+		return int(p.handed) - int(p.host.came)
+	}
+	return p.flight.between()
+}
 
 func (p *port) waiting() int { return len(p.queue) - p.first }
 
@@ -268,7 +296,7 @@ func (p *port) Poll(now clock.Time, out *fabric.Packet) bool {
 func (p *port) Receive(now clock.Time, in *fabric.Packet) {
 	frame := p.s.net.AppendFrame(p.buffer(), in)
 	p.s.watch.written(int(p.host.id), frame, in)
-	if p.host.stack != nil {
+	if p.host.stack != nil && p.host.udp == nil {
 		p.add(now, frame)
 	}
 	if p.uplink != nil {
@@ -284,7 +312,7 @@ func (p *port) flush() error {
 	if err := errors.Join(p.failed, p.line.flush()); err != nil || len(p.due) == 0 {
 		return err
 	}
-	now := p.s.clock.real() - p.s.clock.stopped
+	now := p.s.clock.shown()
 	for _, at := range p.due {
 		p.s.report.Written.add(max(0, now-time.Duration(p.s.cfg.Slowdown)*at.Sub(0).Std()))
 	}

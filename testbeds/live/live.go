@@ -35,7 +35,10 @@ type Config struct {
 	Net *fabric.Network
 	// Stacks are the transports of hosts; nil: the kernel's, or none.
 	Stacks []fabric.Stack
-	Links  []fabric.LinkSpec // of hosts
+	// Datagrams are the packets that Stacks send and receive through UDP sockets of their hosts' kernels; nil: Stacks have
+	// rings.
+	Datagrams *wire.Codecs
+	Links     []fabric.LinkSpec // of hosts
 	// Slowdown divides the speed of the test: 1000 turns 100 Gb/s into 100 Mb/s.
 	Slowdown int64
 	MaxFrame int  // bytes of the longest frame without FCS
@@ -47,6 +50,8 @@ type Config struct {
 	Connections []Connection
 	// Finished is called with a connection's number when its receiver has all bytes.
 	Finished func(now clock.Time, number int)
+	// Steady: the clock never stands still, as those of hosts on other machines do not; see Remote.
+	Steady bool
 	// Remote makes other machines the hosts, joined to interfaces of this one; nil: the switch creates namespaces.
 	Remote *Remote
 }
@@ -184,20 +189,37 @@ type runClock struct {
 	real     func() time.Duration // since some instant, monotonic
 	slowdown int64
 	last     time.Duration // real time less stopped, at the latest reading
-	stopped  time.Duration
+	steady   bool          // it never stands still
+	stopped  time.Duration // not counted, unless it is steady
 	longest  time.Duration
 }
 
 // now reads the clock after a wait of at most meant.
 func (c *runClock) now(meant time.Duration) clock.Time {
-	t := c.real() - c.stopped
+	t := c.shown()
 	if gap := t - c.last - meant; gap > mostAtOnce {
 		c.longest = max(c.longest, gap)
 		c.stopped += gap - mostAtOnce
-		t -= gap - mostAtOnce
+		t = c.shown()
 	}
 	c.last = max(c.last, t)
 	return clock.Time(0).Add(clock.FromStd(c.last) / clock.Duration(c.slowdown))
+}
+
+// shown is the real time that the clock counts.
+func (c *runClock) shown() time.Duration {
+	if c.steady {
+		return c.real()
+	}
+	return c.real() - c.stopped
+}
+
+// took is the real time at the latest reading.
+func (c *runClock) took() time.Duration {
+	if c.steady {
+		return c.last
+	}
+	return c.last + c.stopped
 }
 
 // until returns the real time until at.

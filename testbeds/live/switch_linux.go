@@ -75,6 +75,9 @@ func Open(cfg Config) (_ *Switch, err error) {
 	if s.waiter, err = link.NewWaiter(taps...); err != nil {
 		return nil, err
 	}
+	for _, h := range s.hosts {
+		h.udp.each(s.waiter.Also)
+	}
 	s.report.Slowdown = cfg.Slowdown
 	if len(cfg.Connections) > 0 {
 		if s.kernels, err = openKernels(s); err != nil {
@@ -87,7 +90,8 @@ func Open(cfg Config) (_ *Switch, err error) {
 		}
 	}
 	origin := time.Now()
-	s.clock = runClock{real: func() time.Duration { return time.Since(origin) }, slowdown: cfg.Slowdown}
+	s.clock = runClock{real: func() time.Duration { return time.Since(origin) }, slowdown: cfg.Slowdown,
+		steady: cfg.Steady}
 	return s, nil
 }
 
@@ -119,13 +123,17 @@ func (s *Switch) openHost(h int) (err error) {
 		return err
 	}
 	err = x.inside.do(func() (err error) {
-		v6 := s.cfg.IPv6 && x.stack == nil
-		if err = raise(hostInterface, v6); err != nil || x.stack == nil {
+		kernel := x.stack == nil || s.cfg.Datagrams != nil
+		v6 := s.cfg.IPv6 && kernel
+		if err = raise(hostInterface, v6); err != nil || kernel {
 			return errors.Join(err, address(h, s.net.Hosts(), v6), negotiateECN(s.cfg.ECN))
 		}
 		x.line, err = openLine(hostInterface, slots)
 		return err
 	})
+	if err == nil && x.stack != nil && s.cfg.Datagrams != nil {
+		x.udp, err = openDatagrams(x.id, s.cfg.Datagrams, s.cfg.IPv6, x.inside.do)
+	}
 	if err == nil {
 		s.net.Host(fabric.HostID(h)).Attach(p)
 	}
@@ -158,7 +166,7 @@ func (s *Switch) Advance(ctx context.Context, until clock.Time) (at clock.Time, 
 		if ctx.Err() != nil {
 			return now, false, context.Cause(ctx)
 		}
-		if took := s.clock.last + s.clock.stopped; took > mostReal {
+		if took := s.clock.took(); took > mostReal {
 			return now, false, fmt.Errorf("the traffic has taken %v, and its clock shows %v: a live run may take %v",
 				took.Round(time.Second), now, mostReal)
 		}
@@ -243,7 +251,7 @@ func (s *Switch) Finish() (*Report, error) {
 		p.read = nil // the clock has ended
 	}
 	r := &s.report
-	r.Real, r.Stopped, r.LongestGap = s.clock.last+s.clock.stopped, s.clock.stopped, s.clock.longest
+	r.Real, r.Stopped, r.LongestGap = s.clock.took(), s.clock.stopped, s.clock.longest
 	failed := []error{s.settle()}
 	lose := func(format string, args ...any) { r.Lost = append(r.Lost, fmt.Sprintf(format, args...)) }
 	for i, p := range s.ports {
@@ -261,7 +269,14 @@ func (s *Switch) Finish() (*Report, error) {
 			failed = append(failed, h.kernelLosses(p, lose))
 			continue
 		}
-		failed = append(failed, h.losses(fmt.Sprintf("host %d", i), lose))
+		if h.udp != nil {
+			failed = append(failed, h.kernelLosses(p, lose))
+			for _, what := range h.udp.losses() {
+				lose("host %d: %s", i, what)
+			}
+		} else {
+			failed = append(failed, h.losses(fmt.Sprintf("host %d", i), lose))
+		}
 		if n := h.between() + p.between(); n > 0 {
 			lose("%d frames between host %d and its port", n, i)
 		}
@@ -280,7 +295,12 @@ func (s *Switch) settle() error {
 		for i, p := range s.ports {
 			h := s.hosts[i]
 			p.drain(func(frame []byte) { came = true; h.come(frame) })
-			if h.stack != nil {
+			switch {
+			case h.udp != nil:
+				if err := h.udp.drain(func() { came = true; h.came++ }, &h.in, func() {}); err != nil {
+					return err
+				}
+			case h.stack != nil:
 				h.drain(func(frame []byte) { came = true; p.come(frame) })
 			}
 			under += h.between() + p.between()
@@ -311,7 +331,7 @@ func (s *Switch) Close() error {
 		failed = append(failed, s.waiter.Close())
 	}
 	for _, h := range s.hosts {
-		failed = append(failed, h.close())
+		failed = append(failed, h.close(), h.udp.close())
 		if h.inside != nil {
 			failed = append(failed, h.inside.close())
 		}

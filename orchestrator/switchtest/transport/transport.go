@@ -27,6 +27,9 @@ type Transport struct {
 	Open   func(s *Setup, flows iter.Seq[*Flow]) (Endpoints, error)
 	Judge  *Judge // nil: its hosts are not judged
 	Stops  bool   // flows can leave before their end (Flow.Stop)
+	// Datagrams: on real frames its hosts send and receive through UDP sockets of their kernels, unless they speak another
+	// transport, too.
+	Datagrams bool
 }
 
 // SettingError is about a parameter of the hosts, which the test gives.

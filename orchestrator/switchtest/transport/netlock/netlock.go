@@ -20,7 +20,7 @@ import (
 
 // Transport joins declaration and endpoints.
 func Transport() transport.Transport {
-	return transport.Transport{Transport: netlock.Transport(), Open: open}
+	return transport.Transport{Transport: netlock.Transport(), Open: open, Datagrams: true}
 }
 
 // endpoints is the hosts of a run.

@@ -32,6 +32,8 @@ type Config struct {
 	XDPPass bool
 	// Switch runs tests of switches between interfaces of the machine; nil: not supported.
 	Switch SwitchRunner
+	// Host runs hosts of tests that have UDP sockets of the machine; nil: not supported.
+	Host HostRunner
 	// Verbs is the program that serves RDMA devices, candela-verbs; empty: none.
 	Verbs  string
 	Limits Limits

@@ -20,16 +20,38 @@ import (
 	agentpb "candela.dev/candela/proto/agent/v1"
 )
 
+// A HostRunner opens the sockets of a host of a test.
+type HostRunner func(job *HostJob) (HostProgram, error)
+
+// HostJob is a host of a test.
+type HostJob struct {
+	Config   []byte // of the test, complete
+	Host     int
+	Slowdown int64
+	Finished func(flow int) // is told of flows that have ended; Run calls it
+}
+
+// HostProgram is what a host of a test does.
+type HostProgram interface {
+	// Run does it until ctx ends.
+	Run(ctx context.Context) error
+	// Losses says what the machine lost, after Run.
+	Losses(add func(name string, n uint64))
+	Close() error
+}
+
 // socketHost is a host whose transport is its kernel's.
 type socketHost struct {
-	device string
-	way    *way
-	group  *sockets.Group
-	events chan sockets.Ended
-	sends  []timedTransfer
-	begun  sync.Once
-	before packets
-	losses lossCounters
+	program HostProgram // nil: it has connections alone
+	device  string
+	way     *way
+	group   *sockets.Group
+	events  chan sockets.Ended
+	ended   chan struct{} // closed when nobody hears events
+	sends   []timedTransfer
+	begun   sync.Once
+	before  packets
+	losses  lossCounters
 }
 
 // timedTransfer is a transfer that the host begins.
@@ -77,7 +99,8 @@ func (r *run) equipHost(q *agentpb.EquipRequest) (_ *agentpb.EquipResponse, err 
 		return nil, failed(err)
 	}
 	h := &socketHost{device: q.GetInterface(), way: plan, sends: sends,
-		events: make(chan sockets.Ended, 2*len(q.GetConnections()))} // there is room for all
+		events: make(chan sockets.Ended, 2*len(q.GetConnections())+1), // there is room for all connections
+		ended:  make(chan struct{})}
 	h.group = sockets.New(func(e sockets.Ended) { h.events <- e })
 	defer func() {
 		if err != nil {
@@ -98,8 +121,37 @@ func (r *run) equipHost(q *agentpb.EquipRequest) (_ *agentpb.EquipResponse, err 
 			return nil, err
 		}
 	}
+	if len(q.GetTest()) > 0 {
+		if h.program, err = r.server.openProgram(q, h); err != nil {
+			return nil, err
+		}
+	}
 	r.sockets = h
 	return &agentpb.EquipResponse{Mac: device.HardwareAddr}, nil
+}
+
+// openProgram opens the program of a host.
+func (s *Server) openProgram(q *agentpb.EquipRequest, h *socketHost) (HostProgram, error) {
+	const mostSlowdown = 1_000_000_000
+	switch {
+	case s.cfg.Host == nil:
+		return nil, status.Error(codes.Unimplemented, "this agent has no hosts with UDP sockets")
+	case len(q.GetTest()) > maxSwitchConfig || q.GetHost() >= maxSwitchPorts:
+		return nil, refuse("host %d of a test of %d bytes; allowed are hosts below %d and %d bytes", q.GetHost(),
+			len(q.GetTest()), maxSwitchPorts, maxSwitchConfig)
+	case q.GetSlowdown() < 1 || q.GetSlowdown() > mostSlowdown:
+		return nil, refuse("a clock that is %d times slower; allowed are 1 to %d", q.GetSlowdown(), mostSlowdown)
+	}
+	return s.cfg.Host(&HostJob{Config: q.GetTest(), Host: int(q.GetHost()), Slowdown: q.GetSlowdown(),
+		Finished: func(flow int) { h.tell(sockets.Ended{Number: flow}) }})
+}
+
+// tell reports an end, unless the host is given up.
+func (h *socketHost) tell(e sockets.Ended) {
+	select {
+	case h.events <- e:
+	case <-h.ended:
+	}
 }
 
 // transfersOf returns the connections of a host: those that it accepts, and those that it opens.
@@ -183,6 +235,15 @@ func (s *Server) Transfer(q *agentpb.TransferRequest,
 
 // start starts each connection at its time.
 func (h *socketHost) start() {
+	if h.program != nil {
+		h.group.Go(func(ctx context.Context) {
+			stop := context.AfterFunc(ctx, func() { close(h.ended) })
+			defer stop()
+			if err := h.program.Run(ctx); err != nil {
+				h.tell(sockets.Ended{Err: err})
+			}
+		})
+	}
 	for _, t := range h.sends {
 		h.group.Go(func(ctx context.Context) {
 			timer := time.NewTimer(t.start)
@@ -221,6 +282,11 @@ func (s *Server) Unequip(_ context.Context, q *agentpb.UnequipRequest) (answer *
 		}
 		answer = &agentpb.UnequipResponse{Sent: now.sent - h.before.sent, Received: now.received - h.before.received,
 			Losses: losses.since(h.losses)}
+		if h.program != nil {
+			h.program.Losses(func(name string, n uint64) {
+				answer.Losses = append(answer.Losses, &agentpb.Counter{Name: name, Value: n})
+			})
+		}
 		r.unequipped = answer
 		return failed(r.closeSockets())
 	})
@@ -237,7 +303,11 @@ func (r *run) closeSockets() error {
 
 func (h *socketHost) close() error {
 	h.group.Stop()
-	return h.way.close()
+	var err error
+	if h.program != nil {
+		err = h.program.Close()
+	}
+	return errors.Join(err, h.way.close())
 }
 
 // SocketHost describes a host whose transport is its kernel's.
@@ -247,6 +317,10 @@ type SocketHost struct {
 	Peers       []SocketPeer
 	MTU         int
 	Connections []*agentpb.SocketConnection
+	// Test is a test of which the machine runs the host with this number, on a clock that is slower; nil: none.
+	Test     []byte
+	Host     int
+	Slowdown int64
 }
 
 // SocketPeer is another host of the test.
@@ -257,7 +331,8 @@ type SocketPeer struct {
 
 // Equip makes the machine a host of a test.
 func (c *Client) Equip(ctx context.Context, h *SocketHost) error {
-	q := &agentpb.EquipRequest{Run: c.run, Interface: h.Interface, Mtu: uint32(h.MTU), Connections: h.Connections}
+	q := &agentpb.EquipRequest{Run: c.run, Interface: h.Interface, Mtu: uint32(h.MTU), Connections: h.Connections,
+		Test: h.Test, Host: uint32(h.Host), Slowdown: h.Slowdown}
 	for _, ip := range h.IPs {
 		q.Ips = append(q.Ips, ip.AsSlice())
 	}

@@ -85,7 +85,7 @@ func serveAgent(cmd *cobra.Command, o *agentOptions) (err error) {
 	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
 	server, err := agent.Open(agent.Config{
 		Interfaces: o.interfaces, Dir: o.dir, Version: toolVersion(), Lease: o.lease, XDPPass: o.xdpPass, Log: log,
-		Switch: runSwitch, Verbs: o.verbs,
+		Switch: runSwitch, Host: openHost, Verbs: o.verbs,
 	})
 	if err != nil {
 		return infrastructure(err)

@@ -95,6 +95,15 @@ func runSwitch(ctx context.Context, job *agent.SwitchJob) (string, error) {
 	return switchtest.Between(ctx, job.Config, remote, job.Dir, toolVersion())
 }
 
+// openHost opens a host of a test with UDP sockets of this machine, for an agent.
+func openHost(job *agent.HostJob) (agent.HostProgram, error) {
+	s, err := switchtest.OpenHost(job.Config, job.Host, job.Slowdown, job.Finished)
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
 func hostCounts(hosts []*agentpb.UnequipResponse) (list []live.HostCounts) {
 	for _, h := range hosts {
 		c := live.HostCounts{Sent: h.GetSent(), Received: h.GetReceived()}

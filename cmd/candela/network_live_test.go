@@ -248,8 +248,15 @@ expect: {sai: pass, trims: {min: 1}, unfinished: {max: 0}}
 func (b *networkLabBed) runLab(t *testing.T, bed, bugs string, args ...string) (status orchestrator.Exit, dir,
 	said string) {
 	t.Helper()
+	return b.runTest(t, bed, fmt.Sprintf(labTest, bugs), args...)
+}
+
+// runTest runs a test whose name is lab-kernel, as runLab does.
+func (b *networkLabBed) runTest(t *testing.T, bed, text string, args ...string) (status orchestrator.Exit, dir,
+	said string) {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "test.yml")
-	if err := os.WriteFile(file, fmt.Appendf(nil, labTest, bugs), 0o600); err != nil {
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	const attempts = 3
@@ -322,6 +329,46 @@ func TestALabWithoutAnInjectorRunsSwitchTests(t *testing.T) {
 	if status, _, said := b.runLab(t, bed, " latency-ns: 900000000,"); status != orchestrator.ExitInfrastructure ||
 		!strings.Contains(said, "host 1") {
 		t.Errorf("a host that is killed: exit status %d\n%s", status, said)
+	}
+}
+
+// labLocks is a switch that manages locks for two clients and a lock server.
+const labLocks = `name: lab-kernel
+topology: {kind: single-switch, hosts: 3, link: {gbps: 0.1, delay-ns: 20000}}
+switch-under-test: {model: netlock, locks: 2, slots-each: 3, lease-us: 60000, poll-us: 5000, push-timeout-us: 20000%s}
+hosts: {transport: netlock, client-ns: 250000, lease-us: 60000, poll-us: 5000}
+workload:
+  - locks: {clients: 0..1, servers: 2, threads: 4, locks: 3, shared: 0.5, count: 60, think-us: 1000, timeout-us: 500000}
+duration-us: 3000000
+expect: {lock: pass, unfinished: {max: 0}}
+`
+
+// TestALabRunsLockClientsOfAgents has agents of separate machines run clients and a lock server on UDP sockets, around
+// a machine that is the lock switch. Their clocks are not that of the switch.
+func TestALabRunsLockClientsOfAgents(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("SKIP: network namespaces need root")
+	}
+	if !aloneInNamespaces(t) {
+		return
+	}
+	b := newNetworkLab(t, 0, 1, 2)
+	bed := b.describe(t, "nightly")
+	status, dir, said := b.runTest(t, bed, fmt.Sprintf(labLocks, ""))
+	if status != orchestrator.ExitPass {
+		t.Fatalf("the correct switch: exit status %d\n%s", status, said)
+	}
+	analysis, err := os.ReadFile(filepath.Join(dir, "analysis/lock.json"))
+	if err != nil || !bytes.Contains(analysis, []byte(`"grants-server"`)) {
+		t.Errorf("%v\n%s", err, analysis)
+	}
+	b.nothingIsLeft(t)
+	for bug, rule := range map[string]string{"grants-twice": "lock.exactly-once", "loses-tail": "lock.lost",
+		"grants-shared-beside-exclusive": "lock.mutual-exclusion"} {
+		if status, _, said := b.runTest(t, bed, fmt.Sprintf(labLocks, ", bugs: ["+bug+"]")); status !=
+			orchestrator.ExitFail || !strings.Contains(said, rule) {
+			t.Errorf("a switch that %s: exit status %d\n%s", bug, status, said)
+		}
 	}
 }
 

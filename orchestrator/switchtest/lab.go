@@ -13,12 +13,15 @@ import (
 	"time"
 
 	"candela.dev/candela/clock"
+	"candela.dev/candela/generator/netlock"
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/report"
+	"candela.dev/candela/orchestrator/switchtest/transport"
 	"candela.dev/candela/orchestrator/switchtest/transport/kernel"
 	"candela.dev/candela/testbeds/lab"
 	"candela.dev/candela/testbeds/live"
+	"candela.dev/candela/testbeds/virtual/fabric"
 )
 
 // NewLab plans a test for a lab without an injector: the same switch on one of its machines, between hosts that are
@@ -43,11 +46,12 @@ func newRemote(t *config.SwitchTest, r *live.Remote) (*Plan, error) {
 		return nil, err
 	}
 	place, why := p.notLive()
-	if why == nil && t.Hosts.Model != kernel.Name {
-		place, why = "hosts", fmt.Errorf("transport %s: hosts of a lab have the TCP of their kernels: %s", t.Hosts.Model,
-			kernel.Name)
+	datagrams := p.datagrams() != nil
+	if why == nil && t.Hosts.Model != kernel.Name && !datagrams {
+		place, why = "hosts", fmt.Errorf("transport %s: hosts of a lab have the TCP of their kernels, %s, or UDP sockets, %s",
+			t.Hosts.Model, kernel.Name, netlock.Name)
 	}
-	if why == nil && t.Hosts.Values.Word("ecn") != "not-ect" {
+	if why == nil && !datagrams && t.Hosts.Values.Word("ecn") != "not-ect" {
 		place, why = "hosts.ecn", errors.New("sysctl net.ipv4.tcp_ecn of its machines decides: leave ecn out")
 	}
 	for i := range t.Workload {
@@ -61,21 +65,90 @@ func newRemote(t *config.SwitchTest, r *live.Remote) (*Plan, error) {
 	return p, nil
 }
 
-// Between runs a test of a switch whose ports are interfaces of this machine, for an agent, and returns the directory
-// of its run below dir. The test is complete: no file is read.
-func Between(ctx context.Context, text []byte, remote *live.Remote, dir, version string) (string, error) {
+// fromElsewhere plans a test that is complete: no file is read.
+func fromElsewhere(text []byte, remote *live.Remote) (*Plan, error) {
 	options := Options()
 	options.ReadFile = func(name string) ([]byte, error) {
 		return nil, fmt.Errorf("%s: %w: a test from elsewhere names no files", name, fs.ErrPermission)
 	}
 	tests, err := config.ParseSwitchTests("config.yml", text, options)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	if len(tests) != 1 {
-		return "", fmt.Errorf("config.yml: %d tests, want one", len(tests))
+		return nil, fmt.Errorf("config.yml: %d tests, want one", len(tests))
 	}
-	p, err := newRemote(tests[0], remote)
+	return newRemote(tests[0], remote)
+}
+
+// connections returns what the hosts of a lab say that it has ended: the connections of kernels, or flows of hosts with
+// UDP sockets.
+func (p *Plan) connections() []live.Connection {
+	if p.datagrams() == nil {
+		return kernel.Connections(p.Flows, p.Test.Hosts.Values)
+	}
+	var list []live.Connection
+	for i := range p.Flows {
+		f := &p.Flows[i]
+		list = append(list, live.Connection{Number: f.Number, Src: f.Src, Dst: f.Dst, Bytes: int64(f.Count), Start: f.Start,
+			IPv6: f.Mark.IPv6})
+	}
+	return list
+}
+
+// OpenHost opens a host of a test with UDP sockets of this machine, for an agent. The test is complete: no file is
+// read. The caller closes the station, whose Run calls finished.
+func OpenHost(text []byte, host int, slowdown int64, finished func(flow int)) (*live.Station, error) {
+	p, err := fromElsewhere(text, &live.Remote{})
+	if err != nil {
+		return nil, err
+	}
+	net, err := p.build(1)
+	if err != nil {
+		return nil, err
+	}
+	if host >= net.Hosts() || p.datagrams() == nil {
+		return nil, fmt.Errorf("host %d of a test with %d hosts and transport %s has no UDP sockets", host, net.Hosts(),
+			p.Test.Hosts.Model)
+	}
+	if _, err := p.attach(net, &told{finished: finished, flows: make(map[int]*transport.Progress)}); err != nil {
+		return nil, err
+	}
+	s := net.Host(fabric.HostID(host)).Stack()
+	if s == nil {
+		s = new(mute)
+	}
+	l := p.Test.Topology.HostLinkOf(host)
+	return live.OpenStation(live.StationConfig{Host: fabric.HostID(host), Stack: s, Link: linkOf(l), Slowdown: slowdown,
+		Datagrams: p.datagrams(), IPv6: slices.ContainsFunc(p.Flows, func(f Flow) bool { return f.Mark.IPv6 })})
+}
+
+// told is the books of a host of a lab: what ends is told to the switch, which books it.
+type told struct {
+	finished func(flow int)
+	flows    map[int]*transport.Progress
+}
+
+// Own, Name and Turn implement transport.Books.
+func (*told) Own(fabric.Protocol, fabric.HostID, uint32, int) {}
+
+func (*told) Name(fabric.Protocol, fabric.HostID, uint32, int) {}
+
+func (*told) Turn(fabric.Protocol, fabric.HostID, uint32, int) {}
+
+func (t *told) Progress(flow int) *transport.Progress {
+	if t.flows[flow] == nil {
+		t.flows[flow] = new(transport.Progress)
+	}
+	return t.flows[flow]
+}
+
+func (t *told) Close(flow int) { t.finished(flow) }
+
+// Between runs a test of a switch whose ports are interfaces of this machine, for an agent, and returns the directory
+// of its run below dir. The test is complete: no file is read.
+func Between(ctx context.Context, text []byte, remote *live.Remote, dir, version string) (string, error) {
+	p, err := fromElsewhere(text, remote)
 	if err != nil {
 		return "", err
 	}
@@ -169,7 +242,7 @@ func (r *labRun) connect(ctx context.Context) (err error) {
 
 func (r *labRun) traffic(ctx context.Context) error {
 	t := lab.NetworkTest{Config: r.plan.Test.YAML(), MaxFrame: r.plan.maxFrame(), Slowdown: r.plan.slowdown(),
-		Connections: kernel.Connections(r.plan.Flows, r.plan.Test.Hosts.Values)}
+		Connections: r.plan.connections(), Datagrams: r.plan.datagrams() != nil}
 	return r.network.Run(ctx, &t, func(name string, data []byte) error {
 		r.files[name] = data
 		return nil

@@ -205,6 +205,9 @@ func (r *run) goLive() error {
 		Remote: r.plan.remote, Datagrams: r.plan.datagrams()}
 	cfg.Connections = kernel.Connections(r.plan.Flows, t.Hosts.Values)
 	cfg.ECN = t.Hosts.Model == kernel.Name && t.Hosts.Values.Word("ecn") == "ect0"
+	if cfg.Remote != nil {
+		cfg.Connections = r.plan.connections()
+	}
 	kernels := make(map[fabric.HostID]bool)
 	for _, c := range cfg.Connections {
 		kernels[c.Src], kernels[c.Dst] = true, true

@@ -145,7 +145,8 @@ func (n *Network) during(ctx context.Context) (_ context.Context, end func()) {
 type NetworkTest struct {
 	Config      []byte // complete
 	Connections []live.Connection
-	MaxFrame    int // bytes of the longest frame without FCS
+	Datagrams   bool // hosts run the test with UDP sockets; Connections are what is to end
+	MaxFrame    int  // bytes of the longest frame without FCS
 	Slowdown    int64
 }
 
@@ -232,6 +233,10 @@ func (n *Network) hostOf(h int, t *NetworkTest) *agent.SocketHost {
 		if v6 {
 			host.Peers = append(host.Peers, agent.SocketPeer{IP: peer.IPv6(), MAC: mac})
 		}
+	}
+	if t.Datagrams {
+		host.Test, host.Host, host.Slowdown = t.Config, h, t.Slowdown
+		return host
 	}
 	for i := range t.Connections {
 		c := &t.Connections[i]

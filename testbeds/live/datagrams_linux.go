@@ -203,16 +203,15 @@ func origin(a unix.Sockaddr) (ip netip.Addr, port uint16) {
 }
 
 // losses lists what the kernel did not send, or lost between interface and sockets.
-func (d *datagrams) losses() (list []string) {
+func (d *datagrams) losses(add func(what string, n uint64)) {
 	if d.refused > 0 {
-		list = append(list, fmt.Sprintf("its kernel did not take %d datagrams", d.refused))
+		add("datagrams that its kernel did not take:", d.refused)
 	}
 	for _, s := range d.in {
 		if n := drops(s.fd); n > 0 {
-			list = append(list, fmt.Sprintf("UDP port %d has dropped %d datagrams", s.port, n))
+			add(fmt.Sprintf("datagrams that UDP port %d has dropped:", s.port), uint64(n))
 		}
 	}
-	return list
 }
 
 // drops returns how many datagrams a socket has dropped: no room, or a wrong checksum.

@@ -231,3 +231,13 @@ func (c *runClock) until(at clock.Time) time.Duration {
 	}
 	return most
 }
+
+// StationConfig describes a host of a lab whose stack has UDP sockets of its machine.
+type StationConfig struct {
+	Host      fabric.HostID
+	Stack     fabric.Stack
+	Link      fabric.LinkSpec
+	Datagrams *wire.Codecs
+	IPv6      bool
+	Slowdown  int64
+}

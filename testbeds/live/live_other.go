@@ -22,5 +22,20 @@ func (*Switch) Advance(context.Context, clock.Time) (clock.Time, bool, error) {
 // Finish returns ErrUnsupported.
 func (*Switch) Finish() (*Report, error) { return nil, ErrUnsupported }
 
+// Station is not supported on this system.
+type Station struct{}
+
+// OpenStation returns ErrUnsupported.
+func OpenStation(StationConfig) (*Station, error) { return nil, ErrUnsupported }
+
+// Run returns ErrUnsupported.
+func (*Station) Run(context.Context) error { return ErrUnsupported }
+
+// Losses has none.
+func (*Station) Losses(func(what string, n uint64)) {}
+
+// Close does nothing.
+func (*Station) Close() error { return nil }
+
 // Close does nothing.
 func (*Switch) Close() error { return nil }

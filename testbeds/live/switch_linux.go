@@ -271,9 +271,7 @@ func (s *Switch) Finish() (*Report, error) {
 		}
 		if h.udp != nil {
 			failed = append(failed, h.kernelLosses(p, lose))
-			for _, what := range h.udp.losses() {
-				lose("host %d: %s", i, what)
-			}
+			h.udp.losses(func(what string, n uint64) { lose("host %d: %s %d", i, what, n) })
 		} else {
 			failed = append(failed, h.losses(fmt.Sprintf("host %d", i), lose))
 		}

@@ -785,8 +785,14 @@ type EquipRequest struct {
 	Ips   [][]byte `protobuf:"bytes,3,rep,name=ips,proto3" json:"ips,omitempty"`
 	Peers []*Peer  `protobuf:"bytes,4,rep,name=peers,proto3" json:"peers,omitempty"`
 	// Of packets to the peers.
-	Mtu           uint32              `protobuf:"varint,5,opt,name=mtu,proto3" json:"mtu,omitempty"`
-	Connections   []*SocketConnection `protobuf:"bytes,6,rep,name=connections,proto3" json:"connections,omitempty"`
+	Mtu         uint32              `protobuf:"varint,5,opt,name=mtu,proto3" json:"mtu,omitempty"`
+	Connections []*SocketConnection `protobuf:"bytes,6,rep,name=connections,proto3" json:"connections,omitempty"`
+	// A test, complete, of which the host runs what has UDP sockets; empty: connections alone. From Transfer to Unequip.
+	Test []byte `protobuf:"bytes,7,opt,name=test,proto3" json:"test,omitempty"`
+	// Its number in the test.
+	Host uint32 `protobuf:"varint,8,opt,name=host,proto3" json:"host,omitempty"`
+	// How much slower than real time the test's clock runs; at least 1.
+	Slowdown      int64 `protobuf:"varint,9,opt,name=slowdown,proto3" json:"slowdown,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -861,6 +867,27 @@ func (x *EquipRequest) GetConnections() []*SocketConnection {
 		return x.Connections
 	}
 	return nil
+}
+
+func (x *EquipRequest) GetTest() []byte {
+	if x != nil {
+		return x.Test
+	}
+	return nil
+}
+
+func (x *EquipRequest) GetHost() uint32 {
+	if x != nil {
+		return x.Host
+	}
+	return 0
+}
+
+func (x *EquipRequest) GetSlowdown() int64 {
+	if x != nil {
+		return x.Slowdown
+	}
+	return 0
 }
 
 // Peer is another host of the test.
@@ -4050,14 +4077,17 @@ const file_agent_v1_agent_proto_rawDesc = "" +
 	"\x0eListenResponse\x12\x1c\n" +
 	"\tinterface\x18\x01 \x01(\tR\tinterface\x12\x19\n" +
 	"\bfrom_mac\x18\x02 \x01(\fR\afromMac\x12\x16\n" +
-	"\x06frames\x18\x03 \x01(\rR\x06frames\"\xd6\x01\n" +
+	"\x06frames\x18\x03 \x01(\rR\x06frames\"\x9a\x02\n" +
 	"\fEquipRequest\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\tR\x03run\x12\x1c\n" +
 	"\tinterface\x18\x02 \x01(\tR\tinterface\x12\x10\n" +
 	"\x03ips\x18\x03 \x03(\fR\x03ips\x12,\n" +
 	"\x05peers\x18\x04 \x03(\v2\x16.candela.agent.v1.PeerR\x05peers\x12\x10\n" +
 	"\x03mtu\x18\x05 \x01(\rR\x03mtu\x12D\n" +
-	"\vconnections\x18\x06 \x03(\v2\".candela.agent.v1.SocketConnectionR\vconnections\"(\n" +
+	"\vconnections\x18\x06 \x03(\v2\".candela.agent.v1.SocketConnectionR\vconnections\x12\x12\n" +
+	"\x04test\x18\a \x01(\fR\x04test\x12\x12\n" +
+	"\x04host\x18\b \x01(\rR\x04host\x12\x1a\n" +
+	"\bslowdown\x18\t \x01(\x03R\bslowdown\"(\n" +
 	"\x04Peer\x12\x0e\n" +
 	"\x02ip\x18\x01 \x01(\fR\x02ip\x12\x10\n" +
 	"\x03mac\x18\x02 \x01(\fR\x03mac\"\x86\x02\n" +

@@ -57,6 +57,51 @@ func TestSystemdHasNothingToSayAboutTheUnits(t *testing.T) {
 	}
 }
 
+// TestTheRecipeForGitLabIsWhatGitLabReads lists the jobs of the recipe with gitlab-ci-local, which knows GitLab's schema
+// of such files, and of copies with a mistake. (actionlint reads that for GitHub in make lint.)
+func TestTheRecipeForGitLabIsWhatGitLabReads(t *testing.T) {
+	program, err := filepath.Abs("../tools/gitlab/node_modules/.bin/gitlab-ci-local")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(program); err != nil {
+		t.Skip("SKIP: no gitlab-ci-local; tools/setup installs it with npm")
+	}
+	recipe, err := os.ReadFile("ci/gitlab-nightly.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ old, new, want string }{
+		{"", "", "nightly"},
+		{"when: always", "whenever: always", "'whenever' property is not expected"},
+		{"  stage: nightly", "  stage: evening", "evening not found"},
+	} {
+		dir := t.TempDir()
+		file := filepath.Join(dir, ".gitlab-ci.yml")
+		text := strings.Replace(string(recipe), tt.old, tt.new, 1)
+		if tt.old != "" && text == string(recipe) {
+			t.Fatalf("the recipe has no %q", tt.old)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		// It asks git where the project lives.
+		for _, args := range [][]string{{"init", "-q", "-b", "main"},
+			{"remote", "add", "origin", "git@gitlab.example.com:lab/nights.git"}} {
+			git := exec.CommandContext(t.Context(), "git", append([]string{"-C", dir}, args...)...)
+			if out, err := git.CombinedOutput(); err != nil {
+				t.Fatalf("git %v: %v\n%s", args, err, out)
+			}
+		}
+		list := exec.CommandContext(t.Context(), program, "--list-all")
+		list.Dir = dir
+		out, err := list.CombinedOutput()
+		if (err == nil) != (tt.old == "") || !strings.Contains(string(out), tt.want) {
+			t.Errorf("%s: %v, want %q\n%s", tt.new, err, tt.want, out)
+		}
+	}
+}
+
 func TestTheScriptsOfThePackageAreShell(t *testing.T) {
 	for _, name := range []string{"scripts/postinst", "scripts/prerm", "scripts/postrm", "testdata/guest.sh"} {
 		text, err := os.ReadFile(name)

@@ -216,10 +216,8 @@ func (j *Judge) late(d *device, l *state, r *request, p *Packet) {
 	if r.since <= most {
 		return
 	}
-	if passes > 0 {
-		if most = most.Add(j.unseen(d, r)); r.since <= most {
-			return
-		}
+	if most = most.Add(j.unseen(d, r)); r.since <= most {
+		return
 	}
 	if r.mode == netlock.Shared && l.exclusive != unknown { // a chain that found others first, whose grants wait at ports
 		chain := l.exclusive.Add(clock.Duration(int64(d.Passes)+before)*d.RecirculationMost + j.unseen(d, r))

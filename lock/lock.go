@@ -108,6 +108,15 @@ type Demand struct {
 	Contention int     // c_i
 }
 
+// Allocation is what a control plane decided (§6.1): what its allocator was given, and which locks got slots.
+type Allocation struct {
+	At      clock.Time
+	Demands []Demand
+	Slots   int
+	Given   map[uint32]int
+	Optimal bool // by algorithm 3, of locks with one queue
+}
+
 // Network is what the analyzer may know of a test.
 type Network struct {
 	Switches []Switch
@@ -118,6 +127,8 @@ type Network struct {
 	Complete bool
 	// Joined says that traffic ran before the first packet that is shown.
 	Joined bool
+	// NotBefore is before when no server grants: all replace servers that have failed (§9). 0: they do not.
+	NotBefore clock.Time
 	// Uncertainty bounds by how much the difference of two time stamps is wrong.
 	Uncertainty clock.Duration
 	// Demands are what the allocator of each switch was given; nil: not judged. Optimal: it is the optimal one.

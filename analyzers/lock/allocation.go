@@ -63,10 +63,33 @@ func (j *Judge) judgeAllocation(d *device) {
 			break
 		}
 	}
-	if !j.facts.Optimal {
-		return
+	if j.facts.Optimal {
+		j.optimal(d, demands, d.Slots, d.Locks)
 	}
-	best, got := Objective(demands, Optimum(demands, d.Slots)), Objective(demands, d.Locks)
+}
+
+// Allocated judges N14 of what a control plane decided.
+func (j *Judge) Allocated(sw int, a *lock.Allocation) {
+	d, sum := j.switches[sw], 0
+	for _, n := range a.Given {
+		sum += n
+	}
+	if sum > a.Slots {
+		j.tellAllocation(tooMuch(d.who, int64(sum), int64(a.Slots)))
+	}
+	for _, of := range a.Demands {
+		if n := a.Given[of.Lock]; n > of.Contention {
+			j.tellAllocation(beyond(d.who, of.Lock, int64(n), int64(of.Contention)))
+			break
+		}
+	}
+	if a.Optimal {
+		j.optimal(d, a.Demands, a.Slots, a.Given)
+	}
+}
+
+func (j *Judge) optimal(d *device, demands []lock.Demand, slots int, given map[uint32]int) {
+	best, got := Objective(demands, Optimum(demands, slots)), Objective(demands, given)
 	if got < best*(1-rounding*float64(len(demands)+1)) {
 		j.tellAllocation(notOptimal(d.who, requestRate(got), requestRate(best)))
 	}

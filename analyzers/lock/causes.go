@@ -89,6 +89,12 @@ func askedEarly(p place, holder uint64) cause.Cause {
 		"although the request that packet %v grants was in its own queue.", p.who, p.at(), p.packet(), packet(holder))
 }
 
+func keptBuffer(p place, received, sent int64) cause.Cause {
+	return cause.Of(lock.RuleSingleQueue, "kept", "The server of %v says by packet %v that it has received %v to be "+
+		"buffered since it was to forget what it had; it was sent %v.", p.at(), p.packet(),
+		cause.Counted{N: received, Noun: "request"}, cause.Count(sent))
+}
+
 // N6.
 
 func notPreferred(p place, high, low uint8, by uint64) cause.Cause {
@@ -107,6 +113,11 @@ func tooEarly(p place, passes cause.Times, took, least cause.Duration) cause.Cau
 func lateInBatch(p place, passes cause.Times, over cause.Duration) cause.Cause {
 	return cause.Of(lock.RuleBatch, "late", "%v granted %v by packet %v %v later than its place in the shared run gives, "+
 		"with the packet recirculated %v.", p.who, p.at(), p.packet(), over, passes)
+}
+
+func leftOfBatch(p place, granted int64) cause.Cause {
+	return cause.Of(lock.RuleBatch, "left-out", "%v never granted the request of packet %v, although it led the queue of "+
+		"%v with others, of which %v granted.", p.who, p.packet(), p.at(), wasWere(granted))
 }
 
 func tooLate(p place, took, over cause.Duration) cause.Cause {
@@ -147,6 +158,13 @@ func byServer(p place) cause.Cause {
 func bySwitch(p place) cause.Cause {
 	return cause.Of(lock.RulePlacement, "by-switch", "%v granted %v by packet %v, although it is not installed.", p.who,
 		p.at(), p.packet())
+}
+
+func wasWere(n int64) cause.Argument {
+	if n == 1 {
+		return cause.Name("1 was")
+	}
+	return cause.Name(strconv.FormatInt(n, 10) + " were")
 }
 
 func within(s cause.Switch) cause.Argument {
@@ -191,6 +209,11 @@ func neverExpired(p place) cause.Cause {
 func tooSoon(p place, who string, after, lease cause.Duration) cause.Cause {
 	return cause.Of(lock.RuleFailover, "soon", "%v granted %v by packet %v %v after %v had failed, from which somebody "+
 		"may hold it for %v.", p.who, p.at(), p.packet(), after, cause.Name(who), lease)
+}
+
+func begunEarly(p place, before cause.Duration) cause.Cause {
+	return cause.Of(lock.RuleFailover, "server-soon", "A server granted %v by packet %v %v before it was to begin, when "+
+		"leases from the server before it have ended.", p.at(), p.packet(), before)
 }
 
 func unneeded(p place) cause.Cause {
@@ -246,6 +269,7 @@ func Causes() []cause.Cause {
 		unasked(p, netlock.Acquire.String()), grantedTwice(p, 9), tooMany(p, 2, 1),
 		skipped(p, 15), forgotten(p, span(40*us)), notForwarded(p, span(40*us)), strandedAt(p, span(40*us)),
 		overtakenInSwitch(p, 8, 9), overtakenAtServer(p, 8, 9), overtakenInBuffer(p, 8, 9), askedEarly(p, 9),
+		keptBuffer(p, 7, 3), begunEarly(p, span(2*clock.Millisecond)), leftOfBatch(p, 2),
 		notPreferred(p, 0, 1, 9), tooEarly(p, 1, span(600*clock.Nanosecond), span(800*clock.Nanosecond)),
 		lateInBatch(p, 3, span(2*us)), tooLate(p, span(3*us), span(2*us)),
 		overflowed(p, 5, 4), bufferedEarly(p, 1, 4), bufferedForeign(p),

@@ -91,6 +91,9 @@ func (j *Judge) misplaced(d *device, l *state, p *Packet, server bool) {
 // owns judges N13.
 func (j *Judge) owns(d *device, l *state, r *request, p *Packet) {
 	if r.server {
+		if p.Time < j.facts.NotBefore.Add(-j.facts.Uncertainty) {
+			j.tell(l, begunEarly(d.place(l, p), cause.Span(j.facts.NotBefore.Sub(p.Time))), p.Time, p.ID)
+		}
 		if at, ok := j.servers[l.server]; ok && at != clock.Never && p.Src != l.server && d.Lease > 0 &&
 			p.Time < at.Add(d.Lease-j.facts.Uncertainty) {
 			j.tell(l, tooSoon(d.place(l, p), "the server", cause.Span(p.Time.Sub(at)), cause.Span(d.Lease)), p.Time, p.ID)
@@ -246,8 +249,8 @@ func (j *Judge) unseen(d *device, r *request) (passes clock.Duration) {
 			(o.precedes(r) || o.first < r.first) && j.answeredBy(d, o) != j.now {
 			passes += d.RecirculationMost
 			if exclusive := r.mode == netlock.Exclusive || o.mode == netlock.Exclusive; exclusive && d.Lease > 0 &&
-				o.inserted.Add(d.Lease-j.facts.Uncertainty) <= j.now {
-				passes += j.now.Sub(o.inserted) // its lease has ended, too
+				o.earliest().Add(d.Lease-j.facts.Uncertainty) <= j.now {
+				passes += j.now.Sub(o.earliest()) // its lease has ended, too
 			}
 		}
 	}
@@ -447,8 +450,26 @@ func (j *Judge) passedOver(d *device, l *state, r *request) bool {
 	if (d.Period > 0 || d.OneRTT) && j.answeredBy(d, r) <= r.inserted.Add(d.PipelineMost) {
 		return false // its rejection, or grant, may wait at the port
 	}
+	j.leftOut(d, l, r)
 	j.tell(l, skipped(place{d.who, l.id, r.id}, c.before.id), j.now, r.id, c.before.id)
 	return true
+}
+
+// leftOut judges that a shared request that is never granted was none of those that led the queue after an exclusive
+// release and of which some were granted (N7).
+func (j *Judge) leftOut(d *device, l *state, r *request) {
+	if r.mode == netlock.Shared && l.exclusive != unknown && !l.exclusiveLeased && l.chained > 0 && !l.runs &&
+		r.inserted.Add(j.facts.Uncertainty) < l.exclusive && d.Priorities <= 1 {
+		j.tell(l, leftOfBatch(place{d.who, l.id, r.id}, l.chained), j.now, r.id)
+	}
+}
+
+// counted judges what a server says that it has received to be buffered: at most what was sent since it was to forget
+// what it had (N5).
+func (j *Judge) counted(d *device, l *state, c *class, p *Packet) {
+	if most := c.base + c.parkings; c.base > 0 && p.Header.Received > most && !l.doubt {
+		j.tell(l, keptBuffer(d.place(l, p), int64(p.Header.Received-c.base), int64(c.parkings)), p.Time, p.ID)
+	}
 }
 
 // askedAgain judges, before it counts that a client asks again, that its request was not lost (N3).
@@ -531,6 +552,7 @@ func (j *Judge) stuck(d *device, l *state, r *request) {
 		j.tell(l, neverExpired(place{d.who, l.id, r.id}), j.now, r.id)
 		return
 	}
+	j.leftOut(d, l, r)
 	j.tell(l, forgotten(place{d.who, l.id, r.id}, cause.Span(j.now.Sub(by))), j.now, r.id)
 }
 

@@ -231,7 +231,7 @@ func (j *Judge) dequeued(l *state, r *request, at clock.Time) {
 // lapses returns from when on the lease of a holder may have ended, and when it has.
 func (j *Judge) lapses(r *request) (may, has clock.Time) {
 	d := j.switches[r.sw]
-	may = r.inserted
+	may = r.earliest()
 	if r.since != unknown && !r.server { // when a server decided is not known: its lease began then
 		may = max(may, r.since.Add(-d.PipelineMost))
 	}
@@ -280,6 +280,9 @@ func (j *Judge) forwarded(d *device, p *Packet) {
 	r := j.find(j.keyOf(d, h, p.Src))
 	if h.Mark == netlock.BufferOnly {
 		j.measures.buffered++
+		if l := j.lockOf(d.number, h.Lock); l != nil {
+			l.classAt(classOf(d, h)).parkings++
+		}
 	}
 	if r == nil {
 		return
@@ -321,6 +324,9 @@ func (j *Judge) pushedBack(d *device, p *Packet) {
 		l = &j.locks[j.lock(h.Lock, uint8(d.number))]
 	}
 	c := l.classAt(classOf(d, h))
+	if !c.restarted && h.Sent == c.sent {
+		j.counted(d, l, c, p)
+	}
 	if h.Index > 0 {
 		if c.restarted { // it answers what was asked before: the switch, which has asked nothing since, ignores it
 			l.tainted = true
@@ -485,6 +491,11 @@ func (j *Judge) pushRequested(d *device, p *Packet) {
 		l.tainted = true
 	}
 	if h.Mark == netlock.Failover {
+		l.classes(func(c *class) {
+			if c.base != h.Sent {
+				c.base, c.parkings = h.Sent, 0
+			}
+		})
 		l.classes(asks)
 		return
 	}
@@ -620,7 +631,7 @@ func (j *Judge) outage(d *device) {
 		if l := &j.locks[i]; l.used && int(l.sw) == d.number {
 			l.tainted = true
 			l.classes(func(c *class) {
-				c.restarted, c.remain, c.sent = true, false, 0
+				c.restarted, c.remain, c.sent, c.base = true, false, 0, 0
 				c.requested, c.began, c.settled, c.asked = unknown, unknown, unknown, unknown
 			})
 		}

@@ -69,6 +69,14 @@ type request struct {
 	at          clock.Time // of its grant, or when it was last parked
 }
 
+// earliest returns from when on a request may have been in the queue: of copies it is not known which one counts.
+func (r *request) earliest() clock.Time {
+	if r.asks > 1 {
+		return min(r.inserted, r.came)
+	}
+	return r.inserted
+}
+
 // lockKey is a lock at a switch.
 type lockKey struct {
 	id uint32
@@ -123,6 +131,8 @@ type backlog struct {
 	settledBefore clock.Time // the one before
 	back          clock.Time // the last request that came back
 	asked         clock.Time // when the switch decided to ask for more, at the earliest
+	base          uint64     // numbers begin with it: it was told as the lock came to the switch; 0: not known
+	parkings      uint64     // BUFFER_ONLY since then
 	remain        bool       // then the server had more
 	parkedAt      clock.Time // the last BUFFER_ONLY
 	index         uint64     // of the last request that came back

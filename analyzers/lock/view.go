@@ -16,6 +16,8 @@ type View interface {
 	// LockServers and Databases return the hosts that are one, and whether they are addressed by IPv6.
 	LockServers() (hosts []uint32, v6 bool)
 	Databases() []uint32
+	// ServersBegin returns before when lock servers grant nothing; 0: they may always.
+	ServersBegin() clock.Time
 	// End returns when the observation ended, once it has.
 	End() clock.Time
 }
@@ -44,7 +46,7 @@ func NewJudge(v analyzers.SwitchView) (analyzers.SwitchJudge, error) {
 		var hosts []uint32
 		hosts, j.v6 = of.LockServers()
 		facts.Servers, facts.Databases = j.addresses(hosts), j.addresses(of.Databases())
-		j.end = of.End
+		j.end, facts.NotBefore = of.End, of.ServersBegin()
 	}
 	for i := range v.Switches() {
 		settings, err := v.Settings(i)
@@ -133,4 +135,20 @@ func (j *OfSwitches) Started(now clock.Time, sw int) {
 }
 
 // Finish implements analyzers.SwitchJudge.
-func (j *OfSwitches) Finish() (analyzers.Result, error) { return j.Judge.Finish(j.end()), nil }
+func (j *OfSwitches) Finish() (analyzers.Result, error) {
+	for i := range j.view.Switches() {
+		counters, err := j.view.Counters(i)
+		if err != nil {
+			return analyzers.Result{}, err
+		}
+		list, ok := counters.([]lock.Allocation)
+		if !ok {
+			return analyzers.Result{}, fmt.Errorf("counters of switch %s are %T: want its allocations", j.view.SwitchName(i),
+				counters)
+		}
+		for k := range list {
+			j.Allocated(i, &list[k])
+		}
+	}
+	return j.Judge.Finish(j.end()), nil
+}

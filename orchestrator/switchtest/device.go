@@ -180,6 +180,16 @@ func (d device) lockHosts(of func(*workload.Locks) []int) (hosts []uint32, v6 bo
 	return hosts, v6
 }
 
+// ServersBegin returns before when lock servers grant nothing.
+func (d device) ServersBegin() clock.Time {
+	const name = "server-not-before-us"
+	v := d.r.plan.Test.Hosts.Values
+	if v.Table().Find(name) < 0 {
+		return 0
+	}
+	return clock.Time(0).Add(v.Duration(name))
+}
+
 // End returns when the run ended.
 func (d device) End() clock.Time { return d.r.end }
 

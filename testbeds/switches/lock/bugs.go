@@ -93,7 +93,7 @@ func Table() []Bug {
 		{QuotaShared, "quota-shared", "N11", "Two tenants share a counter, which ends the quota of both early."},
 		{NeverExpires, "never-expires", "N12", "Leases do not end."},
 		{ExpiresEarly, "expires-early", "N1", "Leases end after half their time."},
-		{ExpiresAnother, "expires-another", "N12", "When a lease ends, the oldest entry is removed instead of its own."},
+		{ExpiresAnother, "expires-another", "N1", "When a lease ends, the oldest entry is removed instead of its own."},
 		{GrantsBeforeLease, "grants-before-lease", "N13",
 			"A switch that has lost its registers grants before the leases of holders have ended."},
 		{ServerGrantsEarly, "server-grants-early", "N13",

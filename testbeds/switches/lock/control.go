@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"candela.dev/candela/clock"
+	wire "candela.dev/candela/lock"
 )
 
 // ControlConfig describes a control plane.
@@ -41,7 +42,12 @@ type Control struct {
 	relocating             []uint32 // to be placed when they are drained
 	started                int      // in this reaction
 	out                    []Output
+	custom                 bool              // the allocation is not algorithm 3
+	log                    []wire.Allocation // the latest ones
 }
+
+// logged is how many allocations a control plane remembers.
+const logged = 4
 
 // NewControl returns the control plane of a data plane, which gets counters of locks that are not installed if
 // Config.Track says so.
@@ -55,7 +61,8 @@ func NewControl(now clock.Time, cfg ControlConfig, plane *DataPlane) (*Control, 
 	if cfg.Moves == 0 {
 		cfg.Moves = DefaultMoves
 	}
-	if cfg.Allocate == nil {
+	custom := cfg.Allocate != nil
+	if !custom {
 		cfg.Allocate = Greedy
 		if plane.cfg.Bugs.Has(AllocatesByRate) {
 			cfg.Allocate = byRate
@@ -73,7 +80,7 @@ func NewControl(now clock.Time, cfg ControlConfig, plane *DataPlane) (*Control, 
 		return nil, fmt.Errorf("slots are allocated every %d, but there is no pool", cfg.Period)
 	}
 	plane.leases = cfg.Lease > 0
-	return &Control{cfg: cfg, plane: plane, began: now}, nil
+	return &Control{cfg: cfg, custom: custom, plane: plane, began: now}, nil
 }
 
 // NextTimer returns when Timer is due; clock.Never: not before the next packet. Intervals in which nothing happens end
@@ -104,7 +111,7 @@ func (c *Control) Timer(now clock.Time) []Output {
 		c.plane.ResetQuotas()
 	}
 	if c.cfg.Period > 0 && !c.plane.frozen && now >= c.following(c.plane.asked, c.cfg.Period) {
-		c.allocate()
+		c.allocate(now)
 	}
 	if c.moving() {
 		c.plane.drained = clock.Never
@@ -133,7 +140,7 @@ func (c *Control) expire(now, before clock.Time) {
 }
 
 // allocate decides what each lock is to have.
-func (c *Control) allocate() {
+func (c *Control) allocate(now clock.Time) {
 	demands := c.plane.Demands()
 	c.plane.asked = clock.Never
 	queues := c.plane.queues()
@@ -144,6 +151,7 @@ func (c *Control) allocate() {
 	}
 	c.target = c.cfg.Allocate(demands, len(c.plane.pool))
 	maps.DeleteFunc(c.target, func(_ uint32, slots int) bool { return slots < queues })
+	c.record(now, demands)
 	moving := make(map[uint32]bool, len(c.active))
 	for _, id := range c.active {
 		moving[id] = true
@@ -162,6 +170,23 @@ func (c *Control) allocate() {
 	slices.Sort(c.shrinks)
 	slices.Sort(c.grows)
 }
+
+// record remembers an allocation.
+func (c *Control) record(now clock.Time, demands []Demand) {
+	a := wire.Allocation{At: now, Slots: len(c.plane.pool), Given: maps.Clone(c.target),
+		Optimal: !c.custom && c.plane.queues() == 1, Demands: make([]wire.Demand, 0, len(demands))}
+	seconds := float64(c.cfg.Period) / float64(clock.Second)
+	for _, d := range demands {
+		a.Demands = append(a.Demands, wire.Demand{Lock: d.Lock, Rate: d.Requests / seconds, Contention: d.Contention})
+	}
+	if len(c.log) == logged {
+		c.log = slices.Delete(c.log, 0, 1)
+	}
+	c.log = append(c.log, a)
+}
+
+// Allocations returns the latest allocations.
+func (c *Control) Allocations() []wire.Allocation { return c.log }
 
 // enqueue has a lock move if it has other slots than it is to have.
 func (c *Control) enqueue(id uint32, slots int) {

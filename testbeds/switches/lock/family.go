@@ -31,6 +31,7 @@ var rules = map[string]string{"N1": lock.RuleExclusion, "N2": lock.RuleOnce, "N3
 func Family() switches.Family {
 	return switches.Family{
 		Name: "lock", Makes: true, Counters: count, Settings: settingsOf,
+		Snapshot: allocations,
 		Reasons: []analyzers.DropReason{
 			{Name: "taken", Doc: "A packet of the lock manager that the switch has processed. What it sends is a packet of " +
 				"its own."},
@@ -45,7 +46,7 @@ func Family() switches.Family {
 // Baseline declares switches that the lock judge does not judge: they have no queues.
 func Baseline() switches.Family {
 	f := Family()
-	f.Name, f.Settings, f.Models = "lock-baseline", nil, []switches.Model{baseline()}
+	f.Name, f.Settings, f.Snapshot, f.Models = "lock-baseline", nil, nil, []switches.Model{baseline()}
 	return f
 }
 
@@ -246,6 +247,14 @@ func settingsOf(v parameter.Values, _ int) (any, error) {
 		}
 	}
 	return of, nil
+}
+
+// allocations returns the latest allocations of a switch as the judge knows them; one out of service has none.
+func allocations(sw *fabric.Switch) (any, error) {
+	if m, ok := sw.Mechanism().(*Mechanism); ok && m.control != nil {
+		return m.control.Allocations(), nil
+	}
+	return []lock.Allocation(nil), nil
 }
 
 func count(sw *fabric.Switch, add func(name string, n int64)) error {

@@ -12,18 +12,34 @@ import (
 )
 
 // BMv2 is bmv2's simple_switch that runs the program for it with the passes of hardware.
-type BMv2 struct{ Switch }
+type BMv2 struct {
+	Switch
+	recirculating []recirculated
+}
+
+// recirculated is a packet that is to pass again, with the metadata that it keeps.
+type recirculated struct {
+	port  uint16
+	frame []byte
+	kept  map[string]value
+}
 
 // bmv2's port of packets that are dropped, and the kinds of packets in egress.
 const (
 	dropPort    = 511
 	ingressCopy = 1
 	replicated  = 5
+	again       = 4
 )
 
 // NewBMv2 reads the program for bmv2 with PASSES.
 func NewBMv2(sources fs.FS) (*BMv2, error) {
-	ts, err := preprocess(sources, "injector_v1model.p4", "PASSES", 1)
+	return NewProgram(sources, "injector_v1model.p4", "PASSES")
+}
+
+// NewProgram reads a program for bmv2 with a macro defined.
+func NewProgram(sources fs.FS, name, macro string) (*BMv2, error) {
+	ts, err := preprocess(sources, name, macro, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -36,13 +52,27 @@ func NewBMv2(sources fs.FS) (*BMv2, error) {
 			return nil, fmt.Errorf("the sources have no %s", name)
 		}
 	}
-	s := &BMv2{Switch{Info: p4.Base(), program: program}}
+	s := &BMv2{Switch: Switch{Info: p4.Base(), program: program}}
 	s.Reset()
 	return s, nil
 }
 
 // Process is [Switch.Process].
-func (s *BMv2) Process(port uint16, frame []byte, leave func(port uint16, frame []byte)) (err error) {
+func (s *BMv2) Process(port uint16, frame []byte, leave func(port uint16, frame []byte)) error {
+	return s.process(&recirculated{port: port, frame: frame}, 0, leave)
+}
+
+// Recirculate has the first packet that recirculates pass again; false: there is none.
+func (s *BMv2) Recirculate(leave func(port uint16, frame []byte)) (bool, error) {
+	if len(s.recirculating) == 0 {
+		return false, nil
+	}
+	first := s.recirculating[0]
+	s.recirculating = s.recirculating[1:]
+	return true, s.process(&first, again, leave)
+}
+
+func (s *BMv2) process(of *recirculated, kind uint64, leave func(port uint16, frame []byte)) (err error) {
 	defer func() {
 		if f, ok := recover().(fault); ok {
 			err = fmt.Errorf("%s", string(f))
@@ -50,9 +80,11 @@ func (s *BMv2) Process(port uint16, frame []byte, leave func(port uint16, frame 
 	}()
 	s.clock++
 	arrive := func() *pass {
-		p := s.pass(frame)
-		p.vars["std.ingress_port"] = value{0, uint64(port), 9}
-		p.vars["std.packet_length"] = value{0, uint64(len(frame)), 32}
+		p := s.pass(of.frame)
+		maps.Copy(p.vars, of.kept)
+		p.vars["std.ingress_port"] = value{0, uint64(of.port), 9}
+		p.vars["std.instance_type"] = value{0, kind, 32}
+		p.vars["std.packet_length"] = value{0, uint64(len(of.frame)), 32}
 		p.vars["std.ingress_global_timestamp"] = value{0, s.clock, 48}
 		p.parse("P", "parser error")
 		return p
@@ -62,11 +94,7 @@ func (s *BMv2) Process(port uint16, frame []byte, leave func(port uint16, frame 
 	for _, session := range in.clones {
 		for _, to := range s.sessions[session] {
 			p := arrive()
-			for name, v := range in.vars {
-				if strings.HasPrefix(name, "meta.mirror_") {
-					p.vars[name] = v
-				}
-			}
+			maps.Copy(p.vars, in.kept())
 			s.leave(p, to, ingressCopy, leave)
 		}
 	}
@@ -103,7 +131,23 @@ func (s *BMv2) leave(p *pass, port uint16, kind uint64, leave func(port uint16, 
 	if p.truncate > 0 {
 		frame = frame[:min(len(frame), p.truncate)]
 	}
+	if p.again {
+		s.recirculating = append(s.recirculating, recirculated{uint16(p.vars["std.ingress_port"].lo), frame, p.kept()})
+		return
+	}
 	leave(port, frame)
+}
+
+// kept returns the metadata that clones and recirculated packets keep: the programs have one field list, of what is
+// called so.
+func (p *pass) kept() map[string]value {
+	kept := map[string]value{}
+	for name, v := range p.vars {
+		if strings.HasPrefix(name, "meta.mirror_") {
+			kept[name] = v
+		}
+	}
+	return kept
 }
 
 // software runs a function of v1model, and reports whether e calls one.
@@ -113,6 +157,8 @@ func (p *pass) software(e *expr) bool {
 		p.vars["std.egress_spec"], p.vars["std.mcast_grp"] = value{0, dropPort, 9}, value{0, 0, 16}
 	case "clone_preserving_field_list":
 		p.clones = append(p.clones, uint32(p.eval(e.args[1]).lo))
+	case "recirculate_preserving_field_list":
+		p.again = true
 	case "truncate":
 		p.truncate = int(p.eval(e.args[0]).lo)
 	case "update_checksum":

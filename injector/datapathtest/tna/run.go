@@ -54,6 +54,7 @@ type pass struct {
 
 	clones   []uint32 // sessions, on bmv2
 	truncate int      // to this length, on bmv2; 0: not
+	again    bool     // it recirculates, on bmv2
 }
 
 func (p *pass) fault(at, format string, args ...any) {

@@ -1,0 +1,213 @@
+package lock_test
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"candela.dev/candela/clock"
+	"candela.dev/candela/injector/datapathtest/tna"
+	"candela.dev/candela/packet/netlock"
+	"candela.dev/candela/testbeds/switches/lock"
+)
+
+const p4Program = "lock_v1model.p4"
+
+// p4Switch is the P4 program in a model of the language and of bmv2, with two locks of 8 slots each, hosts at the ports
+// of their numbers, and a server at port 100.
+type p4Switch struct {
+	*tna.BMv2
+	sent []string
+}
+
+const p4Server = 100
+
+func newP4Switch(t *testing.T, macro string) *p4Switch {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("p4", p4Program))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var routes strings.Builder
+	for h := range 16 {
+		fmt.Fprintf(&routes, "%d: forward(%d); ", p4Address(uint32(h)), h)
+	}
+	fmt.Fprintf(&routes, "%d: forward(%d); ", p4Address(p4Server), p4Server)
+	entries := strings.NewReplacer(
+		"NoAction();\n", "NoAction();\nconst entries = { 1: install(0, 0, 7); 2: install(1, 8, 7); }\n",
+		"default_action = discard();\n", "default_action = discard();\nconst entries = { "+routes.String()+"}\n")
+	sw, err := tna.NewProgram(fstest.MapFS{p4Program: {Data: []byte(entries.Replace(string(text)))}}, p4Program, macro)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sw.SetCloneSession(1, []uint16{510}); err != nil {
+		t.Fatal(err)
+	}
+	return &p4Switch{BMv2: sw}
+}
+
+func p4Address(host uint32) uint32 { return 10<<24 + host + 1 }
+
+// leave notes what a frame is, at the offsets of Ethernet, IPv4 and UDP.
+func (s *p4Switch) leave(port uint16, frame []byte) {
+	const udp, header = 34, 42
+	b := frame[header:]
+	what, to := "forward", binary.BigEndian.Uint16(frame[udp+2:])
+	switch {
+	case to == netlock.ReplyPort:
+		what = "grant"
+	case len(b) > netlock.Size:
+		what = map[byte]string{1: "forward-owned", 2: "forward-buffer"}[b[netlock.Size]]
+	}
+	client := uint32(port)
+	if what != "grant" {
+		client = binary.BigEndian.Uint32(frame[26:]) - p4Address(0)
+	} else if binary.BigEndian.Uint32(frame[30:]) != p4Address(client) {
+		what = "grant to another address than the port's"
+	}
+	s.sent = append(s.sent, p4Text(what, client, b[3], binary.BigEndian.Uint32(b[4:]), binary.BigEndian.Uint32(b[8:]),
+		b[2]))
+}
+
+func p4Text(what string, host uint32, thread uint8, transaction, lock uint32, mode byte) string {
+	return fmt.Sprintf("%s of lock %d to host %d thread %d transaction %d mode %d", what, lock, host, thread, transaction,
+		mode)
+}
+
+func (s *p4Switch) request(t *testing.T, op netlock.Op, r *lock.Request) []string {
+	t.Helper()
+	h := netlock.Header{Op: op, Mode: r.Mode, Client: r.Client.Thread, Transaction: r.Transaction, Lock: r.Lock}
+	frame := make([]byte, 42)
+	frame[12] = 8
+	frame[14], frame[22], frame[23] = 0x45, 64, 17
+	binary.BigEndian.PutUint16(frame[16:], 28+netlock.Size)
+	binary.BigEndian.PutUint32(frame[26:], p4Address(r.Client.Host))
+	binary.BigEndian.PutUint32(frame[30:], p4Address(p4Server))
+	binary.BigEndian.PutUint16(frame[34:], 0xc000)
+	binary.BigEndian.PutUint16(frame[36:], netlock.Port)
+	binary.BigEndian.PutUint16(frame[38:], 8+netlock.Size)
+	s.sent = nil
+	if err := s.Process(uint16(r.Client.Host), h.AppendTo(frame), s.leave); err != nil {
+		t.Fatal(err)
+	}
+	return s.sent
+}
+
+// The P4 program grants and forwards what the mechanism of the testbeds does, packet by packet, with passes that other
+// packets come between.
+func TestTheP4ProgramDecidesAsTheMechanismDoes(t *testing.T) {
+	for macro, processing := range map[string]lock.Processing{"LISTING": lock.Listing, "CHAINLOCK": lock.ChainLock} {
+		t.Run(processing.String(), func(t *testing.T) {
+			const runs, steps = 60, 250
+			totals := map[string]int{}
+			for run := range uint64(runs) {
+				rng := rand.New(rand.NewPCG(run, 1))
+				sw, plane := newP4Switch(t, macro), lock.New(lock.Config{Processing: processing})
+				for id := range uint32(2) {
+					if err := plane.Install(id+1, 8); err != nil {
+						t.Fatal(err)
+					}
+				}
+				var passes []lock.Pass
+				var holders []lock.Request // granted, not released
+				shared := rng.Float64()
+				outstanding := 4 + int(run%8)
+				waiting := 0
+				var said []string // of the mechanism
+				take := func(list []lock.Output) {
+					said = nil
+					for _, o := range list {
+						r := o.Request
+						switch o.Kind {
+						case lock.Grant, lock.ForwardOwned, lock.ForwardBuffer:
+							said = append(said, p4Text(o.Kind.String(), r.Client.Host, r.Client.Thread, r.Transaction, r.Lock, byte(r.Mode)))
+							totals[o.Kind.String()]++
+							if o.Kind == lock.Grant {
+								holders = append(holders, r)
+							}
+						case lock.Recirculate:
+							totals["recirculate"]++
+							passes = append(passes, o.Pass)
+						default: // what the program has not, or sends nothing
+						}
+					}
+				}
+				for step := range steps {
+					now := clock.Time(step)
+					var got []string
+					var what string
+					switch n := rng.IntN(3); {
+					case n == 0 && len(passes) > 0:
+						what = "a pass"
+						p := passes[0]
+						passes = passes[1:]
+						take(plane.Resume(now, p))
+						sw.sent = nil
+						if more, err := sw.Recirculate(sw.leave); err != nil || !more {
+							t.Fatalf("run %d, step %d: the program recirculates nothing, %v", run, step, err)
+						}
+						got = sw.sent
+					case n == 1 && len(holders) > 0:
+						i := rng.IntN(len(holders))
+						r := holders[i]
+						holders = slices.Delete(holders, i, i+1)
+						waiting--
+						what = fmt.Sprintf("a release of %v", r)
+						take(plane.Release(now, r))
+						got = sw.request(t, netlock.Release, &r)
+					case rng.IntN(12) == 0: // a release of nobody, which removes the oldest entry
+						r := lock.Request{Lock: uint32(1 + rng.IntN(2)), Client: lock.Client{Host: 15}}
+						what = fmt.Sprintf("a release of nobody for lock %d", r.Lock)
+						take(plane.Release(now, r))
+						got = sw.request(t, netlock.Release, &r)
+					case waiting < outstanding:
+						waiting++
+						r := lock.Request{Lock: uint32(1 + rng.IntN(3)), Transaction: uint32(step + 1),
+							Client: lock.Client{Host: uint32(rng.IntN(16)), Thread: uint8(rng.IntN(4))}}
+						if r.Lock == 3 && rng.IntN(4) > 0 { // which is not installed
+							r.Lock = 1
+						}
+						if rng.Float64() >= shared {
+							r.Mode = netlock.Exclusive
+						}
+						what = fmt.Sprintf("a request %v", r)
+						take(plane.Acquire(now, r))
+						got = sw.request(t, netlock.Acquire, &r)
+					}
+					if !slices.Equal(got, said) && what != "" {
+						t.Fatalf("run %d, step %d, %s: the program sends %q, the mechanism %q", run, step, what, got, said)
+					}
+				}
+			}
+			for _, kind := range []string{"grant", "forward-owned", "forward-buffer", "recirculate"} {
+				if totals[kind] < 10 {
+					t.Errorf("%d times %s: too few to compare", totals[kind], kind)
+				}
+			}
+			t.Log(totals)
+		})
+	}
+}
+
+// The program compiles where p4c is.
+func TestTheP4ProgramCompiles(t *testing.T) {
+	compiler, err := exec.LookPath("p4c-bm2-ss")
+	if err != nil {
+		t.Skip("SKIP: p4c-bm2-ss is not on the PATH")
+	}
+	for _, macro := range []string{"LISTING", "CHAINLOCK"} {
+		object := filepath.Join(t.TempDir(), "lock.json")
+		out, err := exec.CommandContext(t.Context(), compiler, "-D"+macro, "-o", object,
+			filepath.Join("p4", p4Program)).CombinedOutput()
+		if err != nil {
+			t.Errorf("%s: %v\n%s", macro, err, out)
+		}
+	}
+}

@@ -131,10 +131,11 @@ func (c *Control) following(at clock.Time, d clock.Duration) clock.Time {
 // expire ends leases. Grants have the order of time: those that are polled in vain ended before.
 func (c *Control) expire(now, before clock.Time) {
 	for g := c.plane.granted.front(); g != nil && g.at < before; g = c.plane.granted.front() {
-		lock := g.lock
+		id := g.lock
 		c.plane.granted.pop()
-		if !lock.removed {
-			c.out = append(c.out, c.plane.Expire(now, lock.id, before)...)
+		if l := c.plane.locks[id]; l != nil && l.polled != now { // once for all of its holders
+			l.polled = now
+			c.out = append(c.out, c.plane.Expire(now, id, before)...)
 		}
 	}
 }

@@ -118,6 +118,9 @@ type Output struct {
 	Sent    uint64 // of a push request: requests that were ever forwarded to be buffered; of Emptied: as asked
 	Index   uint64 // of a push request: the last packet that was pushed back
 	Pass    Pass   // to be given to Resume after one recirculation
+	// Idle: the pass will find a shared request that has the lock and do nothing. The switch does not know, as a pass
+	// reads one slot; who simulates it may leave the pass out.
+	Idle bool
 	// Mark of a push request or Emptied: Owned when a lock moves to the server, Failover when it moves to the switch.
 	Mark netlock.Mark
 	// Peer: to the other switch instead of the server, while a lock moves between switches.
@@ -162,7 +165,7 @@ type DataPlane struct {
 // lease is when a lock was granted.
 type lease struct {
 	at   clock.Time
-	lock *entry
+	lock uint32
 }
 
 // New returns a data plane without locks: all requests are forwarded to their servers.
@@ -354,7 +357,7 @@ func (d *DataPlane) grant(now clock.Time, l *entry, q *ring, n uint64) {
 	s := q.at(n)
 	s.granted, s.grantedAt = true, now
 	if d.leases {
-		d.granted.push(lease{now, l})
+		d.granted.push(lease{now, l.id})
 	}
 	if len(l.rings) > 1 {
 		q.next = n + 1
@@ -412,7 +415,9 @@ func (d *DataPlane) next(l *entry, q *ring, exclusive bool) {
 		}
 		l.busy = true
 	}
-	d.emit(Output{Kind: Recirculate, Pass: Pass{lock: l, at: q.head, end: q.tail, exclusive: exclusive}})
+	idle := !exclusive && d.cfg.Processing == ChainLock && d.cfg.Bugs == 0 && q.at(q.head).Mode == netlock.Shared
+	d.emit(Output{Kind: Recirculate, Idle: idle,
+		Pass: Pass{lock: l, at: q.head, end: q.tail, exclusive: exclusive}})
 }
 
 // Resume takes a packet that has recirculated. The outputs are valid until the next call.

@@ -1,7 +1,5 @@
 package lock
 
-import "math/bits"
-
 // key identifies a request.
 type key struct {
 	client      Client
@@ -14,9 +12,11 @@ type place struct {
 	at    uint64
 }
 
-// index finds the entries of a lock by their requests. It has room for as many as the lock has slots, and never grows.
+// index finds the entries of a lock by their requests. It grows to twice as many cells as the lock ever had entries at a
+// time, so that a lock with many slots and few entries stays in the caches.
 type index struct {
 	cells []indexCell
+	used  int
 }
 
 type indexCell struct {
@@ -25,10 +25,20 @@ type indexCell struct {
 	used  bool
 }
 
-// newIndex returns an index of at most n entries.
-func newIndex(n int) *index {
-	const least, spare = 4, 2
-	return &index{cells: make([]indexCell, 1<<bits.Len(uint(max(least, n*spare)-1)))}
+func newIndex() *index {
+	const least = 8
+	return &index{cells: make([]indexCell, least)}
+}
+
+// grow doubles the cells.
+func (x *index) grow() {
+	old := x.cells
+	x.cells = make([]indexCell, 2*len(old))
+	for i := range old {
+		if old[i].used {
+			*x.find(old[i].key) = old[i]
+		}
+	}
 }
 
 // home returns the cell where a key should be.
@@ -58,9 +68,17 @@ func (x *index) get(k key) (p place, ok bool) {
 
 // put notes where a request is.
 func (x *index) put(k key, p place) {
-	if x != nil {
-		*x.find(k) = indexCell{k, p, true}
+	if x == nil {
+		return
 	}
+	c := x.find(k)
+	if !c.used {
+		if x.used++; 2*x.used > len(x.cells) {
+			x.grow()
+			c = x.find(k)
+		}
+	}
+	*c = indexCell{k, p, true}
 }
 
 // remove forgets a request.
@@ -86,4 +104,5 @@ func (x *index) remove(k key) {
 		}
 	}
 	x.cells[i] = indexCell{}
+	x.used--
 }

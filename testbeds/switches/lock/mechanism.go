@@ -265,6 +265,9 @@ func (m *Mechanism) send(now clock.Time, sw *fabric.Switch, of *netlock.Header, 
 			m.make(now, sw, at, at.client, at.server, 0, &h)
 		case Recirculate:
 			m.counts.Recirculations++
+			if o.Idle {
+				continue
+			}
 			sw.Wake(now.Add(m.set.recirculate), m.keep(o.Pass))
 		case Dropped, Emptied:
 		}

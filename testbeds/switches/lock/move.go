@@ -70,7 +70,7 @@ func (d *DataPlane) add(lock uint32, slots int) (*entry, error) {
 		}
 	}
 	if d.cfg.TIDCheck || d.cfg.Dedup {
-		l.where = newIndex(slots)
+		l.where = newIndex()
 	}
 	l.requests, l.most = d.tracker.take(lock)
 	d.locks[lock] = l
@@ -221,7 +221,7 @@ func (d *DataPlane) Place(now clock.Time, lock uint32, left, slots int) []Output
 		d.regions.add(l.region())
 	}
 	if l.where != nil {
-		l.where = newIndex(slots)
+		l.where = newIndex()
 	}
 	l.phase = serving
 	for i := range l.rings {

@@ -75,6 +75,8 @@ type entry struct {
 	wanted    bool       // the other switch has asked for it
 	wantedBy  uint64     // its base
 
+	polled clock.Time // when leases of its holders were looked at last
+
 	requests, most int // counters for the allocation: requests, and most entries and buffered requests at a time
 }
 

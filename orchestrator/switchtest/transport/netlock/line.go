@@ -10,6 +10,7 @@ import (
 type line struct {
 	delay, jitter clock.Duration
 	rand          *rand.Rand
+	last          clock.Time // when the latest gets there
 	list          []message
 	head          int
 }
@@ -25,14 +26,18 @@ func (l *line) due() clock.Time {
 }
 
 func (l *line) push(now clock.Time, m message) {
-	m.at = now.Add(l.delay)
-	if l.jitter > 0 {
-		m.at = m.at.Add(clock.Duration(l.rand.Int64N(int64(l.jitter) + 1)))
-	}
-	if n := len(l.list); n > l.head {
-		m.at = max(m.at, l.list[n-1].at)
-	}
+	m.at = l.time(now)
 	l.append(&m)
+}
+
+// time returns when what enters now gets to the other end.
+func (l *line) time(now clock.Time) clock.Time {
+	at := now.Add(l.delay)
+	if l.jitter > 0 {
+		at = at.Add(clock.Duration(l.rand.Int64N(int64(l.jitter) + 1)))
+	}
+	l.last = max(l.last, at)
+	return l.last
 }
 
 // append adds a message that arrives no earlier than those before it.

@@ -47,7 +47,9 @@ func open(s *transport.Setup, flows iter.Seq[*transport.Flow]) (transport.Endpoi
 				f.Locks.Databases, of.Ranges("databases"))
 		}
 		for _, server := range f.Locks.Servers {
-			s := r.host(fabric.HostID(server), f.Mark).server
+			h := r.host(fabric.HostID(server), f.Mark)
+			h.ahead = false
+			s := h.server
 			s.databases = databases
 			s.address = fabric.HostID.IPv4
 			if f.Mark.IPv6 {
@@ -55,7 +57,8 @@ func open(s *transport.Setup, flows iter.Seq[*transport.Flow]) (transport.Endpoi
 			}
 		}
 		for _, database := range databases {
-			r.host(database, f.Mark).database = true
+			h := r.host(database, f.Mark)
+			h.ahead, h.database = false, true
 		}
 	}
 	return r, err
@@ -123,6 +126,10 @@ func (r *endpoints) Counters(add func(host fabric.HostID, name string, n int64))
 }
 
 // host is the stack of a host: its client and its lock server, one of which may be idle.
+//
+// What arrives at the NIC reaches the client later, and nothing else does. So the client of a host that is nothing else
+// is simulated ahead of the network, up to when what arrives next may reach it: one event of the network serves all
+// that the client does in that time, and packets leave at the instants at which they would have left.
 type host struct {
 	of     *endpoints
 	at     *fabric.Host
@@ -131,6 +138,10 @@ type host struct {
 	server *server
 	// database: it answers requests that were granted with a row, which the model does not have.
 	database bool
+
+	ahead bool       // the client is simulated ahead
+	end   clock.Time // of the test: the client is not simulated beyond it
+	ended []ending   // flows whose end the client has reached and the network has not
 
 	arriving, leaving line
 	gap               clock.Duration // least time between two packets
@@ -143,6 +154,12 @@ type host struct {
 	twice            bool
 }
 
+// ending is when a flow ends.
+type ending struct {
+	at   clock.Time
+	flow int
+}
+
 func newHost(r *endpoints, id fabric.HostID, mark stack.Mark) *host {
 	const stream = 0x6e6574686f7374
 	v := r.Values
@@ -152,6 +169,10 @@ func newHost(r *endpoints, id fabric.HostID, mark stack.Mark) *host {
 		arriving: line{delay: delay, jitter: jitter, rand: rng}, leaving: line{delay: delay, jitter: jitter, rand: rng},
 		loss: v.Number("loss"), duplicates: v.Number("duplicates"),
 		faults: rand.New(rand.NewPCG(r.Test.Seed^^uint64(stream), uint64(id)))}
+	h.ahead, h.end = delay > 0 && !r.Live, clock.Time(0).Add(r.Test.Deadline)
+	if r.Test.Duration > 0 {
+		h.end = clock.Time(0).Add(r.Test.Duration)
+	}
 	h.client = netlock.NewClient(id, r.Test.Seed, h)
 	bugs, err := lock.ParseBugs(r.Bugs...)
 	if err != nil {
@@ -175,6 +196,14 @@ func (h *host) Committed(_ clock.Time, flow int, took clock.Duration) {
 
 // Ended implements netlock.Sink.
 func (h *host) Ended(now clock.Time, flow int) {
+	if h.ahead {
+		h.ended = append(h.ended, ending{now, flow})
+		return
+	}
+	h.tell(now, flow)
+}
+
+func (h *host) tell(now clock.Time, flow int) {
 	h.at.Report(func() {
 		h.of.Progress(flow).Finish(now)
 		h.of.Close(flow)
@@ -186,12 +215,40 @@ func (h *host) Receive(now clock.Time, p *fabric.Packet) {
 	if p.Protocol != fabric.NetLock || p.Flags&fabric.Trimmed != 0 || h.fails(h.loss) {
 		return
 	}
-	n := netlock.FromHeader(&p.Header)
-	if h.arriving.delay+h.arriving.jitter == 0 {
-		h.take(now, &message{peer: p.Src, answer: p.Flags&fabric.Returned != 0, header: n})
-		return
+	m := message{peer: p.Src, answer: p.Flags&fabric.Returned != 0, header: netlock.FromHeader(&p.Header)}
+	at := h.arriving.time(now)
+	switch {
+	case m.answer && h.ahead && at <= h.end:
+		h.run(at)
+		h.client.Receive(at, &m.header)
+		h.drain(at)
+	case !m.answer && !h.database: // its cores take it when it gets there
+		h.server.receive(at, &m)
+	case at <= now:
+		h.take(now, &m)
+	default:
+		m.at = at
+		h.arriving.append(&m)
 	}
-	h.arriving.push(now, message{peer: p.Src, answer: p.Flags&fabric.Returned != 0, header: n})
+}
+
+// run has the client do what it does before an instant.
+func (h *host) run(before clock.Time) {
+	for at := h.client.NextTimer(); at < before; at = h.client.NextTimer() {
+		h.client.HandleTimer(at)
+		h.drain(at)
+	}
+}
+
+// drain moves what the client sends at an instant to the line that leaves.
+func (h *host) drain(at clock.Time) {
+	for {
+		p, ok := h.client.Poll()
+		if !ok {
+			return
+		}
+		h.leaving.push(at, message{peer: p.To, header: p.Header})
+	}
 }
 
 // fails draws whether something happens that has a probability.
@@ -199,32 +256,23 @@ func (h *host) fails(probability float64) bool {
 	return probability > 0 && h.faults.Float64() < probability
 }
 
-// take has client or lock server process a packet: answers are for clients.
+// take has client or database process a packet: answers are for clients.
 func (h *host) take(now clock.Time, m *message) {
-	switch {
-	case m.answer:
+	if m.answer {
 		h.client.Receive(now, &m.header)
-	case h.database:
-		answer := *m
-		answer.answer, answer.header.Address = true, netip.Addr{}
-		if a := m.header.Address; a.IsValid() {
-			answer.peer = wire.HostOf(a.AsSlice())
-		}
-		h.leaving.push(now, answer)
-	default:
-		h.server.receive(now, m)
+		h.drain(now)
+		return
 	}
+	answer := *m
+	answer.answer, answer.header.Address = true, netip.Addr{}
+	if a := m.header.Address; a.IsValid() {
+		answer.peer = wire.HostOf(a.AsSlice())
+	}
+	h.leaving.push(now, answer)
 }
 
-// collect moves what client and server have to send to the line that leaves.
+// collect moves what the server has to send to the line that leaves.
 func (h *host) collect(now clock.Time) {
-	for {
-		p, ok := h.client.Poll()
-		if !ok {
-			break
-		}
-		h.leaving.push(now, message{peer: p.To, header: p.Header})
-	}
 	for _, m := range h.server.out {
 		h.leaving.push(now, m)
 	}
@@ -272,7 +320,14 @@ func (h *host) leave(now clock.Time) (m message, ok bool) {
 
 // NextTimer implements fabric.Stack.
 func (h *host) NextTimer() clock.Time {
-	at := min(h.client.NextTimer(), h.server.next(), h.arriving.due())
+	at := h.client.NextTimer()
+	if h.ahead && at != clock.Never { // what the client sends then leaves later
+		at = min(at.Add(h.leaving.delay), max(at, h.end))
+	}
+	at = min(at, h.server.next(), h.arriving.due())
+	if len(h.ended) > 0 {
+		at = min(at, h.ended[0].at)
+	}
 	if h.twice && h.free > h.now {
 		at = min(at, h.free)
 	}
@@ -289,7 +344,15 @@ func (h *host) HandleTimer(now clock.Time) {
 		m := h.arriving.pop()
 		h.take(now, &m)
 	}
-	h.client.HandleTimer(now)
+	before := now.Add(1)
+	if h.ahead {
+		before = max(before, min(now.Add(h.arriving.delay), h.end.Add(1)))
+	}
+	h.run(before)
+	for len(h.ended) > 0 && h.ended[0].at <= now {
+		h.tell(h.ended[0].at, h.ended[0].flow)
+		h.ended = h.ended[1:]
+	}
 	h.server.advance(now)
 	h.collect(now)
 }

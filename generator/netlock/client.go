@@ -262,9 +262,11 @@ func (c *Client) release(now clock.Time, tr *transaction, l *workload.Lock) {
 }
 
 func (c *Client) send(now clock.Time, op netlock.Op, tr *transaction, l *workload.Lock) {
-	c.out.push(Packet{To: tr.of.Directory(l.ID), Header: netlock.Header{Op: op, Mode: modeOf(l), Client: tr.of.number,
-		Transaction: tr.id, Lock: l.ID, Timestamp: uint64(now.Nanoseconds()), Tenant: tr.of.Tenant,
-		Priority: tr.of.Priority}})
+	p, t := c.out.push(), tr.of
+	p.To = t.Directory(l.ID)
+	h := &p.Header // as Header: nothing else of it is ever set
+	h.Op, h.Mode, h.Client, h.Transaction, h.Lock = op, modeOf(l), t.number, tr.id, l.ID
+	h.Timestamp, h.Tenant, h.Priority = uint64(now.Nanoseconds()), t.Tenant, t.Priority
 }
 
 func modeOf(l *workload.Lock) netlock.Mode {
@@ -450,17 +452,17 @@ func (c *Client) kill(t *thread) {
 	clear(t.byID)
 	kept := 0
 	for range c.out.len() {
-		if p := c.out.pop(); p.Header.Client != t.number {
-			c.out.push(p)
+		if p := *c.out.pop(); p.Header.Client != t.number {
+			*c.out.push() = p
 			kept++
 		}
 	}
 }
 
-// Poll returns the next packet to send; false: there is none.
-func (c *Client) Poll() (Packet, bool) {
+// Poll returns the next packet to send, valid until the next call; nil: there is none.
+func (c *Client) Poll() *Packet {
 	if c.out.len() == 0 {
-		return Packet{}, false
+		return nil
 	}
-	return c.out.pop(), true
+	return c.out.pop()
 }

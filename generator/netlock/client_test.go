@@ -54,8 +54,8 @@ func (b *bench) to(at clock.Duration) (sent []netlock.Packet) {
 }
 
 func (b *bench) sent() (sent []netlock.Packet) {
-	for p, ok := b.Poll(); ok; p, ok = b.Poll() {
-		sent = append(sent, p)
+	for p := b.Poll(); p != nil; p = b.Poll() {
+		sent = append(sent, *p)
 	}
 	return sent
 }

@@ -11,21 +11,23 @@ type queue[T any] struct {
 
 func (q *queue[T]) len() int { return q.count }
 
-func (q *queue[T]) push(v T) {
+// push returns the place of a new last entry, with what was there before.
+func (q *queue[T]) push() *T {
 	if q.count == len(q.ring) {
-		const least = 16
+		const least = 16 // a power of two, as all lengths
 		grown := make([]T, max(least, 2*len(q.ring)))
 		n := copy(grown, q.ring[q.first:])
 		copy(grown[n:], q.ring[:q.first])
 		q.ring, q.first = grown, 0
 	}
-	q.ring[(q.first+q.count)%len(q.ring)] = v
 	q.count++
+	return &q.ring[(q.first+q.count-1)&(len(q.ring)-1)]
 }
 
-func (q *queue[T]) pop() T {
-	v := q.ring[q.first]
-	q.first = (q.first + 1) % len(q.ring)
+// pop removes the first entry. It is valid until the next push.
+func (q *queue[T]) pop() *T {
+	v := &q.ring[q.first]
+	q.first = (q.first + 1) & (len(q.ring) - 1)
 	q.count--
 	return v
 }

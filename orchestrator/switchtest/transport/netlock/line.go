@@ -27,7 +27,7 @@ func (l *line) due() clock.Time {
 
 func (l *line) push(now clock.Time, m message) {
 	m.at = l.time(now)
-	l.append(&m)
+	*l.add(m.at) = m
 }
 
 // time returns when what enters now gets to the other end.
@@ -40,17 +40,26 @@ func (l *line) time(now clock.Time) clock.Time {
 	return l.last
 }
 
-// append adds a message that arrives no earlier than those before it.
-func (l *line) append(m *message) {
-	if l.head > 0 && len(l.list) == cap(l.list) {
-		l.list = l.list[:copy(l.list, l.list[l.head:])]
-		l.head = 0
+// add returns the place of a message that arrives no earlier than those before it.
+func (l *line) add(at clock.Time) *message {
+	n := len(l.list)
+	if n == cap(l.list) {
+		if l.head > n/2 {
+			l.list, l.head = l.list[:copy(l.list, l.list[l.head:])], 0
+			n = len(l.list)
+		} else {
+			l.list = append(l.list, message{})[:n]
+		}
 	}
-	l.list = append(l.list, *m)
+	l.list = l.list[:n+1]
+	m := &l.list[n]
+	m.at = at
+	return m
 }
 
-func (l *line) pop() message {
-	m := l.list[l.head]
+// pop removes the first message. It is valid until the next is added.
+func (l *line) pop() *message {
+	m := &l.list[l.head]
 	if l.head++; l.head == len(l.list) {
 		l.list, l.head = l.list[:0], 0
 	}

@@ -215,8 +215,8 @@ func (h *host) Receive(now clock.Time, p *fabric.Packet) {
 	if p.Protocol != fabric.NetLock || p.Flags&fabric.Trimmed != 0 || h.fails(h.loss) {
 		return
 	}
-	m := message{peer: p.Src, answer: p.Flags&fabric.Returned != 0, header: netlock.FromHeader(&p.Header)}
 	at := h.arriving.time(now)
+	m := message{at: at, peer: p.Src, answer: p.Flags&fabric.Returned != 0, header: netlock.FromHeader(&p.Header)}
 	switch {
 	case m.answer && h.ahead && at <= h.end:
 		h.run(at)
@@ -227,8 +227,7 @@ func (h *host) Receive(now clock.Time, p *fabric.Packet) {
 	case at <= now:
 		h.take(now, &m)
 	default:
-		m.at = at
-		h.arriving.append(&m)
+		*h.arriving.add(at) = m
 	}
 }
 
@@ -242,12 +241,9 @@ func (h *host) run(before clock.Time) {
 
 // drain moves what the client sends at an instant to the line that leaves.
 func (h *host) drain(at clock.Time) {
-	for {
-		p, ok := h.client.Poll()
-		if !ok {
-			return
-		}
-		h.leaving.push(at, message{peer: p.To, header: p.Header})
+	for p := h.client.Poll(); p != nil; p = h.client.Poll() {
+		m := h.leaving.add(h.leaving.time(at))
+		m.peer, m.answer, m.header = p.To, false, p.Header
 	}
 }
 
@@ -282,9 +278,11 @@ func (h *host) collect(now clock.Time) {
 // Poll implements fabric.Stack.
 func (h *host) Poll(now clock.Time, p *fabric.Packet) bool {
 	h.now = now
-	h.collect(now)
-	m, ok := h.leave(now)
-	if !ok {
+	if len(h.server.out) > 0 {
+		h.collect(now)
+	}
+	m := h.leave(now)
+	if m == nil {
 		return false
 	}
 	h.mark.Set(p)
@@ -298,24 +296,24 @@ func (h *host) Poll(now clock.Time, p *fabric.Packet) bool {
 	return true
 }
 
-// leave returns the next packet that leaves now.
-func (h *host) leave(now clock.Time) (m message, ok bool) {
+// leave returns the next packet that leaves now, valid until the next call; nil: there is none.
+func (h *host) leave(now clock.Time) *message {
 	if h.free > now {
-		return m, false
+		return nil
 	}
 	if h.twice {
 		h.twice = false
-		return h.again, true
+		return &h.again
 	}
 	for h.leaving.due() <= now {
-		if m = h.leaving.pop(); !h.fails(h.loss) {
+		if m := h.leaving.pop(); !h.fails(h.loss) {
 			if h.twice = !m.answer && h.fails(h.duplicates); h.twice {
-				h.again = m
+				h.again = *m
 			}
-			return m, true
+			return m
 		}
 	}
-	return m, false
+	return nil
 }
 
 // NextTimer implements fabric.Stack.
@@ -324,15 +322,22 @@ func (h *host) NextTimer() clock.Time {
 	if h.ahead && at != clock.Never { // what the client sends then leaves later
 		at = min(at.Add(h.leaving.delay), max(at, h.end))
 	}
-	at = min(at, h.server.next(), h.arriving.due())
+	if h.arriving.len() > 0 {
+		at = min(at, h.arriving.due())
+	}
+	if !h.ahead || h.server.busy() {
+		at = min(at, h.server.next())
+	}
 	if len(h.ended) > 0 {
 		at = min(at, h.ended[0].at)
 	}
 	if h.twice && h.free > h.now {
 		at = min(at, h.free)
 	}
-	if out := max(h.leaving.due(), h.free); h.leaving.len() > 0 && out > h.now {
-		at = min(at, out)
+	if h.leaving.len() > 0 {
+		if out := max(h.leaving.due(), h.free); out > h.now {
+			at = min(at, out)
+		}
 	}
 	return at
 }
@@ -341,8 +346,7 @@ func (h *host) NextTimer() clock.Time {
 func (h *host) HandleTimer(now clock.Time) {
 	h.now = now
 	for h.arriving.due() <= now {
-		m := h.arriving.pop()
-		h.take(now, &m)
+		h.take(now, h.arriving.pop())
 	}
 	before := now.Add(1)
 	if h.ahead {
@@ -353,8 +357,10 @@ func (h *host) HandleTimer(now clock.Time) {
 		h.tell(h.ended[0].at, h.ended[0].flow)
 		h.ended = h.ended[1:]
 	}
-	h.server.advance(now)
-	h.collect(now)
+	if !h.ahead || h.server.busy() {
+		h.server.advance(now)
+		h.collect(now)
+	}
 }
 
 // message is a packet between a host's NIC and its client or lock server.

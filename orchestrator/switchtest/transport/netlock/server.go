@@ -19,6 +19,7 @@ type server struct {
 	cores []core
 	out   []message
 	tasks int // packets that wait or are processed
+	used  bool
 
 	databases []fabric.HostID // that answer clients; nil: the server does
 	address   func(fabric.HostID) netip.Addr
@@ -46,9 +47,13 @@ func (s *server) receive(now clock.Time, m *message) {
 	c := &s.cores[wire.Mix(uint64(m.header.Lock)+1)%uint64(len(s.cores))]
 	m.at = max(now, c.busy).Add(s.takes)
 	c.busy = m.at
-	c.append(m)
+	*c.add(m.at) = *m
 	s.tasks++
+	s.used = true
 }
+
+// busy reports whether the server has ever had a packet.
+func (s *server) busy() bool { return s.used }
 
 // next returns when the first core has processed a packet.
 func (s *server) next() clock.Time {
@@ -79,7 +84,7 @@ func (s *server) advance(now clock.Time) {
 		}
 		m := first.pop()
 		s.tasks--
-		s.process(m.at, &m)
+		s.process(m.at, m)
 	}
 }
 

@@ -67,6 +67,7 @@ func TestLockSwitchesWithBugsAreConvictedOnRealFrames(t *testing.T) {
 		{"grants-before-lease", []string{"duration-us: 2000000",
 			"duration-us: 2000000\nchanges: [{at-us: 90000, state: stopped}, {at-us: 95000, state: running}]"}},
 	} {
+		checked := tt.swaps == nil // with the test as it is: see the other test
 		for bug := range strings.FieldsSeq(tt.bugs) {
 			if sampled && tt.swaps == nil && len(strings.Fields(tt.bugs)) > 3 || sampled && tt.swaps != nil {
 				continue
@@ -87,8 +88,9 @@ func TestLockSwitchesWithBugsAreConvictedOnRealFrames(t *testing.T) {
 					}
 					swapped = strings.Replace(swapped, tt.swaps[i], tt.swaps[i+1], 1)
 				}
-				if correct := runsLive(t, parse(t, swapped)[0]); correct.Verdict.Exit != orchestrator.ExitPass {
-					t.Errorf("a correct switch: %v", correct.Verdict)
+				if !checked {
+					checked = true
+					passesLive(t, parse(t, swapped)[0])
 				}
 				test := parse(t, swapped)[0]
 				test.Switch.Bugs = []string{bug}

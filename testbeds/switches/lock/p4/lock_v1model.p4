@@ -6,8 +6,8 @@
 //
 // Positions in a queue are sequence numbers. The data plane has no modulo: regions of slots are powers of two.
 // What it leaves out: the push protocol (a request that finds no slot is marked and forwarded, as all later ones),
-// quotas, priorities and leases. A check of transactions (tid-check, dedup) needs the slot of a (client, transaction): a search
-// of the queue has no bound in passes, and an index by hash has collisions.
+// quotas, priorities and leases. A check of transactions (tid-check, dedup) needs the slot of a (client, transaction):
+// a search of the queue has no bound in passes, and an index by hash has collisions.
 #include <core.p4>
 #include <v1model.p4>
 

@@ -16,6 +16,11 @@ import (
 // fuzzedRuns are enough that the start of the process hardly counts.
 const fuzzedRuns = 2000
 
+// lockRequests is what bench/testdata/lock-e1.yml asks for.
+const lockRequests = 1_920_000
+
+func lockRequestsPerCPUSecond(u usage, _ int) float64 { return lockRequests / u.cpu.Seconds() }
+
 func fuzzedPerCPUSecond(u usage, _ int) float64 { return fuzzedRuns / u.cpu.Seconds() }
 
 // millionPackets is what analysis is measured on: 1.0 M data packets and their ACKs.
@@ -189,6 +194,9 @@ var figures = []figure{
 		source: asUsersRun("incast-judged.yml")},
 	{name: "candela run: 64:1 NDP incast, judge off", unit: "CPU s", peer: htsimSwitch(1.29), ratio: atMost(1 / 1.8),
 		source: asUsersRun("incast.yml")},
+	{name: "candela run: shared locks of NetLock (E1), judge off", unit: "requests/CPU s", target: atLeast(1e6),
+		source: program{command: []string{"candela", "run", "bench/testdata/lock-e1.yml", "--out", "OUT"},
+			value: lockRequestsPerCPUSecond}},
 	{name: "candela run: permutation of 128 hosts, judge off", unit: "CPU s", ratio: atMost(1. / 3),
 		peer: htsimCheapest(16.9, 128, 10_000_000), source: asUsersRun("ndp-permutation-128.yml")},
 	{name: "candela run: permutation of 432 hosts, judge off", unit: "CPU s", ratio: atMost(1. / 5),

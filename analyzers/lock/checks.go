@@ -192,10 +192,11 @@ func (d *device) tookOver(l *state, r *request) bool {
 	return (d.takeover != clock.Never || d.Moves) && (l.ownedSince == unknown || r.inserted <= l.ownedSince)
 }
 
-// outranked reports whether the server has, or had while a request waited, requests of a higher priority: whether they
-// come first the switch cannot know before they are back.
+// outranked reports whether the server has, or had while a request waited, requests of a queue that others wait behind:
+// whether those come first the switch cannot know before they are back, and an exclusive request of any priority is
+// granted at once only if nobody waits.
 func (l *state) outranked(r *request) bool {
-	for i := range min(int(r.class), len(l.all)) {
+	for i := range max(0, len(l.all)-1) {
 		if c := &l.all[i]; c.parks[0] != none || max(c.parkedAt, c.back, c.settled) >= r.inserted {
 			return true
 		}

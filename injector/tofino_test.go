@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -20,23 +22,63 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// compiled returns info as a compiler for hardware serves it: ids of counters are its own, and each event table has
-// actions of its own, with its name in front of theirs.
+// recorded returns the ids that the compiler for Tofino 2 gave, by kind and name.
+func recorded(t *testing.T) func(kind, name string) uint32 {
+	t.Helper()
+	text, err := os.ReadFile("p4/tofino2-p4info.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := map[string]uint32{}
+	for line := range strings.Lines(string(text)) {
+		f := strings.Fields(line)
+		id, err := strconv.ParseUint(f[1], 0, 32)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids[f[0]+" "+f[2]] = uint32(id)
+	}
+	return func(kind, name string) uint32 {
+		t.Helper()
+		id, ok := ids[kind+" "+name]
+		if !ok {
+			t.Fatalf("the compiler's P4Info has no %s %s", kind, name)
+		}
+		return id
+	}
+}
+
+// compiled returns info as the compiler for Tofino 2 serves it, with the ids that it gave: those of counters are its
+// own, and each event table has actions of its own, with its name in front of theirs.
 func compiled(t *testing.T, info *p4.Info) *p4.Info {
 	t.Helper()
+	id := recorded(t)
 	pb := proto.Clone(info.Proto()).(*configpb.P4Info)
-	for i, c := range pb.GetCounters() {
-		c.Preamble.Id = 0x12f00000 + uint32(i)
+	for _, c := range pb.GetCounters() {
+		c.Preamble.Id = id("counter", c.GetPreamble().GetName())
 	}
-	for i, c := range pb.GetDirectCounters() {
-		c.Preamble.Id = 0x13f00000 + uint32(i)
+	direct := map[uint32]uint32{}
+	for _, c := range pb.GetDirectCounters() {
+		made := id("direct-counter", c.GetPreamble().GetName())
+		direct[c.GetPreamble().GetId()] = made
+		c.Preamble.Id = made
+	}
+	for _, table := range pb.GetTables() {
+		if got := id("table", table.GetPreamble().GetName()); got != table.GetPreamble().GetId() {
+			t.Errorf("table %s has id %d, the contract %d", table.GetPreamble().GetName(), got, table.GetPreamble().GetId())
+		}
+		for i, old := range table.GetDirectResourceIds() {
+			if made, ok := direct[old]; ok {
+				table.DirectResourceIds[i] = made
+			}
+		}
 	}
 	shared := map[uint32]*configpb.Action{}
 	for _, a := range pb.GetActions() {
 		shared[a.GetPreamble().GetId()] = a
 	}
 	gone := map[uint32]bool{}
-	for i, table := range pb.GetTables() {
+	for _, table := range pb.GetTables() {
 		if info.Table(table.GetPreamble().GetId()).DirectCounter == 0 {
 			continue
 		}
@@ -46,8 +88,8 @@ func compiled(t *testing.T, info *p4.Info) *p4.Info {
 			}
 			own := proto.Clone(shared[ref.GetId()]).(*configpb.Action)
 			gone[ref.GetId()] = true
-			own.Preamble.Id = ref.GetId() | uint32(i+1)<<16
 			own.Preamble.Name = table.GetPreamble().GetName() + "." + own.GetPreamble().GetName()
+			own.Preamble.Id = id("action", own.GetPreamble().GetName())
 			ref.Id = own.GetPreamble().GetId()
 			pb.Actions = append(pb.Actions, own)
 		}

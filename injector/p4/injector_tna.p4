@@ -144,20 +144,20 @@ control I(inout headers_t hdr, inout metadata_t meta, in ingress_intrinsic_metad
           in ingress_intrinsic_metadata_from_parser_t ig_prsr_md,
           inout ingress_intrinsic_metadata_for_deparser_t ig_dprsr_md,
           inout ingress_intrinsic_metadata_for_tm_t ig_tm_md) {
-    @name(".roce_rx") @id(0x12000001)
+    @name(".roce_rx")
     Counter<bit<64>, PortId_t>(512, CounterType_t.PACKETS_AND_BYTES) roce_rx;
-    @name(".mirrored") @id(0x12000002)
+    @name(".mirrored")
     Counter<bit<64>, bit<10>>(1024, CounterType_t.PACKETS_AND_BYTES) mirrored;
-    @name(".pause_rx") @id(0x12000003)
+    @name(".pause_rx")
     Counter<bit<64>, PortId_t>(512, CounterType_t.PACKETS) pause_rx;
 
-    @name(".event_hits") @id(0x13000001)
+    @name(".event_hits")
     DirectCounter<bit<64>>(CounterType_t.PACKETS) event_hits;
-    @name(".event_any_hits") @id(0x13000002)
+    @name(".event_any_hits")
     DirectCounter<bit<64>>(CounterType_t.PACKETS) event_any_hits;
-    @name(".control_event_hits") @id(0x13000003)
+    @name(".control_event_hits")
     DirectCounter<bit<64>>(CounterType_t.PACKETS) control_event_hits;
-    @name(".watched_event_hits") @id(0x13000004)
+    @name(".watched_event_hits")
     DirectCounter<bit<64>>(CounterType_t.PACKETS) watched_event_hits;
 
     Register<bit<16>, bit<13>>(8192) r_epoch; // by flow and space
@@ -563,7 +563,7 @@ control E(inout egress_headers_t hdr, inout egress_metadata_t meta, in egress_in
           in egress_intrinsic_metadata_from_parser_t eg_prsr_md,
           inout egress_intrinsic_metadata_for_deparser_t eg_dprsr_md,
           inout egress_intrinsic_metadata_for_output_port_t eg_oport_md) {
-    @name(".roce_tx") @id(0x12000004)
+    @name(".roce_tx")
     Counter<bit<64>, PortId_t>(512, CounterType_t.PACKETS_AND_BYTES) roce_tx;
 
     Hash<bit<16>>(HashAlgorithm_t.CRC16) port_of_copy;

@@ -59,17 +59,18 @@
         meta.distance = meta.psn - meta.first;
     }
 
+    // Only an entry's action can reach a register: a default action has no hash to find the cell by.
     @hidden
     table last_psn {
         key = {
             meta.fresh: exact;
         }
-        actions = { STEP_PSN; START_PSN; }
+        actions = { STEP_PSN; START_PSN; @defaultonly NoAction; }
         const entries = {
             0: STEP_PSN();
             1: START_PSN();
         }
-        const default_action = STEP_PSN();
+        const default_action = NoAction();
         size = 2;
     }
 
@@ -83,7 +84,7 @@
             meta.opcode.starts: ternary;
             meta.ahead: ternary;
         }
-        actions = { ITER_FIRST; ITER_SECOND; ITER_NEXT; ITER_SAME; }
+        actions = { ITER_FIRST; ITER_SECOND; ITER_NEXT; ITER_SAME; @defaultonly NoAction; }
         const entries = {
             (1, 0x8000 &&& 0x8000, _, 0 &&& 0xffffff): ITER_FIRST();
             (1, 0x8000 &&& 0x8000, _, _): ITER_SECOND();
@@ -95,8 +96,9 @@
             (_, 0x8000 &&& 0x8000, _, _): ITER_NEXT();
             (_, _, _, 0 &&& 0xffffff): ITER_NEXT();
             (_, _, _, 0x800000 &&& 0x800000): ITER_NEXT();
+            (_, _, _, _): ITER_SAME();
         }
-        const default_action = ITER_SAME();
+        const default_action = NoAction();
         size = 16;
     }
 

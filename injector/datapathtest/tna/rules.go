@@ -15,6 +15,7 @@ const maxRegisterActions = 4
 //
 //   - every action of a table with a direct counter counts, but for its default
 //   - an action that takes a hash does nothing else, so that nothing must be merged with it
+//   - no default action touches a register at a cell that a hash names: misses have no hash
 //   - an action touches one register, and all actions on a register use one cell
 //   - a register has at most four register actions
 //   - a table is applied in one place
@@ -97,6 +98,15 @@ func (u *unit) breaches() (list []string) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(u.tables)) {
 		t := u.tables[name]
+		if t.defaultAction != nil {
+			if a := u.actions[callee(t.defaultAction)]; a != nil {
+				u.calls(a.body, func(in *instance, e *expr) {
+					if in.typ == "RegisterAction" && e.args[1].op != "num" {
+						breach("the default action of table %s touches a register by a hash", name)
+					}
+				})
+			}
+		}
 		if t.counter == "" {
 			continue
 		}
@@ -121,6 +131,14 @@ func (u *unit) breaches() (list []string) {
 		}
 	}
 	return list
+}
+
+// callee returns the name of the action that an expression calls.
+func callee(e *expr) string {
+	if e.text == "" && len(e.args) > 0 {
+		return e.args[0].text
+	}
+	return e.text
 }
 
 // print returns an expression as text, the same for the same expression.

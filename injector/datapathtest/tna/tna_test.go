@@ -257,6 +257,8 @@ func TestABreachIsNamed(t *testing.T) {
 			"action take_epoch touches 2 registers"},
 		{"injector_tna.p4", "meta.iter = same_round.execute(meta.round);", "meta.iter = same_round.execute(0);",
 			"register r_iter is touched at"},
+		{"passes.p4", "            (_, _, _, _): ITER_SAME();\n        }\n        const default_action = NoAction();",
+			"        }\n        const default_action = ITER_SAME();", "the default action of table next_iter touches a register by a hash"},
 		{"passes.p4", "            RUNTS\n", "            mirror.apply();\n            RUNTS\n", "table mirror is applied in two places"},
 		{"passes.p4", "meta.psn = (bit<32>)hdr.bth.psn;", "meta.psn = hdr.bth.psn ++ 8w0;",
 			"action widen_psn sets meta.psn to rotated bits and constant ones"},

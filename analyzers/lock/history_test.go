@@ -154,7 +154,7 @@ func TestMutualExclusionIsLinearizability(t *testing.T) {
 	}
 }
 
-// The same holds of what switches do, with faults and without.
+// The same holds of what switches do, with faults and without, also while frames are lost and clients die.
 func TestHistoriesOfSwitchesAreLinearizable(t *testing.T) {
 	right, wrong := 0, 0
 	for seed := range uint64(wide(60)) {
@@ -163,6 +163,9 @@ func TestHistoriesOfSwitchesAreLinearizable(t *testing.T) {
 		s.facts.Lease, s.clients, s.lasts, s.shared = 0, 4, 12*us, 0.6
 		if s.every = 2; seed%2 == 1 {
 			s.fault = []string{"shares-exclusive", "admits-shared", "grants-next"}[seed/2%3]
+		}
+		if seed%4 >= 2 {
+			s.loss, s.kill, s.timeout = 0.05, 0.02, 10*us
 		}
 		uses := map[key]*use{}
 		s.gap = func(j *Judge, _ int, p *Packet) bool {

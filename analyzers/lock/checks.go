@@ -468,8 +468,8 @@ func (j *Judge) leftOut(d *device, l *state, r *request) {
 // counted judges what a server says that it has received to be buffered: at most what was sent since it was to forget
 // what it had (N5).
 func (j *Judge) counted(d *device, l *state, c *class, p *Packet) {
-	if most := c.base + c.parkings; c.base > 0 && p.Header.Received > most && !l.doubt {
-		j.tell(l, keptBuffer(d.place(l, p), int64(p.Header.Received-c.base), int64(c.parkings)), p.Time, p.ID)
+	if most := max(c.base+c.parkings, c.sent); c.base > 0 && p.Header.Received > most && !l.doubt {
+		j.tell(l, keptBuffer(d.place(l, p), int64(p.Header.Received-c.base), int64(most-c.base)), p.Time, p.ID)
 	}
 }
 

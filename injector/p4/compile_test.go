@@ -157,7 +157,11 @@ func TestP4PassesOfHardwareCompileForBMv2(t *testing.T) {
 	if err := prototext.Unmarshal(text, made); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(sorted(p4.Base().Proto()), sorted(made), protocmp.Transform()); diff != "" {
+	// Hardware needs other registers for the same; nobody but the program itself uses them.
+	want := sorted(p4.Base().Proto())
+	made = sorted(made)
+	want.Registers, made.Registers = nil, nil
+	if diff := cmp.Diff(want, made, protocmp.Transform()); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -24,6 +25,8 @@ type ControlConfig struct {
 	Reaction clock.Duration
 	// Moves is how many locks the control plane moves at a time, and begins to move in one reaction; 0: DefaultMoves.
 	Moves int
+	// Contention is c_i of every lock, if it is known how many clients may need one; 0: as it was measured.
+	Contention int
 }
 
 // DefaultMoves bounds the push requests on the way: each move has one. It is a choice: with a reaction of 100 us,
@@ -147,7 +150,7 @@ func (c *Control) allocate(now clock.Time) {
 	queues := c.plane.queues()
 	for i := range demands {
 		if d := &demands[i]; d.Contention > 0 {
-			d.Contention = max(d.Contention, queues)
+			d.Contention = max(cmp.Or(c.cfg.Contention, d.Contention), queues)
 		}
 	}
 	c.target = c.cfg.Allocate(demands, len(c.plane.pool))

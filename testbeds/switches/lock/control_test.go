@@ -300,3 +300,20 @@ func TestMovesAreFewAtATime(t *testing.T) {
 		t.Errorf("%d of %d locks have moved", installed, locks)
 	}
 }
+
+// Where it is known how many clients may need a lock, that is its contention, whatever was measured (section 6.1).
+func TestKnownContentionReplacesWhatWasMeasured(t *testing.T) {
+	d := newDirect(t, lock.Config{Processing: lock.ChainLock, TIDCheck: true, Slots: 7, Track: 9},
+		lock.ControlConfig{Period: clock.Second, Contention: 3})
+	for id := range uint32(4) {
+		for n := range id + 1 {
+			d.now++
+			d.do(d.plane.Acquire(d.now, lock.Request{Lock: id, Transaction: n, Mode: netlock.Exclusive}))
+			d.releaseAll()
+		}
+	}
+	d.until(clock.Time(clock.Second))
+	if diff := cmp.Diff(lock.Allocation{3: 3, 2: 3, 1: 1}, d.control.Target()); diff != "" {
+		t.Error(diff)
+	}
+}

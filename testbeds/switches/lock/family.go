@@ -90,6 +90,8 @@ func model() switches.Model {
 						"(algorithm 3); random: to locks at random, as many as each can use."},
 				{Name: "allocation-us", Kind: parameter.Duration, Unit: "us", Default: "1000000", Min: 1, Max: 1_000_000_000,
 					Doc: "How often it does, from what was asked for in the time before."},
+				{Name: "contention", Kind: parameter.Integer, Default: "0", Max: mostSlots,
+					Doc: "Most requests of a lock at a time, where it is known how many clients may need one; 0: as measured."},
 				{Name: "moves", Kind: parameter.Integer, Default: strconv.Itoa(DefaultMoves), Min: 1, Max: mostSlots,
 					Doc: "Locks that move at a time, and in 100 us, as the allocation says."},
 				{Name: "tid-check", Kind: parameter.Word, Words: automatic, Default: "auto",
@@ -202,7 +204,7 @@ func set(v parameter.Values, bugs []string) (*settings, error) {
 	if s.dynamic {
 		const tracked = 1 << 20
 		c.Slots, c.Track, s.control.Period = v.Int("slots"), tracked, v.Duration("allocation-us")
-		s.control.Moves = v.Int("moves")
+		s.control.Moves, s.control.Contention = v.Int("moves"), v.Int("contention")
 	}
 	s.installed = installed(v)
 	var err error

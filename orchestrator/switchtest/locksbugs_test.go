@@ -12,7 +12,8 @@ import (
 const (
 	contendedLocks = `
   - locks: {clients: 0..3, servers: 8, threads: 4, locks: 8, shared: 0.6, think-us: 3, timeout-us: 300, sets: zipf}
-  - locks: {clients: 4..7, servers: 8, threads: 4, locks: 8, shared: 0.4, think-us: 3, timeout-us: 300, on-timeout: resend}
+  - locks: {clients: 4..7, servers: 8, threads: 4, locks: 8, shared: 0.4, think-us: 3, timeout-us: 300,
+      on-timeout: resend}
 `
 	patientClients = `
   - locks: {clients: 0..6, servers: 8, threads: 4, locks: 4, shared: 0.6, timeout-us: 2000}

@@ -57,8 +57,8 @@ func TestSystemdHasNothingToSayAboutTheUnits(t *testing.T) {
 	}
 }
 
-// TestTheRecipeForGitLabIsWhatGitLabReads lists the jobs of the recipe with gitlab-ci-local, which knows GitLab's schema
-// of such files, and of copies with a mistake. (actionlint reads that for GitHub in make lint.)
+// TestTheRecipeForGitLabIsWhatGitLabReads lists the jobs of the recipe with gitlab-ci-local, which knows GitLab's
+// schema of such files, and of copies with a mistake. (actionlint reads that for GitHub in make lint.)
 func TestTheRecipeForGitLabIsWhatGitLabReads(t *testing.T) {
 	program, err := filepath.Abs("../tools/gitlab/node_modules/.bin/gitlab-ci-local")
 	if err != nil {

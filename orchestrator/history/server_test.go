@@ -118,7 +118,8 @@ func TestAServerThatStopsAnsweringIsGivenUp(t *testing.T) {
 	defer func() {
 		go func() { closed <- s.Close() }()
 		select {
-		case <-closed: // an error may follow from the shut passage
+		case err := <-closed:
+			t.Log(err) // an error may follow from the shut passage
 		case <-time.After(20 * time.Second):
 			t.Error("the store does not close")
 		}

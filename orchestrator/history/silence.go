@@ -10,8 +10,8 @@ import (
 )
 
 // boundSilence makes connections of a configuration fail when the server says nothing for longer than patience. The
-// server ends each statement in time if it lives; one that is stopped, or behind a link that is gone, would otherwise be
-// waited for as long as the kernel sends again, a quarter of an hour or for ever.
+// server ends each statement in time if it lives; one that is stopped, or behind a link that is gone, would be waited
+// for as long as the kernel sends again, a quarter of an hour or for ever.
 func boundSilence(config *pgx.ConnConfig, patience time.Duration) {
 	dial := config.DialFunc
 	config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {

@@ -12,8 +12,8 @@ type place struct {
 	at    uint64
 }
 
-// index finds the entries of a lock by their requests. It grows to twice as many cells as the lock ever had entries at a
-// time, so that a lock with many slots and few entries stays in the caches.
+// index finds the entries of a lock by their requests. It grows to twice as many cells as the lock ever had entries
+// at a time, so that a lock with many slots and few entries stays in the caches.
 type index struct {
 	cells []indexCell
 	used  int

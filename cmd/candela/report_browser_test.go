@@ -45,7 +45,7 @@ func openBrowser(t *testing.T) *browser {
 		t.Skip("SKIP: no Chromium; tools/setup installs it")
 	}
 	options := slices.Concat(chromedp.DefaultExecAllocatorOptions[:], []chromedp.ExecAllocatorOption{
-		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()),
+		chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(profileDir(t)),
 		chromedp.WSURLReadTimeout(40 * time.Second),
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 150*time.Second)
@@ -60,6 +60,31 @@ func openBrowser(t *testing.T) *browser {
 		t.Skipf("SKIP-busy: Chromium does not start: %v", err)
 	}
 	return b
+}
+
+// profileDir returns a directory for the profile of Chromium, whose helpers may write to it for a moment after
+// it has ended, so it is removed again and again, for a bounded time.
+func profileDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "candela-chromium")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		const pause, attempts = 100 * time.Millisecond, 300
+		for attempt := 1; ; attempt++ {
+			err := os.RemoveAll(dir)
+			if err == nil {
+				return
+			}
+			if attempt == attempts {
+				t.Error(err)
+				return
+			}
+			time.Sleep(pause)
+		}
+	})
+	return dir
 }
 
 func (b *browser) listen(event any) {

@@ -249,8 +249,8 @@ func (l *lab) knee(ctx context.Context, id string) error {
 	knapsack, random := lines[0].Y, lines[1].Y
 	highest := slices.Max(knapsack)
 	knee := lines[0].X[slices.IndexFunc(knapsack, func(y float64) bool { return y >= saturated*highest })]
-	from := comparison.FromChoice("*chosen*: 95 % of the largest rate count as saturated; 3 threads of each client").
-		Of(comparison.PaperStatement)
+	from := comparison.FromChoice("*chosen*: 95 % of the largest rate count as saturated; 3 threads of each client, " +
+		"contention of each lock from their number").Of(comparison.PaperStatement)
 	if l.Config.Quick {
 		from = comparison.Unjudged("two numbers of slots say only between which of them the rate saturates").
 			Of(comparison.PaperStatement)

@@ -59,6 +59,9 @@ func openDatagrams(own fabric.HostID, codecs *wire.Codecs, v6 bool, at sockets.P
 				return nil, errors.Join(err, d.close())
 			}
 			d.in = append(d.in, socket{fd, port})
+			if _, err := drops(fd); err != nil { // a loss that nobody counts would be blamed on the switch
+				return nil, errors.Join(fmt.Errorf("UDP port %d: what the kernel drops: %w", port, err), d.close())
+			}
 			// Not every kernel allows so much; what is lost is counted.
 			_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, receiveBuffer)
 		}
@@ -208,23 +211,29 @@ func (d *datagrams) losses(add func(what string, n uint64)) {
 		add("datagrams that its kernel did not take:", d.refused)
 	}
 	for _, s := range d.in {
-		if n := drops(s.fd); n > 0 {
+		switch n, err := drops(s.fd); {
+		case err != nil:
+			add(fmt.Sprintf("counters that cannot be read (UDP port %d: %v):", s.port, err), 1)
+		case n > 0:
 			add(fmt.Sprintf("datagrams that UDP port %d has dropped:", s.port), uint64(n))
 		}
 	}
 }
 
 // drops returns how many datagrams a socket has dropped: no room, or a wrong checksum.
-func drops(fd int) uint32 {
+func drops(fd int) (uint32, error) {
 	const last = 8                                     // SK_MEMINFO_DROPS
 	var info [last + 1]uint32                          // SO_MEMINFO
 	size := uint32(unsafe.Sizeof(info))                // socklen_t
 	_, _, failed := unix.Syscall6(unix.SYS_GETSOCKOPT, // package unix has no function for this option
 		uintptr(fd), unix.SOL_SOCKET, unix.SO_MEMINFO, uintptr(unsafe.Pointer(&info)), uintptr(unsafe.Pointer(&size)), 0)
 	if failed != 0 {
-		return 0
+		return 0, failed
 	}
-	return info[last]
+	if size <= last*uint32(unsafe.Sizeof(info[0])) {
+		return 0, errors.New("the kernel counts no drops of sockets")
+	}
+	return info[last], nil
 }
 
 // each calls f for each socket that receives.

@@ -6,7 +6,6 @@ import (
 	"net"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -193,29 +192,5 @@ func TestAFullDiskOfTheServerLosesNothing(t *testing.T) {
 	})
 	psql("CREATE TABLESPACE small LOCATION '" + dir + "'")
 	psql("ALTER DATABASE " + name + " SET default_tablespace = small")
-	w := startWriter(t, 0, 1_000_000, direct)
-	n, words := w.acknowledged(1 << 30)
-	var status *exec.ExitError
-	if err := w.cmd.Wait(); !errors.As(err, &status) || status.ExitCode() != 1 || !strings.Contains(words, "is full") {
-		t.Fatalf("the writer ended with %v after %d runs: %s", err, n, words)
-	}
-	if n == 0 {
-		t.Fatal("nothing was written before the disk was full")
-	}
-	if err := syscall.Mount("", dir, "", syscall.MS_REMOUNT, "size=100m"); err != nil {
-		t.Fatal(err)
-	}
-	s, err := history.Open(t.Context(), direct)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	have := whole(t, s, 0, n)
-	if done := ingest(t, s, writerRuns(0, 0, have+writerBatch)...); done.New != writerBatch {
-		t.Errorf("with room again: %+v", done)
-	}
+	fillDisk(t, direct, dir)
 }

@@ -145,6 +145,7 @@ func connectPostgres(address string) (*Store, error) {
 	if config.RuntimeParams["statement_timeout"] == "" {
 		config.RuntimeParams["statement_timeout"] = fmt.Sprint(busyPatience.Milliseconds() * 5)
 	}
+	// 0, or a number of days, is how long the user means to wait.
 	if limit, err := statementTimeout(config.RuntimeParams["statement_timeout"]); err == nil && limit > 0 {
 		boundSilence(config, limit+config.ConnectTimeout)
 	}

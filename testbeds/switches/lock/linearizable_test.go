@@ -124,7 +124,11 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 		"failures":        {lock.ChainLock, 3, failures, false},
 		"backup": {lock.ChainLock, 3, func(n *network, cfg *lock.Config) {
 			failures(n, cfg)
-			n.backup = true
+			n.backup, n.returns = true, 3*n.lease
+		}, false},
+		"backup, a short outage": {lock.ChainLock, 3, func(n *network, cfg *lock.Config) {
+			failures(n, cfg)
+			n.backup, n.returns = true, n.lease/4
 		}, false},
 		"early grants": {lock.ChainLock, 16, func(_ *network, cfg *lock.Config) { cfg.Bugs = lock.SharedBesideExclusive }, true},
 		"two owners": {lock.ChainLock, 16, func(n *network, cfg *lock.Config) {

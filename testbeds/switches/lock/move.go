@@ -292,11 +292,10 @@ func (d *DataPlane) Yield(now clock.Time, lock uint32, a Answer) []Output {
 		return d.out
 	}
 	l.wanted, l.wantedBy = true, a.Sent
-	switch {
-	case l.phase == yielded, l.phase == taking && l.count() == 0:
+	if l.phase == yielded {
 		d.yield(l)
-	default:
-		d.settle(now, l)
+	} else {
+		d.settle(now, l) // a lock that is being taken may have holders that nobody here knows
 	}
 	return d.out
 }

@@ -62,7 +62,8 @@ func drawn(t *rapid.T, faulty bool) (n *network, cfg lock.Config, slots int) {
 		n.expiry, n.lease, n.poll = micro(150), micro(200), micro(20)
 		n.restarts = micro(rapid.SampledFrom([]float64{0, 500}).Draw(t, "restarts"))
 		n.failures = micro(rapid.SampledFrom([]float64{0, 500}).Draw(t, "failures"))
-		n.backup = rapid.Bool().Draw(t, "backup")
+		n.backup, n.returns = rapid.Bool().Draw(t, "backup"), n.lease*
+			clock.Duration(rapid.SampledFrom([]int{1, 4, 24}).Draw(t, "returns"))/8
 		cfg.TIDCheck, cfg.Dedup = true, true
 		cfg.PushTimeout = micro(rapid.SampledFrom([]float64{1, 5, 30, 100}).Draw(t, "push timeout"))
 	}

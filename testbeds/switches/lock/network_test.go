@@ -29,6 +29,7 @@ type network struct {
 	restarts  clock.Duration // most time between failures of the switch, which loses its registers
 	failures  clock.Duration // most time between failures of the server
 	backup    bool           // a second switch serves while the first one is down
+	returns   clock.Duration // how long after it began to serve the first one returns
 	tenants   uint16
 	priority  uint8 // lowest
 	period    clock.Duration
@@ -302,7 +303,7 @@ func (n *network) fail() {
 		list, err := n.takeover.Replace(n.now, n.planes[1])
 		n.must(err)
 		n.do(1, list)
-		n.after(3*n.lease, back)
+		n.after(n.returns, back)
 	})
 }
 

@@ -14,7 +14,8 @@
 //	17    2      tenant
 //	18    0      last packet that one PUSH_REQ gets back
 //	19    4      avail: free slots of the switch (PUSH_REQ)
-//	20    8      sent: BUFFER_ONLY packets that the switch has sent for the lock (PUSH_REQ)
+//	20    8      sent: BUFFER_ONLY packets that the switch has sent for the lock (PUSH_REQ), or, until the server has
+//	             answered that the lock moves to the switch, the number of that move (BUFFER_ONLY)
 //	21    8      received: those that the server has received (PUSH_BACK, PUSH_EMPTY)
 //	22    8      index: number of the packet among those ever pushed back for the lock (PUSH_BACK), or the last one that
 //	             the switch has taken (PUSH_REQ)

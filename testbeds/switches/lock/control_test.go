@@ -40,7 +40,7 @@ func (d *direct) do(list []lock.Output) {
 		case lock.ForwardOwned:
 			d.do(d.server.Acquire(d.now, o.Request))
 		case lock.ForwardBuffer:
-			d.do(d.server.Keep(d.now, o.Request))
+			d.do(d.server.Keep(d.now, o.Request, o.Sent))
 		case lock.Emptied:
 			d.do(d.plane.PushEmpty(d.now, o.Request.Lock, answer(&o)))
 		case lock.PushRequest:

@@ -115,9 +115,11 @@ type Output struct {
 	// priority of its queue.
 	Request Request
 	Avail   uint32 // of a push request: free slots
-	Sent    uint64 // of a push request: requests that were ever forwarded to be buffered; of Emptied: as asked
-	Index   uint64 // of a push request: the last packet that was pushed back
-	Pass    Pass   // to be given to Resume after one recirculation
+	// Sent, of a push request: requests that were ever forwarded to be buffered; of Emptied: as asked; of ForwardBuffer,
+	// while a lock moves to the switch: number of the move.
+	Sent  uint64
+	Index uint64 // of a push request: the last packet that was pushed back
+	Pass  Pass   // to be given to Resume after one recirculation
 	// Idle: the pass will find a shared request that has the lock and do nothing. The switch does not know, as a pass
 	// reads one slot; who simulates it may leave the pass out.
 	Idle bool
@@ -234,7 +236,11 @@ func (d *DataPlane) Acquire(now clock.Time, r Request) []Output {
 		if !d.cfg.Bugs.Has(ForgetsOver) {
 			q.sent++
 		}
-		d.emit(Output{Kind: ForwardBuffer, Request: r})
+		o := Output{Kind: ForwardBuffer, Request: r}
+		if l.phase == taking && !l.cleared {
+			o.Sent = l.base // the server may not know that it is to buffer
+		}
+		d.emit(o)
 		l.most = max(l.most, l.count()+l.over())
 		return d.out
 	}

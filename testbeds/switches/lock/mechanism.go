@@ -253,7 +253,7 @@ func (m *Mechanism) send(now clock.Time, sw *fabric.Switch, of *netlock.Header, 
 			if m.counts.Owned++; o.Kind == ForwardBuffer {
 				m.counts.Owned--
 				m.counts.Buffered++
-				h.Mark = netlock.BufferOnly
+				h.Mark, h.Sent = netlock.BufferOnly, o.Sent
 			}
 			at := m.peers.of(h.Lock)
 			m.make(now, sw, at, wire.HostID(o.Request.Client.Host), at.server, 0, &h)

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"candela.dev/candela/clock"
+	"candela.dev/candela/packet/netlock"
 	"candela.dev/candela/runtimetest"
 	"candela.dev/candela/testbeds/switches/lock"
 )
@@ -112,4 +113,57 @@ func TestNothingIsLostInFailures(t *testing.T) {
 			t.Fatalf("%v in %d requests", f, n.requests)
 		}
 	})
+}
+
+// A lock moves to the switch, and the server does not learn of it: PUSH_REQ is lost. What the switch sends it to be
+// buffered meanwhile must tell, or the server, which believes that it owns the lock, grants it past what waits in the
+// switch, or forgets it when PUSH_REQ comes again.
+func TestALostPushRequestOfAMoveKeepsTheOrder(t *testing.T) {
+	const id = 1
+	for _, had := range []bool{false, true} {
+		d := lock.New(lock.Config{Processing: lock.ChainLock, TIDCheck: true, Dedup: true, PushTimeout: micro(30)})
+		server, now := lock.NewServer(true), clock.Time(1)
+		if had { // the switch had the lock, and has handed it over
+			if err := d.Install(id, 1); err != nil {
+				t.Fatal(err)
+			}
+			asked := d.Leave(now, id)
+			expect(t, asked, "push-request")
+			answered := server.Handover(now, &asked[0])
+			expect(t, answered, "emptied")
+			d.PushEmpty(now, id, answer(&answered[0]))
+		}
+		now++
+		list, err := d.Take(now, id, 1, lock.FromServer, now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		expect(t, list, "push-request") // it is lost
+		request := func(n uint32) lock.Request {
+			return lock.Request{Lock: id, Transaction: n, Mode: netlock.Exclusive}
+		}
+		expect(t, d.Acquire(now, request(1)))
+		kept := d.Acquire(now, request(2))
+		expect(t, kept, "forward-buffer")
+		expect(t, server.Keep(now, kept[0].Request, kept[0].Sent), "emptied") // so it has learned, and grants nothing
+		now = now.Add(micro(31))
+		list = d.Timer(now)
+		expect(t, list, "push-request")
+		answered := server.Handover(now, &list[0])
+		expect(t, answered, "emptied")
+		list = d.PushEmpty(now, id, answer(&answered[0]))
+		expect(t, list, "recirculate")
+		expect(t, d.Resume(now, list[0].Pass), "grant")
+		list = d.Release(now, request(1))
+		expect(t, list, "push-request")
+		pushed := server.Push(&list[0])
+		if len(pushed) != 1 || pushed[0].Empty {
+			t.Fatalf("had %v: pushed back are %+v, want request 2", had, pushed)
+		}
+		list = d.PushBack(now, pushed[0].Request, pushed[0].Answer)
+		expect(t, list, "grant")
+		if list[0].Request.Transaction != 2 {
+			t.Errorf("had %v: granted is %v, want request 2", had, list[0].Request)
+		}
+	}
 }

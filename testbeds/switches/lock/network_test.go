@@ -429,7 +429,7 @@ func (n *network) do(sw int, list []lock.Output) {
 			})
 		case o.Kind == lock.ForwardBuffer:
 			n.history = append(n.history, step{at: n.now, buffer: true, request: o.Request})
-			n.send("to server", func() { n.served(n.server.Keep(n.now, o.Request)) })
+			n.send("to server", func() { n.served(n.server.Keep(n.now, o.Request, o.Sent)) })
 		case o.Kind == lock.PushRequest && o.Peer:
 			n.peer(sw, func(other int) {
 				n.do(other, n.planes[other].Yield(n.now, o.Request.Lock, lock.Answer{Sent: o.Sent}))

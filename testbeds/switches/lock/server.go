@@ -190,10 +190,13 @@ func (s *Server) buffer(r Request, b *buffer) {
 }
 
 // Keep takes a request for a lock of the switch, as Buffer does. If the switch has handed the lock over, and does not
-// know yet that the server knows, the request is one for a lock that the server owns. The outputs are valid until the
-// next call.
-func (s *Server) Keep(now clock.Time, r Request) []Output {
+// know yet that the server knows, the request is one for a lock that the server owns. A move that is not 0 is that of
+// the lock to the switch, of which the server may not have been told. The outputs are valid until the next call.
+func (s *Server) Keep(now clock.Time, r Request, move uint64) []Output {
 	s.out = s.out[:0]
+	if k := s.backlog(r.Lock); move != 0 && (!k.moved || move > k.base) {
+		s.yield(now, r.Lock, k, move)
+	}
 	if b := s.backlog(r.Lock).buffer(s.class(&r)); b.owned {
 		s.acquire(now, r)
 	} else {
@@ -268,20 +271,7 @@ func (s *Server) Handover(now clock.Time, o *Output) []Output {
 	s.out = s.out[:0]
 	k := s.backlog(o.Request.Lock)
 	if o.Mark == netlock.Failover {
-		if !k.moved || k.base != o.Sent {
-			if s.Bugs.Has(KeepsBuffer) {
-				for i := range k.buffers { // as if the switch had sent what is there
-					b := &k.buffers[i]
-					b.taken, b.received, b.owned = o.Sent, o.Sent+uint64(len(b.requests)), false
-				}
-			} else {
-				clear(k.buffers)
-				k.buffer(0)
-			}
-			k.moved, k.base = true, o.Sent
-		}
-		k.wanted = true
-		s.tell(now, o.Request.Lock)
+		s.yield(now, o.Request.Lock, k, o.Sent)
 		return s.out
 	}
 	b := k.buffer(s.class(&o.Request))
@@ -295,6 +285,24 @@ func (s *Server) Handover(now clock.Time, o *Output) []Output {
 		b.requests, b.pushed = nil, 0
 	}
 	return s.out
+}
+
+// yield begins to give a lock to the switch, unless it has begun, and tells the switch as soon as it can.
+func (s *Server) yield(now clock.Time, lock uint32, k *backlog, move uint64) {
+	if !k.moved || k.base != move {
+		if s.Bugs.Has(KeepsBuffer) {
+			for i := range k.buffers { // as if the switch had sent what is there
+				b := &k.buffers[i]
+				b.taken, b.received, b.owned = move, move+uint64(len(b.requests)), false
+			}
+		} else {
+			clear(k.buffers)
+			k.buffer(0)
+		}
+		k.moved, k.base = true, move
+	}
+	k.wanted = true
+	s.tell(now, lock)
 }
 
 // tell tells the switch that the queue of a lock that it wants is empty, and forgets an empty queue.

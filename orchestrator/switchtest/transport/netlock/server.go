@@ -101,7 +101,7 @@ func (s *server) process(now clock.Time, m *message) {
 		if h.Mark == netlock.BufferOnly {
 			s.buffered++
 			s.asker(h.Lock, m.peer)
-			s.answer(s.state.Keep(now, r))
+			s.answer(s.state.Keep(now, r, h.Sent))
 		} else {
 			s.answer(s.state.Acquire(now, r))
 		}

@@ -40,6 +40,7 @@ const (
 	GrantsBeforeLease
 	ServerGrantsEarly
 	AllocatesByRate
+	MovesSilently
 )
 
 const (
@@ -99,6 +100,8 @@ func Table() []Bug {
 		{ServerGrantsEarly, "server-grants-early", "N13",
 			"A server that replaces a failed one grants before the leases of holders have ended."},
 		{AllocatesByRate, "allocates-by-rate", "N14", "Slots go to the locks that are asked for most, whatever they need."},
+		{MovesSilently, "moves-silently", "N4",
+			"While a lock moves to the switch, only PUSH_REQ, which may be lost, tells the server to buffer."},
 	}
 }
 

@@ -237,7 +237,7 @@ func (d *DataPlane) Acquire(now clock.Time, r Request) []Output {
 			q.sent++
 		}
 		o := Output{Kind: ForwardBuffer, Request: r}
-		if l.phase == taking && !l.cleared {
+		if l.phase == taking && !l.cleared && !d.cfg.Bugs.Has(MovesSilently) {
 			o.Sent = l.base // the server may not know that it is to buffer
 		}
 		d.emit(o)

@@ -191,3 +191,35 @@ func TestASwitchThatHasAskedIsNotBlamedForNotAskingAgain(t *testing.T) {
 		}
 	}
 }
+
+// A request is sent to be buffered as the server answers that it owns the lock, and then grants it. The grant may wait at
+// its port until the lock has moved to the switch again and the server buffers nothing.
+func TestWhatAServerGrantsIsNotLostWithItsBuffer(t *testing.T) {
+	for _, grants := range []bool{true, false} {
+		s := newScript(t, func(n *lock.Network) { n.Switches[0].Placed, n.Switches[0].Moves = false, true })
+		port3 := func(p *Packet) { p.Port = 3 }
+		move := func(op netlock.Op, mark netlock.Mark, number uint64) netlock.Header {
+			return netlock.Header{Op: op, Lock: 1, Mark: mark, Sent: number, Index: number, Last: op == netlock.PushEmpty}
+		}
+		parked := shared(2, 0)
+		parked.Mark = netlock.BufferOnly
+		grant := shared(2, 0)
+		grant.Op = netlock.GrantFromServer
+		s.at(us, 0, trace.Left, 0, move(netlock.PushRequest, netlock.Owned, 7), false, port3)
+		s.at(us, 0, trace.Entered, 1, shared(2, 0), false)
+		s.at(100*ns, 0, trace.Entered, 0, move(netlock.PushEmpty, netlock.Owned, 7), true, port3)
+		s.at(500*ns, 0, trace.Left, 1, parked, false, port3)
+		if grants {
+			s.at(us, 0, trace.Entered, 1, grant, true, port3)
+		}
+		s.at(us, 0, trace.Left, 0, move(netlock.PushRequest, netlock.Failover, 9), false, port3)
+		s.at(us, 0, trace.Entered, 0, move(netlock.PushEmpty, netlock.Failover, 9), true, port3)
+		s.at(us, 0, trace.Left, 1, grant, true)
+		s.at(us, 0, trace.Entered, 1, netlock.Header{Op: netlock.Release, Lock: 1, Transaction: 2}, false)
+		if grants {
+			s.want()
+		} else {
+			s.want(lock.RuleOnce)
+		}
+	}
+}

@@ -88,8 +88,8 @@ func (j *Judge) misplaced(d *device, l *state, p *Packet, server bool) {
 	}
 }
 
-// owns judges N13.
-func (j *Judge) owns(d *device, l *state, r *request, p *Packet) {
+// takenOver judges N13.
+func (j *Judge) takenOver(d *device, l *state, r *request, p *Packet) {
 	if r.server {
 		if p.Time < j.facts.NotBefore.Add(-j.facts.Uncertainty) {
 			j.tell(l, begunEarly(d.place(l, p), cause.Span(j.facts.NotBefore.Sub(p.Time))), p.Time, p.ID)

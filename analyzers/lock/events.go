@@ -431,11 +431,16 @@ func (j *Judge) handedOver(l *state, c *class, p *Packet) {
 	for i := c.parks[0]; i != none; {
 		r := &j.requests[i]
 		i = r.next
-		j.unpark(l, r, j.place(r))
-		l.parked -= int32(r.parks)
-		r.parks, r.phase = 0, owned
+		j.owns(l, r)
 	}
 	l.server = p.Src
+}
+
+// owns notes that a server owns the lock of a request that it was to buffer.
+func (j *Judge) owns(l *state, r *request) {
+	j.unpark(l, r, j.place(r))
+	l.parked -= int32(r.parks)
+	r.parks, r.phase = 0, owned
 }
 
 // settles ends a hand-over. If the server has nothing left, what was sent to it before it was asked is lost.
@@ -552,7 +557,7 @@ func (j *Judge) granted(d *device, p *Packet, k key, since clock.Time) {
 	r.grant, r.at, r.since, r.server, r.expired = p.ID, p.Time, since, server, false
 	r.vague = l.doubt
 	j.exclusive(d, l, r, p)
-	j.owns(d, l, r, p)
+	j.takenOver(d, l, r, p)
 	if !server && !unasked {
 		j.resync(d, l, r)
 		if wasWaiting && r.asks == 1 && !l.tainted && !l.doubt {

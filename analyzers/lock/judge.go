@@ -223,7 +223,11 @@ func (j *Judge) enters(d *device, p *Packet) {
 		j.pushedBack(d, p)
 	case netlock.PushEmpty:
 		j.pushAnswered(d, p)
-	case netlock.GrantFromServer, netlock.Reject, netlock.PushRequest:
+	case netlock.GrantFromServer:
+		if r := j.find(j.keyOf(d, h, p.Dst)); r != nil && r.phase == parked {
+			j.owns(j.of(r), r) // it was sent to be buffered as the lock moved
+		}
+	case netlock.Reject, netlock.PushRequest:
 	}
 }
 

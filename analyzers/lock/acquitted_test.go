@@ -223,3 +223,38 @@ func TestWhatAServerGrantsIsNotLostWithItsBuffer(t *testing.T) {
 		}
 	}
 }
+
+// A lock that nobody wants moves to the switch: what is sent to be buffered counts from then on, also from before PUSH_REQ
+// was repeated.
+func TestWhatIsBufferedBeforeAPushRequestIsRepeatedCounts(t *testing.T) {
+	for _, received := range []uint64{9, 10} {
+		s := newScript(t, func(n *lock.Network) { n.Switches[0].Placed, n.Switches[0].Moves = false, true })
+		port3 := func(p *Packet) { p.Port = 3 }
+		push := netlock.Header{Op: netlock.PushRequest, Lock: 1, Mark: netlock.Failover, Sent: 7, Index: 7}
+		parked := shared(2, 0)
+		parked.Mark = netlock.BufferOnly
+		s.at(us, 0, trace.Left, 0, push, false, port3)
+		s.at(us, 0, trace.Entered, 1, shared(2, 0), false)
+		s.at(500*ns, 0, trace.Left, 1, parked, false, port3)
+		s.at(us, 0, trace.Left, 0, push, false, port3)
+		push.Op, push.Last = netlock.PushEmpty, true
+		s.at(us, 0, trace.Entered, 0, push, true, port3)
+		s.at(us, 0, trace.Left, 0, netlock.Header{Op: netlock.PushRequest, Lock: 1, Avail: 1, Sent: 8, Index: 7}, false,
+			port3)
+		parked.Transaction = 3
+		s.at(us, 0, trace.Entered, 2, shared(3, 0), false)
+		s.at(500*ns, 0, trace.Left, 2, parked, false, port3)
+		back := shared(2, 0)
+		back.Op, back.Sent, back.Received, back.Index, back.Last = netlock.PushBack, 8, received, 8, true
+		s.at(us, 0, trace.Entered, 1, back, true, port3)
+		back = shared(2, 0)
+		back.Op = netlock.PushBack
+		s.at(500*ns, 0, trace.Left, 1, back, true)
+		s.at(us, 0, trace.Entered, 1, netlock.Header{Op: netlock.Release, Lock: 1, Transaction: 2}, false)
+		if received == 9 {
+			s.want()
+		} else {
+			s.want(lock.RuleSingleQueue)
+		}
+	}
+}

@@ -476,8 +476,11 @@ func (j *Judge) settles(l *state, c *class, p *Packet) {
 func (j *Judge) pushRequested(d *device, p *Packet) {
 	h := &p.Header
 	l := j.lockOf(d.number, h.Lock)
-	if l == nil {
+	switch {
+	case l == nil && h.Mark != netlock.Failover:
 		return
+	case l == nil: // what is sent to the server counts from now on
+		l = &j.locks[j.lock(h.Lock, uint8(d.number))]
 	}
 	asks := func(c *class) {
 		if h.Sent != c.sent || c.began == unknown {

@@ -3,6 +3,7 @@ package lock
 import (
 	"testing"
 
+	"candela.dev/candela/clock"
 	"candela.dev/candela/lock"
 	"candela.dev/candela/packet/netlock"
 	"candela.dev/candela/trace"
@@ -255,6 +256,39 @@ func TestWhatIsBufferedBeforeAPushRequestIsRepeatedCounts(t *testing.T) {
 			s.want()
 		} else {
 			s.want(lock.RuleSingleQueue)
+		}
+	}
+}
+
+// A rejection may wait at its port for longer than a period of quotas.
+func TestARejectionThatWaitsForItsPortIsARejection(t *testing.T) {
+	for _, waits := range []bool{true, false} {
+		s := newScript(t, func(n *lock.Network) {
+			f := &n.Switches[0]
+			f.Period, f.Reset, f.Quota = 20*us, clock.Time(20*us), map[uint16]int64{1: 1}
+		})
+		ask := func(tid uint32) netlock.Header {
+			h := shared(tid, 0)
+			h.Tenant = 1
+			return h
+		}
+		if waits {
+			s.fill(0, 300) // for 91 us
+		}
+		s.at(us, 0, trace.Entered, 1, ask(1), false)
+		s.at(500*ns, 0, trace.Left, 1, ask(1), true)
+		s.at(us, 0, trace.Entered, 0, ask(2), false)
+		for tid := uint32(3); tid < 6; tid++ {
+			s.at(20*us, 0, trace.Entered, 1, ask(tid), false)
+			s.at(500*ns, 0, trace.Left, 1, ask(tid), true)
+		}
+		if waits {
+			rejected := ask(2)
+			rejected.Op = netlock.Reject
+			s.at(30*us, 0, trace.Left, 0, rejected, true)
+			s.want()
+		} else {
+			s.want(lock.RuleQuota, lock.RuleLost)
 		}
 	}
 }

@@ -127,14 +127,27 @@ func (j *Judge) unaskedReject(d *device, p *Packet) {
 	j.tell(nil, unasked(place{d.who, p.Header.Lock, p.ID}, p.Header.Op.String()), p.Time, p.ID)
 }
 
-// closes judges a period of which all answers have been seen.
+// closes judges a period of which all answers have been seen, but for those that wait at ports.
 func (j *Judge) closes(t *tenant, w *window, quota int64) {
-	if !w.known || w.sure <= quota {
+	d := j.switches[t.sw]
+	if !w.known || w.sure <= quota || d.restarted {
 		return
 	}
-	if d := j.switches[t.sw]; !d.restarted {
-		j.tell(nil, overQuota(d.who, int64(t.number), w.sure, quota), d.Reset.Add(clock.Duration(w.number+1)*d.Period))
+	if sure := w.sure - j.undecided(d, t, w); sure > quota {
+		j.tell(nil, overQuota(d.who, int64(t.number), sure, quota), d.Reset.Add(clock.Duration(w.number+1)*d.Period))
 	}
+}
+
+// undecided counts the requests of a period whose rejections may wait at their ports.
+func (j *Judge) undecided(d *device, t *tenant, w *window) (n int64) {
+	for i := range j.requests {
+		r := &j.requests[i]
+		if r.asks > 0 && r.counted && r.window == w.number && r.tenant == t.number && r.sw == t.sw && r.phase == waiting &&
+			j.quietSince(d, int(r.port)) <= r.arrived.Add(d.PipelineMost+j.facts.Uncertainty) {
+			n++
+		}
+	}
+	return n
 }
 
 // finish judges the last periods, without the requests that may still be rejected.

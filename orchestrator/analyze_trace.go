@@ -190,6 +190,10 @@ func loadFacts(o AnalyzeOptions) (*facts, error) {
 		return nil, fmt.Errorf("%s: connections.json has %d connections, config.yml %d", dir, f.known.Len(),
 			len(f.plan.Connections))
 	}
+	f.baseline, err = ReadBaseline(func(name string) ([]byte, error) { return os.ReadFile(filepath.Join(dir, name)) })
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", dir, err)
+	}
 	f.hits, err = hitsByIntent(f.plan.Intents, entries)
 	return f, err
 }

@@ -50,7 +50,13 @@ func (r *facts) timed() *unmet {
 	u.latencyBounds(&t.Expect.Retrans, r.analysis)
 	u.trimBounds(&t.Expect.Trim, r.analysis, r.comparison)
 	u.cnpCounts(t, r.summary)
-	u.compared(&t.Expect.Baseline, r.analysis, r.baseline)
+	if len(t.Expect.Baseline.Metrics) > 0 {
+		measured, err := Measured(r.analysis, &r.generator, &r.counters)
+		if err != nil {
+			u.decide = append(u.decide, "expect.baseline: "+err.Error())
+		}
+		u.compared(&t.Expect.Baseline, measured, r.baseline)
+	}
 	return u
 }
 

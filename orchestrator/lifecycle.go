@@ -129,7 +129,7 @@ func (c *Cycle) openLog() (closeLog func() error, err error) {
 
 // steps takes the steps of all phases. Its error is an infrastructure failure, or errStop.
 func (c *Cycle) steps(ctx context.Context) error {
-	prepare := func() []Step { return c.test.Prepare(c) }
+	prepare := func() []Step { return append(c.test.Prepare(c), Step{Do: c.writeBaseline}) }
 	for _, phase := range []func() []Step{prepare, c.test.Program, c.test.Run, c.test.Collect, c.test.Judge} {
 		for _, s := range phase() {
 			if err := c.step(ctx, s); err != nil {

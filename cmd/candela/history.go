@@ -471,23 +471,42 @@ func recordAnalysis(ctx context.Context, store string, args []string, o *orchest
 // comparable refuses tests that compare themselves with earlier runs where there are none.
 func comparable(plans []planned, r *recorder) error {
 	for i := range plans {
-		if p := &plans[i]; r == nil && p.Plan != nil && p.Test.Expect.Baseline.Ref != "" {
-			return fmt.Errorf("%s: expect.baseline: %s needs a results store: give --history or set %s", p.file,
-				p.Test.Expect.Baseline.Ref, historyVariable)
+		if ref := plans[i].baseline(); r == nil && ref != "" {
+			return fmt.Errorf("%s: expect.baseline: %s needs a results store: give --history or set %s", plans[i].file, ref,
+				historyVariable)
 		}
 	}
 	return nil
 }
 
+// baseline returns the earlier runs that the test compares itself with, as it names them; empty: none.
+func (p *planned) baseline() string {
+	switch {
+	case p.ofSwitch != nil:
+		return p.ofSwitch.Test.Expect.Baseline.Ref
+	case p.Plan != nil:
+		return p.Test.Expect.Baseline.Ref
+	}
+	return ""
+}
+
 // baseline gives a run the earlier ones that its test compares itself with. Without them the test says so; a store that
 // fails does not stop the runs.
-func (r *recorder) baseline(ctx context.Context, stderr io.Writer, t *config.Test, o *orchestrator.Options) {
-	ref := t.Expect.Baseline.Ref
+func (r *recorder) baseline(ctx context.Context, stderr io.Writer, p *planned, o *orchestrator.Options) {
+	ref := p.baseline()
 	if r == nil || ref == "" {
 		return
 	}
-	key := history.Test{Path: o.SuitePath(), Name: t.Name}
-	if m := t.Metadata; m != nil {
+	name, point := p.named()
+	var metadata *config.Metadata
+	var testbed string
+	if t := p.ofSwitch; t != nil {
+		metadata, testbed = t.Test.Metadata, t.Testbed()
+	} else {
+		metadata, testbed = p.Test.Metadata, p.Test.Testbed.Name
+	}
+	key := history.Test{Path: o.SuitePath(), Name: name}
+	if m := metadata; m != nil {
 		key.ID, key.Was = m.ID, m.Was
 	}
 	night := history.NightOf(o.Wall())
@@ -495,7 +514,7 @@ func (r *recorder) baseline(ctx context.Context, stderr io.Writer, t *config.Tes
 		night, _ = history.ParseNight(o.Night) // checked
 	}
 	var err error
-	if o.Baseline, err = r.store.Baseline(ctx, &key, t.Point.Assigned(), t.Testbed.Name, ref, night); err != nil {
+	if o.Baseline, err = r.store.Baseline(ctx, &key, point.Assigned(), testbed, ref, night); err != nil {
 		printProblem(stderr, "warning: expect.baseline: "+err.Error())
 	}
 }

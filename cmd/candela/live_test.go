@@ -46,8 +46,13 @@ func TestMain(m *testing.M) {
 		main()
 	}
 	runtimetest.QuickFiles()
-	os.Exit(m.Run())
+	status := m.Run()
+	postgres.Stop()
+	os.Exit(status)
 }
+
+// postgres is the PostgreSQL of the package's tests.
+var postgres runtimetest.Postgres
 
 // needLive skips unless a testbed of namespaces is requested and possible on this machine.
 func needLive(t *testing.T) {

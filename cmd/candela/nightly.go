@@ -392,21 +392,20 @@ func (w *nightWorker) attempt(ctx context.Context, r *nightly.Request) (*orchest
 		Testbed: r.Testbed, Waivers: waivers, Night: r.Night, Executable: executableID(), Repeat: r.Repetition, Workers: 1,
 	}
 	if t := p.ofSwitch; t != nil {
-		if p.ofSwitch, err = t.WithSeed(r.Seed); err != nil {
-			return nil, err
-		}
-		return runPlanned(ctx, &w.live, p, o)
+		p.ofSwitch, err = t.WithSeed(r.Seed)
+	} else {
+		p.Plan, err = plan.New(p.Test.WithSeed(r.Seed))
 	}
-	if p.Plan, err = plan.New(p.Test.WithSeed(r.Seed)); err != nil {
+	if err != nil {
 		return nil, err
 	}
-	if p.Test.Expect.Baseline.Ref != "" {
+	if p.baseline() != "" {
 		if w.records == nil {
 			if w.records, err = openRecorder(ctx, r.History); err != nil {
 				return nil, err
 			}
 		}
-		w.records.baseline(ctx, os.Stderr, p.Test, &o)
+		w.records.baseline(ctx, os.Stderr, p, &o)
 	}
 	return runPlanned(ctx, &w.live, p, o)
 }

@@ -371,7 +371,7 @@ func (s *suite) one(ctx context.Context, from *planned, repeat int) error {
 			return err
 		}
 	}
-	s.records.baseline(ctx, s.cmd.ErrOrStderr(), p.Test, &o)
+	s.records.baseline(ctx, s.cmd.ErrOrStderr(), &planned{Plan: p}, &o)
 	o.Progress = s.progress(p.Test.Title())
 	s.live.warn(s.cmd.ErrOrStderr(), p.Test.Testbed)
 	if s.flags.calibrate {

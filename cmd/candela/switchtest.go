@@ -67,9 +67,10 @@ type aheadKey struct {
 
 // aheadRun is a run in the background.
 type aheadRun struct {
-	done    chan struct{}
-	outcome *orchestrator.Outcome
-	err     error
+	baseline orchestrator.Baseline
+	done     chan struct{}
+	outcome  *orchestrator.Outcome
+	err      error
 }
 
 // oneSwitch runs a test of a switch. The first test of a file starts all tests of the file in the background, as many
@@ -99,7 +100,9 @@ func (s *suite) startFile(ctx context.Context, file string, sweep *orchestrator.
 	for i := range s.plans {
 		for repeat := 1; repeat <= s.flags.repeat && s.plans[i].file == file && s.plans[i].ofSwitch != nil; repeat++ {
 			k := aheadKey{&s.plans[i], repeat}
-			s.ahead[k] = &aheadRun{done: make(chan struct{})}
+			o := s.options(k.plan, repeat, sweep)
+			s.records.baseline(ctx, s.cmd.ErrOrStderr(), k.plan, &o)
+			s.ahead[k] = &aheadRun{done: make(chan struct{}), baseline: o.Baseline}
 			queue = append(queue, k)
 		}
 	}
@@ -133,6 +136,7 @@ func (s *suite) simulate(ctx context.Context, k aheadKey, sweep *orchestrator.Sw
 	}
 	o := s.options(k.plan, k.repeat, sweep)
 	o.Workers = workers
+	o.Baseline = s.ahead[k].baseline
 	return runPlanned(ctx, nil, &planned{ofSwitch: p}, o) // the network is the test's own
 }
 

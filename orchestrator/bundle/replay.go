@@ -74,6 +74,9 @@ func (b *Bundle) rerun(ctx context.Context, build orchestrator.Builder, known co
 	if o.Calibration, err = b.calibration(); err != nil {
 		return nil, err
 	}
+	if o.Baseline, err = b.baseline(); err != nil {
+		return nil, err
+	}
 	return orchestrator.Run(ctx, p, build, o)
 }
 
@@ -95,7 +98,18 @@ func (b *Bundle) rerunSwitch(ctx context.Context, known config.Options, o orches
 	if err != nil {
 		return nil, fmt.Errorf("the bundle's test: %w", err)
 	}
+	if o.Baseline, err = b.baseline(); err != nil {
+		return nil, err
+	}
 	return switchtest.Run(ctx, p, o)
+}
+
+func (b *Bundle) baseline() (orchestrator.Baseline, error) {
+	earlier, err := orchestrator.ReadBaseline(b.ReadFile)
+	if err != nil {
+		return nil, invalid("%v", err)
+	}
+	return earlier, nil
 }
 
 func (b *Bundle) calibration() (*orchestrator.Calibration, error) {

@@ -113,7 +113,7 @@ func (w *referenceWriter) table(path string, o *object) {
 	w.WriteString(tableText(o))
 	for i := range o.fields {
 		f := &o.fields[i]
-		child := mapping(f.kind)
+		child := section(f.kind)
 		if child == nil {
 			continue
 		}
@@ -135,7 +135,7 @@ func tableText(o *object) string {
 	for i := range o.fields {
 		f := &o.fields[i]
 		takes := f.kind.allowed()
-		if child := mapping(f.kind); child != nil {
+		if child := section(f.kind); child != nil {
 			takes = strings.Replace(takes, child.allowed(), "a mapping, see below", 1)
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.key, takes, defaultText(f), f.doc)
@@ -155,6 +155,14 @@ func defaultText(f *field) string {
 		return "see the example"
 	}
 	return "`" + f.def + "`"
+}
+
+// section returns the mapping that has a section of its own; nil: the table says enough.
+func section(k kind) *object {
+	if _, compared := k.(comparedKind); compared {
+		return nil
+	}
+	return mapping(k)
 }
 
 // holder is a kind that wraps another one.

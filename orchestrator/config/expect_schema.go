@@ -59,7 +59,7 @@ func expectSchema() *object {
 			{key: "completion", doc: "How the work requests of a connection end; by default all succeed, or run out of " +
 				"retries where the requester had to give up.", kind: completionSchema(),
 				at: at(func(e *Expect) *[]CompletionExpect { return &e.Completion })},
-		}, baselineFields()...),
+		}, baselineFields(storedMetrics(), func(e any) *BaselineExpect { return &e.(*Expect).Baseline })...),
 	}
 }
 

@@ -57,6 +57,7 @@ type Options struct {
 	Transports      []Transport       // of the hosts, the default first
 	SwitchAnalyzers []string          // analyzers of switch tests
 	SwitchMetrics   []SwitchMetric    // metrics that switch tests can bound
+	SwitchStored    []StoredMetric    // metrics that they can compare with earlier runs
 
 	// ReadFile reads testbed descriptions; nil: os.ReadFile.
 	ReadFile func(name string) ([]byte, error)

@@ -23,7 +23,7 @@ import (
 
 // same compares everything except positions.
 var same = cmp.Options{
-	cmpopts.IgnoreUnexported(Test{}, Testbed{}), cmpopts.IgnoreTypes(Origin{}),
+	cmpopts.IgnoreUnexported(Test{}, Testbed{}, ComparedMetric{}), cmpopts.IgnoreTypes(Origin{}),
 	cmp.Comparer(func(a, b netip.Prefix) bool { return a == b }),
 	cmpopts.EquateEmpty(),
 }
@@ -194,7 +194,15 @@ func drawScalar(t *rapid.T, k kind, label string) *yaml.Node {
 	case choice:
 		return scalarNode("!!int", itoa(rapid.SampledFrom(k.values).Draw(t, label)))
 	case relative:
-		return stringNode(fmt.Sprintf("%+.3f %%", float64(rapid.IntRange(-999_999, 999_999).Draw(t, label))/1000))
+		least, most := -99_999, 999_999
+		switch k.worse {
+		case WorseMore:
+			least = 0
+		case WorseLess:
+			most = -1
+		case WorseEither:
+		}
+		return stringNode(fmt.Sprintf("%+.3f %%", float64(rapid.IntRange(least, most).Draw(t, label))/1000))
 	case boolean:
 		return scalarNode("!!bool", fmt.Sprint(rapid.Bool().Draw(t, label)))
 	case prefix:

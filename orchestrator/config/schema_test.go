@@ -26,7 +26,13 @@ func mappingNode(pairs ...*yaml.Node) *yaml.Node {
 
 // sampleKey returns a valid key of a mapping with free keys.
 func sampleKey(k kind) string {
-	switch k.(type) {
+	switch k := k.(type) {
+	case keyed[ComparedMetric]:
+		for _, key := range []string{"packet_seq_err", "1", "below-10000-B"} {
+			if k.key.form.MatchString(key) {
+				return key
+			}
+		}
 	case keyed[CounterExpect]:
 		return "packet_seq_err"
 	case keyed[CompletionExpect]:
@@ -50,7 +56,11 @@ func places(p place) []place {
 				return &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Content: []*yaml.Node{n}}
 			}
 		}
-		if key := sampleKey(f.kind); key != "" {
+		k := f.kind
+		if of, ok := k.(comparedKind); ok {
+			k = of.inner()
+		}
+		if key := sampleKey(k); key != "" {
 			path, wrapItem = join(path, key), func(n *yaml.Node) *yaml.Node { return mappingNode(stringNode(key), n) }
 		}
 		all = append(all, places(place{path, child, func(n *yaml.Node) *yaml.Node {

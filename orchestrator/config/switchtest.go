@@ -261,6 +261,7 @@ type SwitchExpect struct {
 	Flows     []FlowExpect
 	Counters  []CounterExpect
 	Relations []Relation
+	Baseline  BaselineExpect
 }
 
 // AnalyzerExpect is what is expected of one analyzer.

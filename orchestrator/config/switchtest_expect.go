@@ -28,6 +28,8 @@ func switchExpectSchema(o *Options) *object {
 		fields = append(fields, metricField(m, i,
 			func(parent any) *[]MetricExpect { return &parent.(*SwitchExpect).Metrics }))
 	}
+	fields = append(fields, baselineFields(o.SwitchStored,
+		func(e any) *BaselineExpect { return &e.(*SwitchExpect).Baseline })...)
 	return &object{
 		title: "expect",
 		doc: "Expectations. An analyzer takes pass, fail (at least one violation), or a mapping: violations " +

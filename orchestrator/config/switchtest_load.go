@@ -270,6 +270,13 @@ func (t *SwitchTest) vocabulary() *Options {
 			o.SwitchMetrics = append(o.SwitchMetrics, SwitchMetric{Name: m.Name, Flow: true})
 		}
 	}
+	compared := slices.Clone(t.Expect.Baseline.Metrics)
+	slices.SortStableFunc(compared, func(a, b ComparedMetric) int { return cmp.Compare(a.place, b.place) })
+	for i, m := range compared {
+		if i == 0 || m.Of.Key != compared[i-1].Of.Key {
+			o.SwitchStored = append(o.SwitchStored, m.Of)
+		}
+	}
 	return &o
 }
 

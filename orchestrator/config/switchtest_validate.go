@@ -34,6 +34,7 @@ func (d *decoder) validateSwitchTest(t *SwitchTest) {
 	d.validateQueues(t, hosts)
 	d.validateChanges(t)
 	d.validateTimes(t)
+	d.validateBaseline(&t.Expect.Baseline, "flows.fct-us: {p99: +5 %}")
 	for i := range t.Expect.Flows {
 		path := fmt.Sprintf("expect.flows[%d].flows", i)
 		if high, _ := t.Expect.Flows[i].Flows.highest(); !d.touched[path] && !d.touched["workload"] && flows > 0 &&

@@ -70,7 +70,7 @@ func rulesOf(analyzer string, rules []string) []string {
 
 func (d *decoder) validateExpect(t *Test) {
 	d.validateBounds(t)
-	d.validateBaseline(t)
+	d.validateBaseline(&t.Expect.Baseline, "retrans.nack-reaction-us: {p99: +5 %}")
 	d.validateCounters("expect.counters.requester", t.Expect.Counters.Requester)
 	d.validateCounters("expect.counters.responder", t.Expect.Counters.Responder)
 	if !d.fine("traffic.num-connections", "traffic.bidirectional") {

@@ -57,10 +57,12 @@ func (s *Store) Baseline(ctx context.Context, t *Test, point []config.Assigned, 
 		return b, err
 	}
 	w.add("r.night = ?", int64(*night))
-	return b, s.query(ctx, func(row *sql.Rows) error {
+	counted := make(map[string]map[int64]bool) // runs with counters, by side
+	err = s.query(ctx, func(row *sql.Rows) error {
+		var run int64
 		var name string
-		var mean, p50, p99, most float64
-		if err := row.Scan(&name, &mean, &p50, &p99, &most); err != nil {
+		var least, mean, p50, p99, most float64
+		if err := row.Scan(&run, &name, &least, &mean, &p50, &p99, &most); err != nil {
 			return err
 		}
 		m := b[name]
@@ -68,11 +70,36 @@ func (s *Store) Baseline(ctx context.Context, t *Test, point []config.Assigned, 
 			m = make(map[string][]float64)
 			b[name] = m
 		}
+		m["min"] = append(m["min"], least)
 		m["mean"], m["p50"], m["p99"], m["max"] = append(m["mean"], mean), append(m["p50"], p50), append(m["p99"], p99),
 			append(m["max"], most)
+		if side := counterSide(name); side != "" {
+			if counted[side] == nil {
+				counted[side] = make(map[int64]bool)
+			}
+			counted[side][run] = true
+		}
 		return nil
-	}, `SELECT s.name, m.mean, m.p50, m.p99, m.most FROM run r JOIN metric m ON m.run = r.id
+	}, `SELECT r.id, s.name, m.least, m.mean, m.p50, m.p99, m.most FROM run r JOIN metric m ON m.run = r.id
 		JOIN series s ON s.id = m.series`+w.String()+` ORDER BY r.started, r.run_id, s.name`, w.args...)
+	for name, m := range b {
+		for key := range m {
+			for len(m[key]) < len(counted[counterSide(name)]) { // it did not grow in the others
+				m[key] = append(m[key], 0)
+			}
+		}
+	}
+	return b, err
+}
+
+// counterSide returns the side whose NIC a metric is a counter of, as metrics are named; empty: it is no counter.
+func counterSide(metric string) string {
+	for _, s := range []config.Side{config.Requester, config.Responder} {
+		if prefix := config.CounterMetric(s); strings.HasPrefix(metric, prefix) {
+			return prefix
+		}
+	}
+	return ""
 }
 
 // baselineNight returns the latest night that fits; of last-green the latest on which no run failed. Nil: none.

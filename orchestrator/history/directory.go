@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/generator"
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
 	"candela.dev/candela/orchestrator/report"
@@ -84,7 +85,7 @@ func read(o *orchestrator.OpenedRun) (*Run, error) {
 			r.Test.Path = ""
 		}
 	}
-	return r, r.results(analysis, judged)
+	return r, r.results(o, analysis, judged)
 }
 
 // configOf returns the hash of the run's configuration without its seed: repetitions of a test differ in it, and the
@@ -117,10 +118,10 @@ func analysisOf(o *orchestrator.OpenedRun) (*analyzers.Analysis, error) {
 	return orchestrator.MergeAnalysis(o.ReadFile)
 }
 
-// A judged report says which findings count, and the key numbers of a switch test. It is a part of report.json.
+// A judged report says which findings count, and the totals of a switch test. It is a part of report.json.
 type judged struct {
 	File     string
-	Numbers  []report.Number
+	Totals   []report.Total
 	Findings []judgedFinding
 }
 
@@ -184,13 +185,7 @@ func (r *Run) readEnvironment(o *orchestrator.OpenedRun) error {
 var volatile = []string{"process", "epoch", "cookie"}
 
 // results fills in findings, metrics and coverage.
-func (r *Run) results(a *analyzers.Analysis, j *judged) (err error) {
-	var numbers []Metric
-	for _, n := range j.Numbers {
-		numbers = append(numbers, Metric{Name: n.Name, N: 1, Least: n.Value, Mean: n.Value, P50: n.Value, P99: n.Value,
-			P999: n.Value, Most: n.Value})
-	}
-	defer func() { r.Metrics = unique(append(r.Metrics, numbers...)) }()
+func (r *Run) results(o *orchestrator.OpenedRun, a *analyzers.Analysis, j *judged) (err error) {
 	if a == nil {
 		return nil
 	}
@@ -208,18 +203,55 @@ func (r *Run) results(a *analyzers.Analysis, j *judged) (err error) {
 			Headline: f.Summary()})
 	}
 	r.Coverage = coverageOf(a.Coverage)
-	r.Metrics, err = metrics(a.Metrics)
+	r.Metrics, err = measured(o, a)
+	for _, t := range j.Totals {
+		r.Metrics = append(r.Metrics, analyzers.Single(t.Name, t.Unit, t.Value))
+	}
 	return err
 }
 
-// unique keeps the first metric of each name.
-func unique(list []Metric) []Metric {
-	seen := make(map[string]bool)
+// measured returns the metrics of a run. A counter that has not grown is left out, as a NIC has a hundred of them, unless
+// the test compares it with earlier runs.
+func measured(o *orchestrator.OpenedRun, a *analyzers.Analysis) ([]Metric, error) {
+	var g generator.Report
+	var c orchestrator.Counters
+	for _, d := range []struct {
+		name string
+		into any
+	}{{"generator.json", &g}, {"counters.json", &c}} {
+		data, err := o.ReadFile(d.name)
+		if err == nil {
+			err = json.Unmarshal(data, d.into)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // a switch test has neither
+			return nil, fmt.Errorf("%s: %w", d.name, err)
+		}
+	}
+	list, err := orchestrator.Measured(a, &g, &c)
+	if err != nil {
+		return nil, err
+	}
+	compared, err := comparedBy(o)
 	return slices.DeleteFunc(list, func(m Metric) bool {
-		before := seen[m.Name]
-		seen[m.Name] = true
-		return before
-	})
+		return counterSide(m.Name) != "" && m.Most == 0 && !compared[m.Name]
+	}), err
+}
+
+// comparedBy returns the metrics that a test of NICs compares with earlier runs.
+func comparedBy(o *orchestrator.OpenedRun) (map[string]bool, error) {
+	compared := make(map[string]bool)
+	data, err := o.ReadFile("config.yml")
+	if err != nil || config.IsSwitchTest(data) || !bytes.Contains(data, []byte("baseline:")) {
+		return compared, err
+	}
+	test, err := o.Test(config.Options{})
+	if err != nil {
+		return nil, err
+	}
+	for i := range test.Expect.Baseline.Metrics {
+		compared[test.Expect.Baseline.Metrics[i].Metric()] = true
+	}
+	return compared, nil
 }
 
 func coverageOf(all map[string]map[string]int64) map[string]Coverage {
@@ -245,19 +277,24 @@ func coverageOf(all map[string]map[string]int64) map[string]Coverage {
 func FromOutcome(o *orchestrator.Outcome) (*Run, error) { return ReadDir(o.Dir) }
 
 // Reanalysed returns a run with what a later analysis of its directory came to.
-func Reanalysed(dir string, o *orchestrator.Outcome, tool string, at time.Time) (*Run, error) {
+func Reanalysed(dir string, o *orchestrator.Outcome, tool string, at time.Time) (run *Run, err error) {
+	opened, err := orchestrator.OpenRun(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, opened.Close()) }()
 	r, err := ReadDir(dir)
 	if err != nil {
 		return nil, err
 	}
 	r.Verdict, r.Reasons, r.Tool, r.Analysed = Verdict(o.Verdict.Exit), o.Verdict.Reasons, tool, at.UTC()
 	r.Findings, r.Metrics, r.Coverage = nil, nil, nil
-	j := &judged{Numbers: o.Report.Numbers}
+	j := &judged{Totals: o.Report.Totals}
 	for i := range o.Report.Findings {
 		f := &o.Report.Findings[i]
 		j.Findings = append(j.Findings, judgedFinding{f.Rule, f.Connection, f.PSN, f.TimeNS, f.Waiver, f.Wanted})
 	}
-	return r, r.results(o.Analysis, j)
+	return r, r.results(opened, o.Analysis, j)
 }
 
 // Runs lists the run directories in the named ones, each a run, a sweep, or a directory with runs somewhere below,

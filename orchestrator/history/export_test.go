@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"fmt"
 	"slices"
+
+	"candela.dev/candela/analyzers"
 )
 
 // SetVersion writes a version of the schema.
@@ -23,7 +25,7 @@ func MetricOf(name, unit string, values []int64) Metric {
 	sorted := slices.Sorted(slices.Values(values))
 	m.P50, m.P99, m.P999 = float64(sorted[len(sorted)/2]), m.Most, m.Most
 	var err error
-	if m.Histogram, err = encode(values); err != nil {
+	if m.Histogram, err = analyzers.EncodeHistogram(values); err != nil {
 		panic(err)
 	}
 	return m

@@ -155,9 +155,16 @@ func TestALargeStoreAnswersAlikeOnBothEngines(t *testing.T) {
 	}
 	judged := total >= 1_000_000
 	answers := make(map[string]string)
-	engines(t, func(t *testing.T, address string) {
+	on := engines
+	if at := os.Getenv("CANDELA_TEST_HISTORY_AT"); at != "" { // a store that stays, and is filled only once
+		on = func(t *testing.T, test func(*testing.T, string)) { test(t, at) }
+	}
+	on(t, func(t *testing.T, address string) {
 		s := open(t, address)
 		start, done := time.Now(), 0
+		if list, err := s.List(t.Context(), history.Filter{Limit: 1}); err != nil || len(list) > 0 {
+			total = 0
+		}
 		for at := 0; done < total; at++ {
 			for from := 0; from < night && done < total; from += 500 {
 				done += ingest(t, s, figureRuns(1, at, from, min(from+500, night))...).New
@@ -166,7 +173,7 @@ func TestALargeStoreAnswersAlikeOnBothEngines(t *testing.T) {
 		rate := float64(done) / time.Since(start).Seconds()
 		t.Logf("%d runs, %.0f runs/s (made and written)", done, rate)
 		if info, err := os.Stat(address); err == nil {
-			t.Logf("%.2f GB, %d bytes a run", float64(info.Size())/1e9, info.Size()/int64(done))
+			t.Logf("%.2f GB, %d bytes a run", float64(info.Size())/1e9, info.Size()/int64(max(done, 1)))
 			if judged && info.Size() > 4e9 {
 				t.Errorf("the store has %d bytes, want at most 4 GB", info.Size())
 			}

@@ -151,12 +151,7 @@ func (f *Finding) Counts() bool {
 }
 
 // A Metric is a distribution that a run measured.
-type Metric struct {
-	Name, Unit                        string
-	N                                 int64
-	Least, Mean, P50, P99, P999, Most float64
-	Histogram                         []byte // HdrHistogram, V2 compressed; nil: there is none
-}
+type Metric = analyzers.Pooled
 
 // An Artefact is a place where files of a run are.
 type Artefact struct {

@@ -106,8 +106,8 @@ func startPassage(t *testing.T, server string) (*passage, string) {
 func TestAServerThatStopsAnsweringIsGivenUp(t *testing.T) {
 	runtimetest.SkipRace(t)
 	direct := postgres(t)
-	p, dir := startPassage(t, server.dir)
-	address := strings.Replace(direct, "host="+url.QueryEscape(server.dir), "host="+url.QueryEscape(dir), 1) +
+	p, dir := startPassage(t, server.Dir())
+	address := strings.Replace(direct, "host="+url.QueryEscape(server.Dir()), "host="+url.QueryEscape(dir), 1) +
 		"&statement_timeout=1s&connect_timeout=1"
 	s, err := history.Open(t.Context(), address)
 	if err != nil {
@@ -168,12 +168,13 @@ func TestAFullDiskOfTheServerLosesNothing(t *testing.T) {
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=4m"); err != nil {
 		t.Skipf("SKIP: a tmpfs cannot be mounted here: %v", err)
 	}
-	if err := os.Chown(dir, int(postgresUser.Uid), int(postgresUser.Gid)); err != nil {
+	uid, gid := server.Owner()
+	if err := os.Chown(dir, uid, gid); err != nil {
 		t.Fatal(err)
 	}
 	psql := func(text string) {
 		t.Helper()
-		out, err := asPostgres("psql", "-h", server.dir, "-d", "postgres", "-c", text).CombinedOutput()
+		out, err := server.Command("psql", "-h", server.Dir(), "-d", "postgres", "-c", text).CombinedOutput()
 		if err != nil {
 			t.Fatalf("%s: %v\n%s", text, err, out)
 		}

@@ -44,6 +44,12 @@ type Number struct {
 	Digits int // after the decimal point
 }
 
+// Total is a metric of which a run has one value. Its unit is one of package analyzers, or empty.
+type Total struct {
+	Name, Unit string
+	Value      float64
+}
+
 // File is a file beside the report.
 type File struct{ Name, What string }
 

@@ -61,7 +61,9 @@ type Report struct {
 	Charts []Chart // for the HTML page
 	// Numbers are the key numbers shown in a table of many runs.
 	Numbers []Number
-	Files   []File // with the report; nil: the files of a NIC test
+	// Totals are the metrics that a run has one value of, for the results store.
+	Totals []Total
+	Files  []File // with the report; nil: the files of a NIC test
 	// Apart is set if the page is outside the run directory. Files then lists all files with it.
 	Apart bool
 

@@ -80,7 +80,8 @@ func (r *facts) unmet() []string {
 	for i, rel := range e.Relations {
 		unmet = append(unmet, r.unmetRelation(fmt.Sprintf("expect.relations[%d]", i), rel)...)
 	}
-	return append(unmet, r.unmetCompletions()...)
+	failed, _ := r.compared()
+	return slices.Concat(unmet, failed, r.unmetCompletions())
 }
 
 // unmetCompletions: in a test that lasts until all flows have finished, flows over a reliable transport have to.

@@ -306,11 +306,14 @@ func (r *run) slack() clock.Duration {
 func (r *run) outside() string { return r.live.report.Losses() }
 
 // testbed names what the test ran on.
-func (r *run) testbed() string {
+func (r *run) testbed() string { return r.plan.Testbed() }
+
+// Testbed returns the kind of testbed that the test is planned for.
+func (p *Plan) Testbed() string {
 	switch {
-	case r.plan.remote != nil:
+	case p.remote != nil:
 		return config.KindLab
-	case r.plan.live:
+	case p.live:
 		return config.KindNetns
 	}
 	return config.KindVirtual

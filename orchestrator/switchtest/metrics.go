@@ -22,6 +22,7 @@ type metric struct {
 	unit  string
 	scale float64
 	of    string // name in the analysis; empty: it is not there
+	worse config.Worse
 
 	// Exactly one says where the values come from; none: an analyzer of the family puts the metric into the analysis.
 	ofFlow func(f *FlowResult) (value int64, ok bool)
@@ -55,69 +56,70 @@ func builtin() []metric {
 		return func(f *FlowResult) (int64, bool) { return value(f), f.Kind == Transfer }
 	}
 	const bps, ns, count, bytes = analyzers.UnitBPS, analyzers.UnitNS, analyzers.UnitCount, analyzers.UnitBytes
+	const more, less = config.WorseMore, config.WorseLess
 	return []metric{
-		{name: "goodput-gbps", of: "goodput", unit: bps, scale: 1e9, byFlow: true,
+		{name: "goodput-gbps", worse: less, of: "goodput", unit: bps, scale: 1e9, byFlow: true,
 			doc: "Payload that reached its receiver whole, per flow, over the time from its start to its end or the end of " +
 				"the run.",
 			ofFlow: transfer(func(f *FlowResult) int64 { return f.GoodputBPS }), chart: "Goodput of flows", axis: "Gb/s",
 			columns: []column{{"min Gb/s", 2, least}, {"mean Gb/s", 2, mean}, {"max Gb/s", 2, greatest}}},
-		{name: "fct-us", of: "fct", unit: ns, scale: 1e3, byFlow: true,
+		{name: "fct-us", worse: more, of: "fct", unit: ns, scale: 1e3, byFlow: true,
 			doc:    "Flow completion time of each flow that finished: from its start until its receiver has all of it.",
 			ofFlow: func(f *FlowResult) (int64, bool) { return f.FCTNS, f.Finished && f.Kind == Transfer },
 			chart:  "Flow completion time", axis: "us", columns: []column{{"max fct us", 1, greatest}}},
-		{name: "slowdown", of: "slowdown-permille", unit: count, scale: 1e3, byFlow: true,
+		{name: "slowdown", worse: more, of: "slowdown-permille", unit: count, scale: 1e3, byFlow: true,
 			doc: "Completion time of each flow that finished, over that of the flow alone in the network at line rate, " +
 				"without handshake or feedback.",
 			ofFlow: func(f *FlowResult) (int64, bool) { return permille(f.Slowdown()), f.Slowdown() > 0 },
 			chart:  "Slowdown", axis: "times the ideal"},
-		{name: "sender-fct-us", of: "sender-fct", unit: ns, scale: 1e3, byFlow: true,
+		{name: "sender-fct-us", worse: more, of: "sender-fct", unit: ns, scale: 1e3, byFlow: true,
 			doc: "The same until its sender knows, about half a round trip later: what csg-htsim prints as finished at. Of " +
 				"ndp.",
 			ofFlow: func(f *FlowResult) (int64, bool) { return f.SenderFCTNS, f.SenderFCTNS > 0 }},
 		{name: "flow-trims", tapped: true, of: "trims", unit: count, scale: 1, byFlow: true,
 			doc:    "Headers of trimmed packets that reached receiver or sender, per flow.",
 			ofFlow: transfer(func(f *FlowResult) int64 { return f.Headers + f.Returned })},
-		{name: "flow-drops", tapped: true, of: "drops", unit: count, scale: 1, byFlow: true,
+		{name: "flow-drops", worse: more, tapped: true, of: "drops", unit: count, scale: 1, byFlow: true,
 			doc:    "Packets of the flow that neither arrived whole nor as a header.",
 			ofFlow: transfer(func(f *FlowResult) int64 { return f.Dropped })},
-		{name: "retransmissions", of: "retransmissions", unit: count, scale: 1, byFlow: true,
+		{name: "retransmissions", worse: more, of: "retransmissions", unit: count, scale: 1, byFlow: true,
 			doc:    "Packets retransmitted, per flow.",
 			ofFlow: transfer(func(f *FlowResult) int64 { return f.Retransmissions })},
-		{name: "timeouts", of: "timeouts", unit: count, scale: 1, byFlow: true, doc: "Retransmission timeouts, per flow.",
+		{name: "timeouts", worse: more, of: "timeouts", unit: count, scale: 1, byFlow: true, doc: "Retransmission timeouts, per flow.",
 			ofFlow: transfer(func(f *FlowResult) int64 { return f.Timeouts })},
-		{name: "rtt-us", of: "rtt", unit: ns, scale: 1e3, byFlow: true, doc: "Round trips of ping and requests.",
+		{name: "rtt-us", worse: more, of: "rtt", unit: ns, scale: 1e3, byFlow: true, doc: "Round trips of ping and requests.",
 			sample: (*run).trips, spread: (*run).tripsOfFlows, chart: "Round trips", axis: "us",
 			columns: []column{{"median rtt us", 1, median}}},
-		{name: "qct-us", of: "qct", unit: ns, scale: 1e3,
+		{name: "qct-us", worse: more, of: "qct", unit: ns, scale: 1e3,
 			doc:    "Query completion time of each completed query: from its start to the last byte of its last answer.",
 			spread: (*run).qct, chart: "Query completion time", axis: "us",
 			columns: []column{{"mean qct us", 1, mean}}},
-		{name: "completed-flows", doc: "Share of the flows with an end that finished, from 0 to 1.",
+		{name: "completed-flows", worse: less, doc: "Share of the flows with an end that finished, from 0 to 1.",
 			ofRun: func(r *facts) (float64, bool) {
 				t := r.flows.totals()
 				return float64(t.Finished) / float64(max(1, t.Finished+t.Open)), t.Finished+t.Open > 0
 			}},
-		{name: "completed-queries", doc: "Share of the queries all of whose flows finished, from 0 to 1.",
+		{name: "completed-queries", worse: less, doc: "Share of the queries all of whose flows finished, from 0 to 1.",
 			ofRun: (*facts).completedQueries},
-		{name: "total-goodput-gbps", doc: "Sum of the payload that reached its receiver, over the time of the run.",
+		{name: "total-goodput-gbps", worse: less, doc: "Sum of the payload that reached its receiver, over the time of the run.",
 			ofRun: (*facts).totalGoodput},
-		{name: "fairness", doc: "Jain's index of goodput over weight of all transfers: 1 if each has its share by weight, " +
+		{name: "fairness", worse: less, doc: "Jain's index of goodput over weight of all transfers: 1 if each has its share by weight, " +
 			"1/n if one of n has everything.",
 			ofRun: (*facts).fairness},
-		{name: "makespan-us", doc: "From the first start to the last end of a flow.", ofRun: (*facts).makespan},
-		{name: "unfinished", doc: "Flows with a size that did not finish.",
+		{name: "makespan-us", worse: more, doc: "From the first start to the last end of a flow.", ofRun: (*facts).makespan},
+		{name: "unfinished", worse: more, doc: "Flows with a size that did not finish.",
 			ofRun: func(r *facts) (float64, bool) { return float64(r.flows.totals().Open), true }},
 		{name: "trims", tapped: true, doc: "Packets that switches trimmed.", columns: []column{{"trims", 0, mean}},
 			ofRun: func(r *facts) (float64, bool) { return float64(r.counted.Counters["total.trims"]), true }},
-		{name: "drops", tapped: true, doc: "Packets that switches dropped.", columns: []column{{"drops", 0, mean}},
+		{name: "drops", worse: more, tapped: true, doc: "Packets that switches dropped.", columns: []column{{"drops", 0, mean}},
 			ofRun: (*facts).drops},
-		{name: "queue-packets", tapped: true, of: "queue-packets", unit: count, scale: 1,
+		{name: "queue-packets", worse: more, tapped: true, of: "queue-packets", unit: count, scale: 1,
 			doc: "Greatest length of each data queue, in packets.",
 			sample: func(r *run) []int64 {
 				return r.dataQueues(func(c fabric.QueueCounters) int64 { return int64(c.MaxPackets) })
 			},
 			columns: []column{{"queue packets", 0, greatest}}},
-		{name: "queue-bytes", tapped: true, of: "queue-bytes", unit: bytes, scale: 1,
+		{name: "queue-bytes", worse: more, tapped: true, of: "queue-bytes", unit: bytes, scale: 1,
 			doc: "Greatest length of each data queue, in bytes.",
 			sample: func(r *run) []int64 {
 				return r.dataQueues(func(c fabric.QueueCounters) int64 { return int64(c.MaxBytes) })
@@ -129,7 +131,7 @@ func builtin() []metric {
 			func(q *QueueResult) int64 { return q.P99 }),
 		queueMetric("queue-max-bytes", "queue-max-bytes", "The most that each of them held at any instant.",
 			func(q *QueueResult) int64 { return q.Max }),
-		{name: "header-latency-us", tapped: true, of: "header-latency", unit: ns, scale: 1e3,
+		{name: "header-latency-us", worse: more, tapped: true, of: "header-latency", unit: ns, scale: 1e3,
 			doc:    "From a trimmed packet's arrival at the switch to its header's departure.",
 			spread: func(r *run) []*analyzers.Distribution { return []*analyzers.Distribution{r.ledger.latency} },
 			chart:  "Latency of trimmed headers", axis: "us"},

@@ -144,6 +144,8 @@ func (r *run) outages() string {
 // reportAnalysis adds what the analyzers found.
 func (r *facts) reportAnalysis(rep *report.Report) {
 	rep.Metrics, rep.Coverage, rep.Analyzers = r.analysis.Metrics, r.analysis.Coverage, AnalyzerNames()
+	rep.Totals = r.totals()
+	_, rep.Unjudged = r.compared()
 	for _, f := range r.analysis.Findings {
 		violates := f.Severity == analyzers.Violation
 		finding := report.Finding{Finding: f, Wanted: violates &&

@@ -98,5 +98,8 @@ func load(o *orchestrator.OpenedRun, options config.Options) (*facts, error) {
 	if err := f.read(o.ReadFile); err != nil {
 		return nil, fmt.Errorf("%s: %w", o.Dir(), err)
 	}
+	if f.baseline, err = orchestrator.ReadBaseline(o.ReadFile); err != nil {
+		return nil, fmt.Errorf("%s: %w", o.Dir(), err)
+	}
 	return f, nil
 }

@@ -149,6 +149,7 @@ func Extend(o *config.Options) {
 	for _, m := range metrics {
 		o.SwitchMetrics = append(o.SwitchMetrics, config.SwitchMetric{Name: m.name, Flow: m.byFlow, Doc: m.doc})
 	}
+	o.SwitchStored = stored()
 	o.SwitchAnalyzers = AnalyzerNames()
 	if o.Rules != nil {
 		for _, r := range Rules() {

@@ -27,6 +27,7 @@ type facts struct {
 	checked  *IntegrityDocument
 	analysis *analyzers.Analysis
 	waivers  *orchestrator.Waivers // nil: none
+	baseline orchestrator.Baseline // nil: none
 }
 
 // run is a test of a switch in progress.
@@ -62,7 +63,7 @@ type run struct {
 
 // Run runs p once, writes the run directory and judges, as [orchestrator.Execute] does.
 func Run(ctx context.Context, p *Plan, o orchestrator.Options) (*orchestrator.Outcome, error) {
-	return orchestrator.Execute(ctx, &run{facts: facts{plan: p, waivers: o.Waivers}}, o)
+	return orchestrator.Execute(ctx, &run{facts: facts{plan: p, waivers: o.Waivers, baseline: o.Baseline}}, o)
 }
 
 // canonical returns the test with all defaults explicit, of which documents have the text and the hash. It is computed

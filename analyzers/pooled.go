@@ -1,32 +1,37 @@
-package history
+package analyzers
 
 import (
 	"encoding/base64"
 	"fmt"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
-
-	"candela.dev/candela/analyzers"
 )
 
-// Range and precision of histograms, those of package analyzers: two of them can always be merged.
-const (
-	histogramMax = 1 << 47
-	digits       = 3
-)
+// Pooled is a metric of a run over all connections, as a results store has it and as runs are compared.
+type Pooled struct {
+	Name, Unit                        string
+	N                                 int64
+	Least, Mean, P50, P99, P999, Most float64
+	Histogram                         []byte // HdrHistogram, V2 compressed; nil: there is none
+}
 
-// encode returns the histogram of values in HdrHistogram's V2 encoding.
-func encode(values []int64) ([]byte, error) {
+// Single returns a metric of one value.
+func Single(name, unit string, v float64) Pooled {
+	return Pooled{Name: name, Unit: unit, N: 1, Least: v, Mean: v, P50: v, P99: v, P999: v, Most: v}
+}
+
+// EncodeHistogram returns the histogram of values in HdrHistogram's V2 encoding.
+func EncodeHistogram(values []int64) ([]byte, error) {
 	h := hdrhistogram.NewPacked(1, histogramMax, digits)
 	for _, v := range values {
 		if err := h.RecordValue(min(max(v, 0), histogramMax)); err != nil {
 			return nil, err
 		}
 	}
-	return pack(h)
+	return packHistogram(h)
 }
 
-func pack(h *hdrhistogram.PackedHistogram) ([]byte, error) {
+func packHistogram(h *hdrhistogram.PackedHistogram) ([]byte, error) {
 	text, err := h.Encode()
 	if err != nil {
 		return nil, err
@@ -34,18 +39,18 @@ func pack(h *hdrhistogram.PackedHistogram) ([]byte, error) {
 	return base64.StdEncoding.AppendDecode(nil, text)
 }
 
-func unpack(data []byte) (*hdrhistogram.PackedHistogram, error) {
+func unpackHistogram(data []byte) (*hdrhistogram.PackedHistogram, error) {
 	return hdrhistogram.DecodePacked(base64.StdEncoding.AppendEncode(nil, data))
 }
 
-// merge merges histograms; those that cannot be read are an error.
-func merge(list [][]byte) (*hdrhistogram.PackedHistogram, error) {
+// mergeHistograms merges histograms; those that cannot be read are an error.
+func mergeHistograms(list [][]byte) (*hdrhistogram.PackedHistogram, error) {
 	all := hdrhistogram.NewPacked(1, histogramMax, digits)
 	for _, data := range list {
 		if len(data) == 0 {
 			continue
 		}
-		h, err := unpack(data)
+		h, err := unpackHistogram(data)
 		if err != nil {
 			return nil, fmt.Errorf("histogram: %w", err)
 		}
@@ -56,11 +61,11 @@ func merge(list [][]byte) (*hdrhistogram.PackedHistogram, error) {
 	return all, nil
 }
 
-// metrics makes one distribution of each name: that over all connections or, where an analyzer has none, the
-// connections merged. Connections are numbered by the order of a test, so they are no identity.
-func metrics(list []analyzers.Metric) ([]Metric, error) {
+// Pool makes one distribution of each name: that over all connections or, where an analyzer has none, the connections
+// merged. Connections are numbered by the order of a test, so they are no identity.
+func Pool(list []Metric) ([]Pooled, error) {
 	var names []string
-	byName := make(map[string][]*analyzers.Metric)
+	byName := make(map[string][]*Metric)
 	for i := range list {
 		m := &list[i]
 		if m.Count == 0 {
@@ -71,16 +76,16 @@ func metrics(list []analyzers.Metric) ([]Metric, error) {
 		}
 		byName[m.Name] = append(byName[m.Name], m)
 	}
-	var all []Metric
+	var all []Pooled
 	for _, name := range names {
 		parts := byName[name]
 		for _, m := range parts {
 			if m.Connection == 0 {
-				parts = []*analyzers.Metric{m}
+				parts = []*Metric{m}
 				break
 			}
 		}
-		m, err := metric(parts)
+		m, err := pooled(parts)
 		if err != nil {
 			return nil, fmt.Errorf("metric %s: %w", name, err)
 		}
@@ -89,9 +94,9 @@ func metrics(list []analyzers.Metric) ([]Metric, error) {
 	return all, nil
 }
 
-func metric(parts []*analyzers.Metric) (Metric, error) {
+func pooled(parts []*Metric) (Pooled, error) {
 	first := parts[0]
-	m := Metric{Name: first.Name, Unit: first.Unit, Least: float64(first.Min), Most: float64(first.Max)}
+	m := Pooled{Name: first.Name, Unit: first.Unit, Least: float64(first.Min), Most: float64(first.Max)}
 	var sum float64
 	var encoded [][]byte
 	for _, p := range parts {
@@ -114,7 +119,7 @@ func metric(parts []*analyzers.Metric) (Metric, error) {
 		}
 		return m, nil
 	}
-	h, err := merge(encoded)
+	h, err := mergeHistograms(encoded)
 	if err != nil {
 		return m, err
 	}
@@ -123,21 +128,21 @@ func metric(parts []*analyzers.Metric) (Metric, error) {
 		return min(max(float64(h.ValueAtPercentile(percentile)), m.Least), m.Most)
 	}
 	m.P50, m.P99, m.P999 = within(median), within(high), within(highest)
-	m.Histogram, err = pack(h)
+	m.Histogram, err = packHistogram(h)
 	return m, err
 }
 
 // histogramOf returns the distribution of a metric; nil if the run directory, of an older version, has only a part.
-func histogramOf(m *analyzers.Metric) ([]byte, error) {
+func histogramOf(m *Metric) ([]byte, error) {
 	switch {
 	case m.Histogram != "":
 		data, err := base64.StdEncoding.DecodeString(m.Histogram)
 		if err == nil {
-			_, err = unpack(data)
+			_, err = unpackHistogram(data)
 		}
 		return data, err
 	case m.Truncated:
 		return nil, nil
 	}
-	return encode(m.Values)
+	return EncodeHistogram(m.Values)
 }

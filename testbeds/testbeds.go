@@ -56,9 +56,17 @@ type Host struct {
 	DSCP     uint8
 	HopLimit uint8
 
+	// Settings are made on a NIC of hardware, in this order, and restored afterwards; a model has none.
+	Settings []Setting
+	// DCQCNPriority is the priority that DCQCN is switched on or off for, where the NIC has a switch for each.
+	DCQCNPriority uint8
+
 	Rate        clock.BitRate
 	Propagation clock.Duration // one way, to the switch
 }
+
+// Setting is a setting of a NIC and its value, by the names of package agent/nic.
+type Setting struct{ Name, Value string }
 
 // Connection is one RC connection and its traffic. Traffic and InitialPSN are indexed by side; a side without messages
 // only responds.

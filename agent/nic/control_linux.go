@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"unsafe"
 
 	"github.com/safchain/ethtool"
 	"github.com/vishvananda/netlink"
@@ -93,8 +92,8 @@ func (Kernel) Information(name string) ([]testbeds.Property, error) {
 	if c, err := control.GetChannels(name); err == nil {
 		add("channels", fmt.Sprintf("rx %d tx %d combined %d", c.RxCount, c.TxCount, c.CombinedCount))
 	}
-	if fec, err := activeFEC(name); err == nil {
-		add("fec", fec)
+	if p := (fecParameters{command: unix.ETHTOOL_GFECPARAM}); fecCall(name, &p) == nil {
+		add("fec", fecText(p.active))
 	}
 	active, err := link.ActiveOffloads(name)
 	if err != nil {
@@ -123,40 +122,4 @@ func (Kernel) Statistics(name string) ([]testbeds.Counter, error) {
 		list = append(list, testbeds.Counter{Name: strings.TrimSpace(key), Value: values[key]})
 	}
 	return list, nil
-}
-
-// fecParameters is struct ethtool_fecparam.
-type fecParameters struct{ command, active, configured, _ uint32 }
-
-// fecNames are the bits of an FEC mask, see linux/ethtool.h.
-var fecNames = [...]string{"none", "auto", "off", "rs", "baser", "llrs"}
-
-// activeFEC asks for the forward error correction in use.
-func activeFEC(name string) (string, error) {
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = unix.Close(fd) }()
-	p := fecParameters{command: unix.ETHTOOL_GFECPARAM}
-	request := struct {
-		name [unix.IFNAMSIZ]byte
-		data unsafe.Pointer
-		_    [16]byte
-	}{data: unsafe.Pointer(&p)}
-	if len(name) >= len(request.name) {
-		return "", unix.EINVAL
-	}
-	copy(request.name[:], name)
-	if _, _, code := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.SIOCETHTOOL,
-		uintptr(unsafe.Pointer(&request))); code != 0 {
-		return "", code
-	}
-	var modes []string
-	for i, mode := range fecNames {
-		if p.active&(1<<i) != 0 {
-			modes = append(modes, mode)
-		}
-	}
-	return strings.Join(modes, " "), nil
 }

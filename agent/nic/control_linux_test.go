@@ -64,3 +64,70 @@ func TestTheKernelTellsAboutARealInterface(t *testing.T) {
 		}
 	})
 }
+
+func TestSettingsOfEthtoolHoldOnARealInterfaceUntilTheNextAgentRestoresThem(t *testing.T) {
+	linktest.Namespace(t, func() {
+		linktest.Veth(t, "a", "b")
+		root, err := os.OpenRoot("/")
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer root.Close()
+		dir, err := os.OpenRoot(t.TempDir())
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer dir.Close()
+		open := func(name string) (*nic.NIC, error) { return nic.Find(root, nic.Kernel{}, name) }
+		const feature = "feature-rx-gro"
+		before, err := nic.Kernel{}.Tuning("a", feature)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		wanted := map[string]string{"true": "false", "false": "true"}[before]
+		n, err := open("a")
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		journal, err := nic.OpenJournal(dir)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		n.Keep(journal)
+		if err := n.Apply(nic.Settings{MTU: pointer(2048),
+			Ethtool: []nic.Tuning{{Name: feature, Value: wanted}}}); err != nil {
+			t.Error(err)
+			return
+		}
+		if now, err := (nic.Kernel{}).Tuning("a", feature); err != nil || now != wanted {
+			t.Errorf("%s is %q, %v, want %q", feature, now, err, wanted)
+		}
+		// The process is killed here: nothing is closed.
+		if journal, err = nic.OpenJournal(dir); err != nil {
+			t.Error(err)
+			return
+		}
+		if done, err := journal.Restore(open); err != nil || len(done) != 2 {
+			t.Errorf("restored %q, %v", done, err)
+		}
+		if now, err := (nic.Kernel{}).Tuning("a", feature); err != nil || now != before {
+			t.Errorf("%s is %q, %v afterwards, want %q", feature, now, err, before)
+		}
+		if mtu, err := root.ReadFile("sys/class/net/a/mtu"); err != nil || string(mtu) != "9000\n" {
+			t.Errorf("MTU %q, %v afterwards, want 9000", mtu, err)
+		}
+		for _, name := range []string{"fec", "feature-none", "flag-none", "speed", "ring-rx"} {
+			if _, err := (nic.Kernel{}).Tuning("a", name); !errors.Is(err, nic.ErrUnsupported) {
+				t.Errorf("%s of a veth: %v", name, err)
+			}
+		}
+		if err := n.Apply(nic.Settings{Ethtool: []nic.Tuning{{Name: "channels-combined", Value: "1"}}}); err == nil {
+			t.Error("a veth has no combined channels")
+		}
+	})
+}

@@ -37,8 +37,10 @@ type ETS struct {
 
 // DCB is an interface's settings for lossless traffic; nil where its driver has none.
 type DCB struct {
-	PFC *PFC
-	ETS *ETS
+	PFC   *PFC
+	ETS   *ETS
+	Apps  []App
+	Trust []uint8 // selectors in the order in which they are tried
 }
 
 // Algorithms by number (table 37-1).
@@ -46,6 +48,8 @@ const (
 	strict = 0
 	shared = 2
 )
+
+var algorithmNames = map[uint8]string{strict: "strict", 1: "cbs", shared: "ets", 255: "vendor"}
 
 func (e *ETS) check() error {
 	var sum int
@@ -64,11 +68,6 @@ func (e *ETS) check() error {
 		return fmt.Errorf("ETS: the bandwidths add up to %d %%; they must to 100", sum)
 	}
 	return nil
-}
-
-// same compares what can be set.
-func (e *ETS) same(o *ETS) bool {
-	return e.Class == o.Class && e.Algorithm == o.Algorithm && e.Bandwidth == o.Bandwidth
 }
 
 // dcbProperties returns the state. An interface without DCB is listed as such, unlike one that was not asked.
@@ -93,6 +92,14 @@ func (n *NIC) dcbProperties() ([]testbeds.Property, error) {
 		add("ets-algorithms", algorithms(e.Algorithm))
 		add("ets-bandwidths", e.Bandwidth)
 	}
+	if d.Trust != nil {
+		add("trust", selectors(d.Trust))
+	}
+	for _, a := range d.Apps {
+		if a.Selector == selectDSCP {
+			add(fmt.Sprint(dscpPrefix, a.Protocol), a.Priority)
+		}
+	}
 	return list, nil
 }
 
@@ -111,44 +118,15 @@ func priorities(set uint8) string {
 }
 
 func algorithms(list [Priorities]uint8) string {
-	known := map[uint8]string{strict: "strict", 1: "cbs", shared: "ets", 255: "vendor"}
 	var names []string
 	for _, a := range list {
-		name, ok := known[a]
+		name, ok := algorithmNames[a]
 		if !ok {
 			name = fmt.Sprint(a)
 		}
 		names = append(names, name)
 	}
 	return strings.Join(names, " ")
-}
-
-// setDCB sets PFC and ETS, reads them back and keeps how to undo that. nil fields are not changed.
-func (n *NIC) setDCB(pfc *uint8, ets *ETS) error {
-	if pfc == nil && ets == nil {
-		return nil
-	}
-	before, err := n.control.DCB(n.Interface)
-	if err != nil {
-		return fmt.Errorf("DCB: %w", err)
-	}
-	if pfc != nil && before.PFC.Enabled != *pfc {
-		former := *before.PFC
-		n.undo = append(n.undo, func() error { return n.writePFC(former) })
-		wanted := former
-		wanted.Enabled = *pfc
-		if err := n.writePFC(wanted); err != nil {
-			return err
-		}
-	}
-	if ets != nil && !before.ETS.same(ets) {
-		former := *before.ETS
-		n.undo = append(n.undo, func() error { return n.writeETS(former) })
-		wanted := *ets
-		wanted.Classes, wanted.raw = former.Classes, former.raw
-		return n.writeETS(wanted)
-	}
-	return nil
 }
 
 // checkDCB reports what the interface can't be set to, before anything is.
@@ -172,34 +150,6 @@ func (n *NIC) checkDCB(pfc *uint8, ets *ETS) error {
 	}
 	if ets != nil {
 		return ets.check()
-	}
-	return nil
-}
-
-func (n *NIC) writePFC(p PFC) error {
-	if err := n.control.SetDCB(n.Interface, DCB{PFC: &p}); err != nil {
-		return fmt.Errorf("PFC of priorities %s: %w", priorities(p.Enabled), err)
-	}
-	after, err := n.control.DCB(n.Interface)
-	switch {
-	case err != nil:
-		return fmt.Errorf("PFC: %w", err)
-	case after.PFC == nil || after.PFC.Enabled != p.Enabled:
-		return fmt.Errorf("PFC: set for priorities %s, read back %+v", priorities(p.Enabled), after.PFC)
-	}
-	return nil
-}
-
-func (n *NIC) writeETS(e ETS) error {
-	if err := n.control.SetDCB(n.Interface, DCB{ETS: &e}); err != nil {
-		return fmt.Errorf("ETS: %w", err)
-	}
-	after, err := n.control.DCB(n.Interface)
-	switch {
-	case err != nil:
-		return fmt.Errorf("ETS: %w", err)
-	case after.ETS == nil || !after.ETS.same(&e):
-		return fmt.Errorf("ETS: set %+v, read back %+v", e, after.ETS)
 	}
 	return nil
 }
@@ -262,7 +212,48 @@ const (
 	attrIEEE = 13
 	ieeeETS  = 1
 	ieeePFC  = 2
+
+	ieeeApps  = 3  // DCB_ATTR_IEEE_APP_TABLE
+	ieeeTrust = 11 // DCB_ATTR_DCB_APP_TRUST_TABLE, of Linux 6.2
+	// Entries of both: DCB_ATTR_IEEE_APP, and DCB_ATTR_DCB_APP for the selectors that IEEE does not have.
+	entryIEEE = 1
+	entryDCB  = 2
 )
+
+// appBytes is the size of struct dcb_app: selector, priority, protocol.
+const appBytes = 4
+
+func appendApp(to []byte, a App) []byte {
+	return binary.NativeEndian.AppendUint16(append(to, a.Selector, a.Priority), a.Protocol)
+}
+
+// entryOf is the type of the attribute with a selector.
+func entryOf(selector uint8) int {
+	if selector == selectPCP {
+		return entryDCB
+	}
+	return entryIEEE
+}
+
+func parseApps(b []byte) (list []App, err error) {
+	return list, attributes(b, func(_ uint16, value []byte) error {
+		if len(value) < appBytes {
+			return fmt.Errorf("entry of the application table of %d bytes, want %d", len(value), appBytes)
+		}
+		list = append(list, App{value[0], value[1], binary.NativeEndian.Uint16(value[2:])})
+		return nil
+	})
+}
+
+func parseTrust(b []byte) (list []uint8, err error) {
+	list = []uint8{}
+	return list, attributes(b, func(_ uint16, value []byte) error {
+		if len(value) > 0 {
+			list = append(list, value[0])
+		}
+		return nil
+	})
+}
 
 // parseDCB reads the attributes of an answer to DCB_CMD_IEEE_GET.
 func parseDCB(b []byte) (d DCB, err error) {
@@ -276,6 +267,10 @@ func parseDCB(b []byte) (d DCB, err error) {
 				d.ETS, err = parseETS(value)
 			case ieeePFC:
 				d.PFC, err = parsePFC(value)
+			case ieeeApps:
+				d.Apps, err = parseApps(value)
+			case ieeeTrust:
+				d.Trust, err = parseTrust(value)
 			}
 			return err
 		})

@@ -149,30 +149,15 @@ func parameterNames(list []Parameter) (names []string) {
 	return names
 }
 
-// setDevlink sets a parameter, reads it back and notes how to undo it.
-func (n *NIC) setDevlink(s DevlinkSetting) error {
-	before, err := n.devlinkValue(s)
-	if err != nil || before == s.Value {
-		return err
-	}
-	former := s
-	former.Value = before
-	n.undo = append(n.undo, func() error { return n.writeDevlink(former) })
-	return n.writeDevlink(s)
-}
-
-func (n *NIC) writeDevlink(s DevlinkSetting) error {
-	if err := n.control.SetParameter(bus, n.PCI, s); err != nil {
-		return fmt.Errorf("devlink parameter %s: set %q: %w", s.Name, s.Value, err)
-	}
-	after, err := n.devlinkValue(s)
-	if err != nil {
-		return err
-	}
-	if after != s.Value {
-		return fmt.Errorf("devlink parameter %s: set %q, read back %q", s.Name, s.Value, after)
-	}
-	return nil
+// parameter is a devlink parameter in a mode.
+func (n *NIC) parameter(name, mode string) setting {
+	s := DevlinkSetting{Name: name, Mode: mode}
+	return setting{name: devlinkPrefix + name + " " + mode,
+		read: func() (string, error) { return n.devlinkValue(s) },
+		write: func(value string) error {
+			s.Value = value
+			return n.control.SetParameter(bus, n.PCI, s)
+		}}
 }
 
 func (n *NIC) devlinkValue(s DevlinkSetting) (string, error) {

@@ -3,8 +3,6 @@ package nic
 import (
 	"errors"
 	"fmt"
-	"io/fs"
-
 	"path"
 	"strconv"
 	"strings"
@@ -213,15 +211,7 @@ func (bnxt) unfold(n *NIC) error {
 	if _, err := n.files.root.Stat(all); isMissing(err) {
 		return nil // the kernel's own driver
 	}
-	err := n.files.root.Mkdir(directory, 0o755)
-	switch {
-	case errors.Is(err, fs.ErrExist):
-		return nil
-	case err != nil:
-		return absolute(err)
-	}
-	n.undo = append(n.undo, func() error { return absolute(n.files.root.Remove(directory)) })
-	return nil
+	return n.turn(&wish{n.directory(directory), present})
 }
 
 func (d bnxt) kernelKnobs(n *NIC, s Settings, enable *bool, missing []string) ([]knob, error) {

@@ -32,6 +32,7 @@ const (
 	rtmSetDCB  = 79
 	ieeeSet    = 20
 	ieeeGet    = 21
+	ieeeDelete = 27
 	attrIFName = 1
 )
 
@@ -53,7 +54,7 @@ func (Kernel) DCB(name string) (DCB, error) {
 	return d, nil
 }
 
-// SetDCB sets what of d is not nil.
+// SetDCB sets what of d is not nil, except the application table.
 func (Kernel) SetDCB(name string, d DCB) error {
 	ieee := nl.NewRtAttr(attrIEEE|unix.NLA_F_NESTED, nil)
 	if d.ETS != nil {
@@ -62,7 +63,41 @@ func (Kernel) SetDCB(name string, d DCB) error {
 	if d.PFC != nil {
 		ieee.AddRtAttr(ieeePFC, appendPFC(nil, d.PFC))
 	}
-	answers, err := askDCB(rtmSetDCB, ieeeSet, name, ieee)
+	if d.Trust != nil {
+		ieee.AddChild(trustTable(d.Trust))
+	}
+	return changeDCB(ieeeSet, name, ieee)
+}
+
+// SetApp adds an entry to the application table, or removes it.
+func (Kernel) SetApp(name string, a App, on bool) error {
+	if on {
+		return changeDCB(ieeeSet, name, appTable(a))
+	}
+	return changeDCB(ieeeDelete, name, appTable(a))
+}
+
+// appTable is an application table of one entry.
+func appTable(a App) *nl.RtAttr {
+	ieee := nl.NewRtAttr(attrIEEE|unix.NLA_F_NESTED, nil)
+	table := nl.NewRtAttr(ieeeApps|unix.NLA_F_NESTED, nil)
+	table.AddRtAttr(entryOf(a.Selector), appendApp(nil, a))
+	ieee.AddChild(table)
+	return ieee
+}
+
+// trustTable is a table of selectors.
+func trustTable(list []uint8) *nl.RtAttr {
+	table := nl.NewRtAttr(ieeeTrust|unix.NLA_F_NESTED, nil)
+	for _, s := range list {
+		table.AddRtAttr(entryOf(s), []byte{s})
+	}
+	return table
+}
+
+// changeDCB makes a change and reads its result.
+func changeDCB(command byte, name string, ieee *nl.RtAttr) error {
+	answers, err := askDCB(rtmSetDCB, command, name, ieee)
 	if err != nil {
 		return unknownToKernel(err)
 	}

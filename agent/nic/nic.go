@@ -3,7 +3,6 @@ package nic
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/netip"
 	"os"
 	"path"
@@ -11,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"candela.dev/candela/testbeds"
 )
 
 // ErrUnsupported says that a driver has no such setting.
@@ -26,7 +27,9 @@ type NIC struct {
 	files   files
 	control Control
 	driver  driver
-	undo    []func() error // of every change, in order
+	journal *Journal // nil: none
+	changed []Record // in order
+	made    []testbeds.Property
 }
 
 // Find finds an interface and its device. root is the root of the file system, control the kernel's other interfaces.
@@ -135,7 +138,10 @@ type Settings struct {
 	Addresses          []netip.Prefix
 	PFC                *uint8 // bit i: priority i pauses by itself
 	ETS                *ETS
+	Trust              string // what decides the priority of a frame that comes in: dscp or pcp; empty: not changed
+	DSCPPriorities     []DSCPPriority
 	Devlink            []DevlinkSetting
+	Ethtool            []Tuning
 }
 
 func (s *Settings) check() error {
@@ -149,123 +155,75 @@ func (s *Settings) check() error {
 	inRange("CNP DSCP", s.CNPDSCP, 0, 63)
 	inRange("traffic class", s.TrafficClass, 0, 255)
 	inRange("priority", &s.Priority, 0, 7)
+	if s.Trust != "" && s.Trust != trustDSCP && s.Trust != trustPCP {
+		failed = append(failed, fmt.Errorf("trust %q: allowed are %s and %s", s.Trust, trustDSCP, trustPCP))
+	}
 	if t := s.MinTimeBetweenCNPs; t != nil && (*t < 0 || *t%time.Microsecond != 0) {
 		failed = append(failed, fmt.Errorf("time between CNPs %v: NICs count whole microseconds", *t))
 	}
 	return errors.Join(failed...)
 }
 
-// Apply changes what s names. It checks all of s, and that all files exist, before it writes the first. After an error
-// Close restores what was changed.
+// Keep makes the NIC note every change in a journal.
+func (n *NIC) Keep(j *Journal) { n.journal = j }
+
+// Apply changes what s names. It checks all of s, and that everything can be read, before it writes the first. After an
+// error Close restores what was changed.
 func (n *NIC) Apply(s Settings) error {
-	if err := s.check(); err != nil {
-		return fmt.Errorf("interface %q: %w", n.Interface, err)
+	err := s.check()
+	if err == nil {
+		err = n.apply(&s)
 	}
-	knobs, err := n.driver.knobs(n, s)
 	if err != nil {
 		return fmt.Errorf("interface %q, driver %s: %w", n.Interface, n.driver.name(), err)
+	}
+	return nil
+}
+
+func (n *NIC) apply(s *Settings) error {
+	wishes, err := n.wishes(s)
+	if err != nil {
+		return err
+	}
+	for i := range wishes {
+		if err := n.turn(&wishes[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wishes lists the settings in the order in which they are made, or reports all that the device lacks.
+func (n *NIC) wishes(s *Settings) (list []wish, err error) {
+	knobs, err := n.driver.knobs(n, *s)
+	if err != nil {
+		return nil, err
 	}
 	if s.MTU != nil {
 		knobs = append(knobs, knob{file: n.net("mtu"), value: strconv.Itoa(*s.MTU)})
 	}
+	var failed []error
 	for _, k := range knobs {
 		if _, err := n.files.root.Stat(k.file); err != nil {
-			return fmt.Errorf("interface %q, driver %s: setting it to %s: %w", n.Interface, n.driver.name(), k.value, err)
+			failed = append(failed, fmt.Errorf("setting it to %s: %w", k.value, err))
 		}
+		list = append(list, wish{n.file(k), k.value})
 	}
-	if err := errors.Join(n.checkDCB(s.PFC, s.ETS), n.checkDevlink(s.Devlink)); err != nil {
-		return fmt.Errorf("interface %q, driver %s: %w", n.Interface, n.driver.name(), err)
-	}
-	for _, k := range knobs {
-		if err := n.turn(k); err != nil {
-			return fmt.Errorf("interface %q, driver %s: %w", n.Interface, n.driver.name(), err)
+	for _, t := range s.Ethtool {
+		w := wish{n.tuning(t.Name), t.Value}
+		if _, err := w.read(); err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", w.name, err))
 		}
+		list = append(list, w)
 	}
-	if err := n.setDCB(s.PFC, s.ETS); err != nil {
-		return fmt.Errorf("interface %q, driver %s: %w", n.Interface, n.driver.name(), err)
-	}
+	dcb, err := n.dcbWishes(s)
+	failed = append(failed, err, n.checkDevlink(s.Devlink))
+	list = append(list, dcb...)
 	for _, d := range s.Devlink {
-		if err := n.setDevlink(d); err != nil {
-			return fmt.Errorf("interface %q, driver %s: %w", n.Interface, n.driver.name(), err)
-		}
+		list = append(list, wish{n.parameter(d.Name, d.Mode), d.Value})
 	}
-	return n.addAddresses(s.Addresses)
-}
-
-// turn writes one knob, reads it back and notes how to undo it.
-func (n *NIC) turn(k knob) error {
-	before, err := n.files.read(k.file)
-	if err != nil {
-		return err
+	for _, a := range s.Addresses {
+		list = append(list, wish{n.ip(a), present})
 	}
-	if k.same(before, k.value) {
-		return nil
-	}
-	n.undo = append(n.undo, func() error {
-		err := n.set(k, k.bare(before))
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil // the interface is gone
-		}
-		return err
-	})
-	return n.set(k, k.value)
-}
-
-func (n *NIC) set(k knob, value string) error {
-	if err := n.files.write(k.file, value); err != nil {
-		return err
-	}
-	if k.commit != "" {
-		if err := n.files.write(k.commit, "1"); err != nil {
-			return err
-		}
-	}
-	after, err := n.files.read(k.file)
-	if err != nil {
-		return err
-	}
-	if !k.same(after, value) {
-		return fmt.Errorf("/%s: wrote %q, read back %q", k.file, value, after)
-	}
-	return nil
-}
-
-func (n *NIC) addAddresses(list []netip.Prefix) error {
-	have, err := n.control.Addresses(n.Interface)
-	if len(list) == 0 {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("interface %q: %w", n.Interface, err)
-	}
-	for _, a := range list {
-		if slices.Contains(have, a) {
-			continue
-		}
-		if err := n.control.AddAddress(n.Interface, a); err != nil {
-			return fmt.Errorf("interface %q: add address %v: %w", n.Interface, a, err)
-		}
-		n.undo = append(n.undo, func() error { return n.control.RemoveAddress(n.Interface, a) })
-	}
-	if have, err = n.control.Addresses(n.Interface); err != nil {
-		return fmt.Errorf("interface %q: %w", n.Interface, err)
-	}
-	for _, a := range list {
-		if !slices.Contains(have, a) {
-			return fmt.Errorf("interface %q: added address %v, read back %v", n.Interface, a, have)
-		}
-	}
-	return nil
-}
-
-// Close restores every setting that Apply changed, the last first, and continues after errors. It may be called again.
-func (n *NIC) Close() error {
-	var failed []error
-	for _, undo := range slices.Backward(n.undo) {
-		if err := undo(); err != nil {
-			failed = append(failed, fmt.Errorf("interface %q: restore: %w", n.Interface, err))
-		}
-	}
-	n.undo = nil
-	return errors.Join(failed...)
+	return list, errors.Join(failed...)
 }

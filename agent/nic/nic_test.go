@@ -22,7 +22,9 @@ type fake struct {
 	addresses  []netip.Prefix
 	dcb        *nic.DCB // nil: there is none
 	parameters []nic.Parameter
-	refuses    bool // takes no setting, and says nothing
+	tunings    map[string]string
+	refuses    bool   // takes no setting, and says nothing
+	rounds     string // the value that every setting of ethtool gets; empty: the wanted one
 }
 
 func (f *fake) Addresses(string) ([]netip.Prefix, error) { return slices.Clone(f.addresses), nil }
@@ -61,6 +63,35 @@ func (f *fake) SetDCB(_ string, d nic.DCB) error {
 	}
 	if d.ETS != nil {
 		f.dcb.ETS = d.ETS
+	}
+	if d.Trust != nil {
+		f.dcb.Trust = d.Trust
+	}
+	return nil
+}
+
+func (f *fake) SetApp(_ string, a nic.App, on bool) error {
+	f.dcb.Apps = slices.DeleteFunc(slices.Clone(f.dcb.Apps), func(b nic.App) bool { return a == b })
+	if on {
+		f.dcb.Apps = append(f.dcb.Apps, a)
+	}
+	return nil
+}
+
+func (f *fake) Tuning(_, name string) (string, error) {
+	value, ok := f.tunings[name]
+	if !ok {
+		return "", nic.ErrUnsupported
+	}
+	return value, nil
+}
+
+func (f *fake) SetTuning(_, name, value string) error {
+	if f.rounds != "" {
+		value = f.rounds
+	}
+	if !f.refuses {
+		f.tunings[name] = value
 	}
 	return nil
 }

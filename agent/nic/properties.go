@@ -21,9 +21,14 @@ type Control interface {
 	Information(name string) ([]testbeds.Property, error)
 	// Statistics are those of ethtool -S, in the driver's order if it has one.
 	Statistics(name string) ([]testbeds.Counter, error)
-	// DCB reads PFC and ETS, SetDCB sets what is not nil. ErrUnsupported: the driver has neither.
+	// DCB reads PFC, ETS and the rest, SetDCB sets what is not nil except Apps. ErrUnsupported: the driver has none.
 	DCB(name string) (DCB, error)
 	SetDCB(name string, d DCB) error
+	// SetApp adds an entry to the application table, or removes it.
+	SetApp(name string, a App, on bool) error
+	// Tuning reads a setting of ethtool by its name in TuningNames, or feature-NAME or flag-NAME; SetTuning changes it.
+	Tuning(name, setting string) (string, error)
+	SetTuning(name, setting, value string) error
 	// Parameters are those of a device's devlink, such as pci/0000:3b:00.0. ErrUnsupported: it has none.
 	Parameters(bus, device string) ([]Parameter, error)
 	SetParameter(bus, device string, s DevlinkSetting) error

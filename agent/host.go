@@ -77,7 +77,7 @@ func (r *run) prepareDevice(q *agentpb.PrepareRequest) (*agentpb.PrepareResponse
 	if err != nil {
 		return nil, err
 	}
-	d, err := openRDMA(&host, os.DirFS("/"), r.server.cfg.Verbs, r.server.cfg.Interfaces)
+	d, err := openRDMA(&host, os.DirFS("/"), r.server.cfg.Verbs, r.server.cfg.Interfaces, r.server.journal)
 	if err != nil {
 		return nil, failed(err)
 	}

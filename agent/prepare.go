@@ -69,6 +69,10 @@ func nicToProto(n *testbeds.Host, seed uint64) *agentpb.Nic {
 		MinTimeBetweenCnpsPs: int64(n.MinTimeBetweenCNPs), CnpPacing: n.CNPPacing, SlowRestart: n.SlowRestart,
 		AdaptiveRetrans: n.AdaptiveRetrans, TrimReaction: n.TrimReaction, TrimDscp: uint32(n.TrimDSCP), Ecn: uint32(n.ECN),
 		Dscp: uint32(n.DSCP), HopLimit: uint32(n.HopLimit), RateBps: int64(n.Rate), Seed: seed,
+		DcqcnPriority: uint32(n.DCQCNPriority),
+	}
+	for _, s := range n.Settings {
+		m.Settings = append(m.Settings, &agentpb.NicSetting{Name: s.Name, Value: s.Value})
 	}
 	if n.MAC != nil {
 		m.Mac = n.MAC[:]
@@ -101,6 +105,9 @@ func hostOf(q *agentpb.PrepareRequest, limits Limits) (Host, error) {
 	}
 	if h.RDMA, err = rdmaFromProto(q.GetRdma()); err != nil {
 		return Host{}, refuse("rdma: %v", err)
+	}
+	if h.RDMA == nil && len(h.NIC.Settings) > 0 {
+		return Host{}, refuse("setting %s: a NIC model has none", h.NIC.Settings[0].Name)
 	}
 	h.Spec.Connections, err = connectionsOf(q, h.Side, limits)
 	return h, err
@@ -158,9 +165,12 @@ func nicFromProto(n *agentpb.Nic) (testbeds.Host, error) {
 		SlowRestart:     n.GetSlowRestart(),
 		AdaptiveRetrans: n.GetAdaptiveRetrans(), TrimReaction: n.GetTrimReaction(), TrimDSCP: uint8(n.GetTrimDscp()),
 		ECN: packet.ECN(n.GetEcn()), DSCP: uint8(n.GetDscp()), HopLimit: uint8(n.GetHopLimit()),
-		Rate: clock.BitRate(n.GetRateBps()),
+		Rate: clock.BitRate(n.GetRateBps()), DCQCNPriority: uint8(n.GetDcqcnPriority()),
 	}
-	for _, v := range []uint32{n.GetTrimDscp(), n.GetEcn(), n.GetDscp(), n.GetHopLimit()} {
+	for _, s := range n.GetSettings() {
+		h.Settings = append(h.Settings, testbeds.Setting{Name: s.GetName(), Value: s.GetValue()})
+	}
+	for _, v := range []uint32{n.GetTrimDscp(), n.GetEcn(), n.GetDscp(), n.GetHopLimit(), n.GetDcqcnPriority()} {
 		if v > math.MaxUint8 {
 			return h, fmt.Errorf("%d doesn't fit into a byte", v)
 		}

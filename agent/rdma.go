@@ -58,7 +58,8 @@ type rdmaHost struct {
 	side    generator.Side
 	process *verbs.Process
 	way     *way
-	nic     *nic.NIC // nil: nothing is set
+	nic     *nic.NIC
+	journal *nic.Journal
 	root    *os.Root
 	absorb  io.Closer
 	info    verbs.Device
@@ -92,10 +93,10 @@ const rdmaHeaders = 40 + 8 + 12 + 16 + 4 + 4
 var errRDMA = errors.New("the RDMA device can't serve the test")
 
 // openRDMA makes an RDMA device a host. sysfs is the root of the file system that shows the devices, program
-// candela-verbs, allowed the interfaces that a run may use.
-func openRDMA(h *Host, sysfs fs.FS, program string, allowed []string) (_ *rdmaHost, err error) {
+// candela-verbs, allowed the interfaces that a run may use, and journal notes the settings that are changed.
+func openRDMA(h *Host, sysfs fs.FS, program string, allowed []string, journal *nic.Journal) (_ *rdmaHost, err error) {
 	r := &rdmaHost{port: verbs.Port{Device: h.RDMA.Device, Number: h.RDMA.Port}, sysfs: sysfs, side: h.Side,
-		gid: h.RDMA.GIDIndex, active: time.Now()}
+		gid: h.RDMA.GIDIndex, journal: journal, active: time.Now()}
 	r.alive, r.kill = context.WithCancel(context.Background())
 	defer func() {
 		if err != nil {
@@ -105,15 +106,21 @@ func openRDMA(h *Host, sysfs fs.FS, program string, allowed []string) (_ *rdmaHo
 	if err := r.find(h, allowed); err != nil {
 		return nil, err
 	}
+	if err := r.tune(h); err != nil {
+		return nil, err
+	}
+	if err := r.checkLink(); err != nil {
+		return nil, err
+	}
 	if err := r.equip(h); err != nil {
 		return nil, err
 	}
 	return r, r.open(h, program)
 }
 
-// find finds the device's interface and checks device and link.
+// find finds the device's interface and checks the device.
 func (r *rdmaHost) find(h *Host, allowed []string) (err error) {
-	if err := r.port.Check(r.sysfs); err != nil {
+	if err := r.awaitPort(); err != nil {
 		return err
 	}
 	if r.device, err = r.port.Interface(r.sysfs); err != nil {
@@ -137,14 +144,8 @@ func (r *rdmaHost) find(h *Host, allowed []string) (err error) {
 		return fmt.Errorf("the test gives it the MAC %v; an RDMA device has that of its interface, %v",
 			net.HardwareAddr(want[:]), i.HardwareAddr)
 	}
-	if i.Flags&net.FlagUp == 0 || i.Flags&net.FlagRunning == 0 {
-		return fmt.Errorf("interface %s is down or has no carrier", r.device)
-	}
 	for _, c := range h.Spec.Connections {
 		r.mtu = max(r.mtu, c.MTU)
-	}
-	if need := r.mtu + rdmaHeaders; i.MTU < need {
-		return fmt.Errorf("interface %s has an MTU of %d; a path MTU of %d needs %d", r.device, i.MTU, r.mtu, need)
 	}
 	return nil
 }
@@ -229,30 +230,7 @@ func (r *rdmaHost) open(h *Host, program string) (err error) {
 		r.absorb, err = link.Absorb(r.device)
 		return err
 	}
-	return r.set(h)
-}
-
-// set applies the test's settings of congestion control to a NIC.
-func (r *rdmaHost) set(h *Host) (err error) {
-	if r.root, err = os.OpenRoot("/"); err != nil {
-		return err
-	}
-	if r.nic, err = findNIC(r.root, r.device); err != nil {
-		return err
-	}
-	if h.RDMA.OwnSettings {
-		return nil
-	}
-	s := nic.Settings{ReactionPoint: &h.NIC.DCQCNRP, NotificationPoint: &h.NIC.DCQCNNP}
-	if t := time.Duration(h.NIC.MinTimeBetweenCNPs.Nanoseconds()); t > 0 && h.NIC.DCQCNNP {
-		s.MinTimeBetweenCNPs = &t
-	}
-	err = r.nic.Apply(s)
-	if errors.Is(err, nic.ErrUnsupported) {
-		err = fmt.Errorf("%w; with settings: own of rdma in the testbed's description the device keeps its own, which must "+
-			"then be those of the test", err)
-	}
-	return err
+	return r.control(h)
 }
 
 // Local returns the queue pairs.
@@ -372,7 +350,7 @@ func (r *rdmaHost) counters() (testbeds.HostCounters, error) {
 	for _, c := range q.Counters {
 		list.Values = append(list.Values, testbeds.Counter{Name: c.Name, Value: c.Value})
 	}
-	if r.nic == nil {
+	if r.soft() {
 		return list, nil
 	}
 	of, err := r.nic.Counters()
@@ -416,6 +394,9 @@ func (r *rdmaHost) properties() (list []*agentpb.Property) {
 	add("verbs-vendor", fmt.Sprintf("%#x part %d", r.info.VendorID, r.info.VendorPart))
 	add("max-reads", strconv.Itoa(r.info.MaxReads))
 	add("lacks", strings.Join(r.info.Lacks, ", "))
+	for _, p := range r.nic.Made() {
+		add(p.Name, p.Value)
+	}
 	for _, ip := range r.way.ips {
 		index, err := r.port.GIDIndex(r.sysfs, ip)
 		if r.gid != nil {

@@ -196,7 +196,7 @@ func addresses(t *testing.T) (ips, neighbours []string) {
 
 func TestADeviceServesATestAndLeavesNothing(t *testing.T) {
 	withDevice(t, "ok", func(program string, log func(string) json.RawMessage) {
-		r, err := openRDMA(deviceHost(), fakeDevice(), program, []string{"b"})
+		r, err := openRDMA(deviceHost(), fakeDevice(), program, []string{"b"}, nil)
 		if err != nil {
 			t.Error(err)
 			return
@@ -263,7 +263,7 @@ func TestAnAddressOfTheAdministratorStays(t *testing.T) {
 			t.Error(err)
 			return
 		}
-		r, err := openRDMA(deviceHost(), fakeDevice(), program, []string{"b"})
+		r, err := openRDMA(deviceHost(), fakeDevice(), program, []string{"b"}, nil)
 		if err != nil {
 			t.Error(err)
 			return
@@ -320,10 +320,10 @@ func TestADeviceThatCannotServeTheTestIsRefusedByName(t *testing.T) {
 			if tt.allowed != "" {
 				allowed = tt.allowed
 			}
-			quick := gidTime
-			gidTime = 0
-			r, err := openRDMA(h, device, program, []string{allowed})
-			gidTime = quick
+			quick, carrier := gidTime, carrierTime
+			gidTime, carrierTime = 0, 0
+			r, err := openRDMA(h, device, program, []string{allowed}, nil)
+			gidTime, carrierTime = quick, carrier
 			if err == nil {
 				_ = r.Close()
 			}
@@ -344,7 +344,7 @@ func put(f fstest.MapFS, file, text string) {
 func TestAWaitEndsWithItsCallAndWithTheHost(t *testing.T) {
 	withDevice(t, "never", func(program string, _ func(string) json.RawMessage) {
 		var sysfs fs.FS = fakeDevice()
-		r, err := openRDMA(deviceHost(), sysfs, program, []string{"b"})
+		r, err := openRDMA(deviceHost(), sysfs, program, []string{"b"}, nil)
 		if err != nil {
 			t.Error(err)
 			return

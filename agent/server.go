@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"candela.dev/candela/agent/nic"
 	agentpb "candela.dev/candela/proto/agent/v1"
 )
 
@@ -25,9 +26,10 @@ type Server struct {
 	agentpb.UnimplementedHostServer
 	agentpb.UnimplementedDumperServer
 	agentpb.UnimplementedSocketsServer
-	cfg    Config
-	root   *os.Root
-	passes []io.Closer
+	cfg     Config
+	root    *os.Root
+	passes  []io.Closer
+	journal *nic.Journal // of changed settings of NICs
 
 	receivers sync.WaitGroup // of leases: each ends with its stream
 
@@ -64,6 +66,9 @@ func Open(cfg Config) (_ *Server, err error) {
 	if err := s.root.Mkdir(runsDir, 0o700); err != nil {
 		return nil, err
 	}
+	if err := s.restoreSettings(); err != nil {
+		return nil, err
+	}
 	for _, name := range cfg.Interfaces {
 		if _, err := net.InterfaceByName(name); err != nil {
 			return nil, fmt.Errorf("interface %q: %w", name, err)
@@ -78,6 +83,30 @@ func Open(cfg Config) (_ *Server, err error) {
 		s.passes = append(s.passes, pass)
 	}
 	return s, nil
+}
+
+// restoreSettings restores the settings of NICs that a killed agent has left changed. What can't be restored now, such as
+// that of an interface which is not there, is tried again before a run uses the interface, and at the next start.
+func (s *Server) restoreSettings() (err error) {
+	if s.journal, err = nic.OpenJournal(s.root); err != nil {
+		return err
+	}
+	if len(s.journal.Pending()) == 0 {
+		return nil
+	}
+	machine, err := os.OpenRoot("/")
+	if err != nil {
+		return err
+	}
+	defer machine.Close()
+	done, err := restoreSettings(s.journal, machine)
+	for _, what := range done {
+		s.cfg.Log.Warn("an earlier agent was killed", "setting", what)
+	}
+	if err != nil {
+		s.cfg.Log.Error("restore settings", "error", err)
+	}
+	return nil
 }
 
 // runsDir holds a directory for the run that holds the machine.

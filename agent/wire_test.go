@@ -30,7 +30,7 @@ func fullHost(side generator.Side) *Host {
 		Name: "requester", MAC: &mac, IPs: []netip.Addr{netip.MustParseAddr("10.0.0.2")}, Profile: "spec",
 		Bugs:               []string{"no-nack"},
 		MinTimeBetweenCNPs: clock.Microsecond, CNPPacing: "per-port", HopLimit: 64, Rate: clock.Gbps,
-		Propagation: clock.Nanosecond,
+		Propagation: clock.Nanosecond, Settings: []testbeds.Setting{{Name: "pfc", Value: "3"}},
 	}
 	gid := 3
 	device := &RDMA{Device: "rxe0", Port: 1, GIDIndex: &gid}
@@ -176,8 +176,9 @@ func TestEveryFieldThatArrivesIsUsed(t *testing.T) {
 		if leaf.Path == "Side" || excused(leaf.Path, side) {
 			continue
 		}
-		if strings.HasPrefix(leaf.Path, "RDMA.") {
-			continue // of a device, not of a model: see TestADeviceThatCannotServeTheTestIsRefusedByName
+		if strings.HasPrefix(leaf.Path, "RDMA.") || strings.HasPrefix(leaf.Path, "NIC.Settings[") ||
+			leaf.Path == "NIC.DCQCNPriority" {
+			continue // of a device, not of a model: see rdma_internal_test.go and tune_internal_test.go
 		}
 		h := fullHost(side)
 		fieldtest.Change(t, fieldtest.Leaves(t, h)[i], words(leaf.Path)...)
@@ -207,6 +208,14 @@ func TestEveryCodepointOfECNIsAnother(t *testing.T) {
 			}
 		}
 		seen = append(seen, cfg.NIC)
+	}
+}
+
+func TestAModelHasNoSettingsOfHardware(t *testing.T) {
+	h := fullHost(generator.Requester)
+	h.RDMA = nil
+	if _, err := overTheWire(h); err == nil || !strings.Contains(err.Error(), "setting pfc: a NIC model has none") {
+		t.Errorf("error %v", err)
 	}
 }
 

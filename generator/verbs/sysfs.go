@@ -50,11 +50,22 @@ func (p Port) Check(root fs.FS) error {
 			return fmt.Errorf("%v: %s: %w", p, f.file, err)
 		}
 		if !strings.HasSuffix(got, f.want) {
-			return fmt.Errorf("%v: %s is %q, want %s", p, f.file, got, f.want)
+			err = fmt.Errorf("%v: %s is %q, want %s", p, f.file, got, f.want)
+			if f.file == "state" {
+				err = &inactiveError{err}
+			}
+			return err
 		}
 	}
 	return nil
 }
+
+// ErrInactive is the class of a port without a link, which may come up.
+var ErrInactive = errors.New("the port is not active")
+
+type inactiveError struct{ error }
+
+func (e *inactiveError) Is(target error) bool { return target == ErrInactive }
 
 // devices lists the RDMA devices for an error.
 func devices(root fs.FS) string {

@@ -2093,6 +2093,10 @@ type Nic struct {
 	Seed uint64 `protobuf:"varint,18,opt,name=seed,proto3" json:"seed,omitempty"`
 	// SHA-256 of what the caller's catalogue says of the profile; an agent whose catalogue differs refuses.
 	ProfileSha256 []byte `protobuf:"bytes,19,opt,name=profile_sha256,json=profileSha256,proto3" json:"profile_sha256,omitempty"`
+	// Of a NIC of hardware, made in this order and restored at the end.
+	Settings []*NicSetting `protobuf:"bytes,20,rep,name=settings,proto3" json:"settings,omitempty"`
+	// Priority that DCQCN is switched on or off for, where the NIC has a switch for each.
+	DcqcnPriority uint32 `protobuf:"varint,21,opt,name=dcqcn_priority,json=dcqcnPriority,proto3" json:"dcqcn_priority,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2260,6 +2264,73 @@ func (x *Nic) GetProfileSha256() []byte {
 	return nil
 }
 
+func (x *Nic) GetSettings() []*NicSetting {
+	if x != nil {
+		return x.Settings
+	}
+	return nil
+}
+
+func (x *Nic) GetDcqcnPriority() uint32 {
+	if x != nil {
+		return x.DcqcnPriority
+	}
+	return 0
+}
+
+// NicSetting is a setting of a NIC by its name, such as pfc, and its value.
+type NicSetting struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Value         string                 `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NicSetting) Reset() {
+	*x = NicSetting{}
+	mi := &file_agent_v1_agent_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NicSetting) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NicSetting) ProtoMessage() {}
+
+func (x *NicSetting) ProtoReflect() protoreflect.Message {
+	mi := &file_agent_v1_agent_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NicSetting.ProtoReflect.Descriptor instead.
+func (*NicSetting) Descriptor() ([]byte, []int) {
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *NicSetting) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *NicSetting) GetValue() string {
+	if x != nil {
+		return x.Value
+	}
+	return ""
+}
+
 // Connection is one reliable connection, seen from this host.
 type Connection struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
@@ -2280,7 +2351,7 @@ type Connection struct {
 
 func (x *Connection) Reset() {
 	*x = Connection{}
-	mi := &file_agent_v1_agent_proto_msgTypes[32]
+	mi := &file_agent_v1_agent_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2292,7 +2363,7 @@ func (x *Connection) String() string {
 func (*Connection) ProtoMessage() {}
 
 func (x *Connection) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[32]
+	mi := &file_agent_v1_agent_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2305,7 +2376,7 @@ func (x *Connection) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Connection.ProtoReflect.Descriptor instead.
 func (*Connection) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{32}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Connection) GetLocalIp() []byte {
@@ -2388,7 +2459,7 @@ type Traffic struct {
 
 func (x *Traffic) Reset() {
 	*x = Traffic{}
-	mi := &file_agent_v1_agent_proto_msgTypes[33]
+	mi := &file_agent_v1_agent_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2400,7 +2471,7 @@ func (x *Traffic) String() string {
 func (*Traffic) ProtoMessage() {}
 
 func (x *Traffic) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[33]
+	mi := &file_agent_v1_agent_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2413,7 +2484,7 @@ func (x *Traffic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Traffic.ProtoReflect.Descriptor instead.
 func (*Traffic) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{33}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Traffic) GetVerbs() []string {
@@ -2474,7 +2545,7 @@ type End struct {
 
 func (x *End) Reset() {
 	*x = End{}
-	mi := &file_agent_v1_agent_proto_msgTypes[34]
+	mi := &file_agent_v1_agent_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2486,7 +2557,7 @@ func (x *End) String() string {
 func (*End) ProtoMessage() {}
 
 func (x *End) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[34]
+	mi := &file_agent_v1_agent_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2499,7 +2570,7 @@ func (x *End) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use End.ProtoReflect.Descriptor instead.
 func (*End) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{34}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *End) GetIp() []byte {
@@ -2564,7 +2635,7 @@ type PrepareResponse struct {
 
 func (x *PrepareResponse) Reset() {
 	*x = PrepareResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[35]
+	mi := &file_agent_v1_agent_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2576,7 +2647,7 @@ func (x *PrepareResponse) String() string {
 func (*PrepareResponse) ProtoMessage() {}
 
 func (x *PrepareResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[35]
+	mi := &file_agent_v1_agent_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2589,7 +2660,7 @@ func (x *PrepareResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrepareResponse.ProtoReflect.Descriptor instead.
 func (*PrepareResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{35}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *PrepareResponse) GetEnds() []*End {
@@ -2624,7 +2695,7 @@ type ConnectRequest struct {
 
 func (x *ConnectRequest) Reset() {
 	*x = ConnectRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[36]
+	mi := &file_agent_v1_agent_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2636,7 +2707,7 @@ func (x *ConnectRequest) String() string {
 func (*ConnectRequest) ProtoMessage() {}
 
 func (x *ConnectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[36]
+	mi := &file_agent_v1_agent_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2649,7 +2720,7 @@ func (x *ConnectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConnectRequest.ProtoReflect.Descriptor instead.
 func (*ConnectRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{36}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ConnectRequest) GetRun() string {
@@ -2674,7 +2745,7 @@ type ConnectResponse struct {
 
 func (x *ConnectResponse) Reset() {
 	*x = ConnectResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[37]
+	mi := &file_agent_v1_agent_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2686,7 +2757,7 @@ func (x *ConnectResponse) String() string {
 func (*ConnectResponse) ProtoMessage() {}
 
 func (x *ConnectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[37]
+	mi := &file_agent_v1_agent_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2699,7 +2770,7 @@ func (x *ConnectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConnectResponse.ProtoReflect.Descriptor instead.
 func (*ConnectResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{37}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{38}
 }
 
 type StartRequest struct {
@@ -2711,7 +2782,7 @@ type StartRequest struct {
 
 func (x *StartRequest) Reset() {
 	*x = StartRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[38]
+	mi := &file_agent_v1_agent_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2723,7 +2794,7 @@ func (x *StartRequest) String() string {
 func (*StartRequest) ProtoMessage() {}
 
 func (x *StartRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[38]
+	mi := &file_agent_v1_agent_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2736,7 +2807,7 @@ func (x *StartRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartRequest.ProtoReflect.Descriptor instead.
 func (*StartRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{38}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *StartRequest) GetRun() string {
@@ -2754,7 +2825,7 @@ type StartResponse struct {
 
 func (x *StartResponse) Reset() {
 	*x = StartResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[39]
+	mi := &file_agent_v1_agent_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2766,7 +2837,7 @@ func (x *StartResponse) String() string {
 func (*StartResponse) ProtoMessage() {}
 
 func (x *StartResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[39]
+	mi := &file_agent_v1_agent_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2779,7 +2850,7 @@ func (x *StartResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartResponse.ProtoReflect.Descriptor instead.
 func (*StartResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{39}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{40}
 }
 
 type WaitRequest struct {
@@ -2793,7 +2864,7 @@ type WaitRequest struct {
 
 func (x *WaitRequest) Reset() {
 	*x = WaitRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[40]
+	mi := &file_agent_v1_agent_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2805,7 +2876,7 @@ func (x *WaitRequest) String() string {
 func (*WaitRequest) ProtoMessage() {}
 
 func (x *WaitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[40]
+	mi := &file_agent_v1_agent_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2818,7 +2889,7 @@ func (x *WaitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitRequest.ProtoReflect.Descriptor instead.
 func (*WaitRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{40}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *WaitRequest) GetRun() string {
@@ -2847,7 +2918,7 @@ type WaitResponse struct {
 
 func (x *WaitResponse) Reset() {
 	*x = WaitResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[41]
+	mi := &file_agent_v1_agent_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2859,7 +2930,7 @@ func (x *WaitResponse) String() string {
 func (*WaitResponse) ProtoMessage() {}
 
 func (x *WaitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[41]
+	mi := &file_agent_v1_agent_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2872,7 +2943,7 @@ func (x *WaitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitResponse.ProtoReflect.Descriptor instead.
 func (*WaitResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{41}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *WaitResponse) GetDone() bool {
@@ -2898,7 +2969,7 @@ type CountersRequest struct {
 
 func (x *CountersRequest) Reset() {
 	*x = CountersRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[42]
+	mi := &file_agent_v1_agent_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2910,7 +2981,7 @@ func (x *CountersRequest) String() string {
 func (*CountersRequest) ProtoMessage() {}
 
 func (x *CountersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[42]
+	mi := &file_agent_v1_agent_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2923,7 +2994,7 @@ func (x *CountersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountersRequest.ProtoReflect.Descriptor instead.
 func (*CountersRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{42}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *CountersRequest) GetRun() string {
@@ -2953,7 +3024,7 @@ type CountersResponse struct {
 
 func (x *CountersResponse) Reset() {
 	*x = CountersResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[43]
+	mi := &file_agent_v1_agent_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2965,7 +3036,7 @@ func (x *CountersResponse) String() string {
 func (*CountersResponse) ProtoMessage() {}
 
 func (x *CountersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[43]
+	mi := &file_agent_v1_agent_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2978,7 +3049,7 @@ func (x *CountersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountersResponse.ProtoReflect.Descriptor instead.
 func (*CountersResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{43}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *CountersResponse) GetVendor() string {
@@ -3034,7 +3105,7 @@ type Counter struct {
 
 func (x *Counter) Reset() {
 	*x = Counter{}
-	mi := &file_agent_v1_agent_proto_msgTypes[44]
+	mi := &file_agent_v1_agent_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3046,7 +3117,7 @@ func (x *Counter) String() string {
 func (*Counter) ProtoMessage() {}
 
 func (x *Counter) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[44]
+	mi := &file_agent_v1_agent_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3059,7 +3130,7 @@ func (x *Counter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counter.ProtoReflect.Descriptor instead.
 func (*Counter) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{44}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Counter) GetName() string {
@@ -3087,7 +3158,7 @@ type FramesRequest struct {
 
 func (x *FramesRequest) Reset() {
 	*x = FramesRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[45]
+	mi := &file_agent_v1_agent_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3099,7 +3170,7 @@ func (x *FramesRequest) String() string {
 func (*FramesRequest) ProtoMessage() {}
 
 func (x *FramesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[45]
+	mi := &file_agent_v1_agent_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3112,7 +3183,7 @@ func (x *FramesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FramesRequest.ProtoReflect.Descriptor instead.
 func (*FramesRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{45}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *FramesRequest) GetRun() string {
@@ -3142,7 +3213,7 @@ type FramesResponse struct {
 
 func (x *FramesResponse) Reset() {
 	*x = FramesResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[46]
+	mi := &file_agent_v1_agent_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3154,7 +3225,7 @@ func (x *FramesResponse) String() string {
 func (*FramesResponse) ProtoMessage() {}
 
 func (x *FramesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[46]
+	mi := &file_agent_v1_agent_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3167,7 +3238,7 @@ func (x *FramesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FramesResponse.ProtoReflect.Descriptor instead.
 func (*FramesResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{46}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *FramesResponse) GetFrames() uint64 {
@@ -3200,7 +3271,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[47]
+	mi := &file_agent_v1_agent_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3212,7 +3283,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[47]
+	mi := &file_agent_v1_agent_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3225,7 +3296,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{47}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ReportRequest) GetRun() string {
@@ -3247,7 +3318,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[48]
+	mi := &file_agent_v1_agent_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3259,7 +3330,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[48]
+	mi := &file_agent_v1_agent_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3272,7 +3343,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{48}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ReportResponse) GetReport() []byte {
@@ -3308,7 +3379,7 @@ type DataCheck struct {
 
 func (x *DataCheck) Reset() {
 	*x = DataCheck{}
-	mi := &file_agent_v1_agent_proto_msgTypes[49]
+	mi := &file_agent_v1_agent_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3320,7 +3391,7 @@ func (x *DataCheck) String() string {
 func (*DataCheck) ProtoMessage() {}
 
 func (x *DataCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[49]
+	mi := &file_agent_v1_agent_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3333,7 +3404,7 @@ func (x *DataCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DataCheck.ProtoReflect.Descriptor instead.
 func (*DataCheck) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{49}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *DataCheck) GetChecked() uint32 {
@@ -3387,7 +3458,7 @@ type ReleaseRequest struct {
 
 func (x *ReleaseRequest) Reset() {
 	*x = ReleaseRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[50]
+	mi := &file_agent_v1_agent_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3399,7 +3470,7 @@ func (x *ReleaseRequest) String() string {
 func (*ReleaseRequest) ProtoMessage() {}
 
 func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[50]
+	mi := &file_agent_v1_agent_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3412,7 +3483,7 @@ func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{50}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ReleaseRequest) GetRun() string {
@@ -3430,7 +3501,7 @@ type ReleaseResponse struct {
 
 func (x *ReleaseResponse) Reset() {
 	*x = ReleaseResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[51]
+	mi := &file_agent_v1_agent_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3442,7 +3513,7 @@ func (x *ReleaseResponse) String() string {
 func (*ReleaseResponse) ProtoMessage() {}
 
 func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[51]
+	mi := &file_agent_v1_agent_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3455,7 +3526,7 @@ func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{51}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{52}
 }
 
 type RecordRequest struct {
@@ -3479,7 +3550,7 @@ type RecordRequest struct {
 
 func (x *RecordRequest) Reset() {
 	*x = RecordRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[52]
+	mi := &file_agent_v1_agent_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3491,7 +3562,7 @@ func (x *RecordRequest) String() string {
 func (*RecordRequest) ProtoMessage() {}
 
 func (x *RecordRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[52]
+	mi := &file_agent_v1_agent_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3504,7 +3575,7 @@ func (x *RecordRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordRequest.ProtoReflect.Descriptor instead.
 func (*RecordRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{52}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *RecordRequest) GetRun() string {
@@ -3566,7 +3637,7 @@ type RecordResponse struct {
 
 func (x *RecordResponse) Reset() {
 	*x = RecordResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[53]
+	mi := &file_agent_v1_agent_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3578,7 +3649,7 @@ func (x *RecordResponse) String() string {
 func (*RecordResponse) ProtoMessage() {}
 
 func (x *RecordResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[53]
+	mi := &file_agent_v1_agent_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3591,7 +3662,7 @@ func (x *RecordResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordResponse.ProtoReflect.Descriptor instead.
 func (*RecordResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{53}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *RecordResponse) GetOffloads() []string {
@@ -3610,7 +3681,7 @@ type FinishRequest struct {
 
 func (x *FinishRequest) Reset() {
 	*x = FinishRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[54]
+	mi := &file_agent_v1_agent_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3622,7 +3693,7 @@ func (x *FinishRequest) String() string {
 func (*FinishRequest) ProtoMessage() {}
 
 func (x *FinishRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[54]
+	mi := &file_agent_v1_agent_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3635,7 +3706,7 @@ func (x *FinishRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinishRequest.ProtoReflect.Descriptor instead.
 func (*FinishRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{54}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *FinishRequest) GetRun() string {
@@ -3668,7 +3739,7 @@ type FinishResponse struct {
 
 func (x *FinishResponse) Reset() {
 	*x = FinishResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[55]
+	mi := &file_agent_v1_agent_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3680,7 +3751,7 @@ func (x *FinishResponse) String() string {
 func (*FinishResponse) ProtoMessage() {}
 
 func (x *FinishResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[55]
+	mi := &file_agent_v1_agent_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3693,7 +3764,7 @@ func (x *FinishResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinishResponse.ProtoReflect.Descriptor instead.
 func (*FinishResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{55}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *FinishResponse) GetShards() []*Shard {
@@ -3766,7 +3837,7 @@ type Shard struct {
 
 func (x *Shard) Reset() {
 	*x = Shard{}
-	mi := &file_agent_v1_agent_proto_msgTypes[56]
+	mi := &file_agent_v1_agent_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3778,7 +3849,7 @@ func (x *Shard) String() string {
 func (*Shard) ProtoMessage() {}
 
 func (x *Shard) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[56]
+	mi := &file_agent_v1_agent_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3791,7 +3862,7 @@ func (x *Shard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Shard.ProtoReflect.Descriptor instead.
 func (*Shard) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{56}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Shard) GetName() string {
@@ -3833,7 +3904,7 @@ type FetchRequest struct {
 
 func (x *FetchRequest) Reset() {
 	*x = FetchRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[57]
+	mi := &file_agent_v1_agent_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3845,7 +3916,7 @@ func (x *FetchRequest) String() string {
 func (*FetchRequest) ProtoMessage() {}
 
 func (x *FetchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[57]
+	mi := &file_agent_v1_agent_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3858,7 +3929,7 @@ func (x *FetchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchRequest.ProtoReflect.Descriptor instead.
 func (*FetchRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{57}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *FetchRequest) GetRun() string {
@@ -3893,7 +3964,7 @@ type FetchResponse struct {
 
 func (x *FetchResponse) Reset() {
 	*x = FetchResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[58]
+	mi := &file_agent_v1_agent_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3905,7 +3976,7 @@ func (x *FetchResponse) String() string {
 func (*FetchResponse) ProtoMessage() {}
 
 func (x *FetchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[58]
+	mi := &file_agent_v1_agent_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3918,7 +3989,7 @@ func (x *FetchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchResponse.ProtoReflect.Descriptor instead.
 func (*FetchResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{58}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *FetchResponse) GetData() []byte {
@@ -3944,7 +4015,7 @@ type DiscardRequest struct {
 
 func (x *DiscardRequest) Reset() {
 	*x = DiscardRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[59]
+	mi := &file_agent_v1_agent_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3956,7 +4027,7 @@ func (x *DiscardRequest) String() string {
 func (*DiscardRequest) ProtoMessage() {}
 
 func (x *DiscardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[59]
+	mi := &file_agent_v1_agent_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3969,7 +4040,7 @@ func (x *DiscardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardRequest.ProtoReflect.Descriptor instead.
 func (*DiscardRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{59}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *DiscardRequest) GetRun() string {
@@ -3987,7 +4058,7 @@ type DiscardResponse struct {
 
 func (x *DiscardResponse) Reset() {
 	*x = DiscardResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[60]
+	mi := &file_agent_v1_agent_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3999,7 +4070,7 @@ func (x *DiscardResponse) String() string {
 func (*DiscardResponse) ProtoMessage() {}
 
 func (x *DiscardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[60]
+	mi := &file_agent_v1_agent_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4012,7 +4083,7 @@ func (x *DiscardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardResponse.ProtoReflect.Descriptor instead.
 func (*DiscardResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{60}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{61}
 }
 
 var File_agent_v1_agent_proto protoreflect.FileDescriptor
@@ -4165,7 +4236,7 @@ const file_agent_v1_agent_proto_rawDesc = "" +
 	"\bsoftware\x18\x04 \x01(\bR\bsoftware\x12!\n" +
 	"\fown_settings\x18\x05 \x01(\bR\vownSettingsB\f\n" +
 	"\n" +
-	"_gid_index\"\xa1\x04\n" +
+	"_gid_index\"\x82\x05\n" +
 	"\x03Nic\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03mac\x18\x02 \x01(\fR\x03mac\x12\x10\n" +
@@ -4187,7 +4258,13 @@ const file_agent_v1_agent_proto_rawDesc = "" +
 	"\thop_limit\x18\x10 \x01(\rR\bhopLimit\x12\x19\n" +
 	"\brate_bps\x18\x11 \x01(\x03R\arateBps\x12\x12\n" +
 	"\x04seed\x18\x12 \x01(\x04R\x04seed\x12%\n" +
-	"\x0eprofile_sha256\x18\x13 \x01(\fR\rprofileSha256\"\xe5\x02\n" +
+	"\x0eprofile_sha256\x18\x13 \x01(\fR\rprofileSha256\x128\n" +
+	"\bsettings\x18\x14 \x03(\v2\x1c.candela.agent.v1.NicSettingR\bsettings\x12%\n" +
+	"\x0edcqcn_priority\x18\x15 \x01(\rR\rdcqcnPriority\"6\n" +
+	"\n" +
+	"NicSetting\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\"\xe5\x02\n" +
 	"\n" +
 	"Connection\x12\x19\n" +
 	"\blocal_ip\x18\x01 \x01(\fR\alocalIp\x12\x10\n" +
@@ -4350,7 +4427,7 @@ func file_agent_v1_agent_proto_rawDescGZIP() []byte {
 	return file_agent_v1_agent_proto_rawDescData
 }
 
-var file_agent_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 61)
+var file_agent_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 62)
 var file_agent_v1_agent_proto_goTypes = []any{
 	(*DescribeRequest)(nil),   // 0: candela.agent.v1.DescribeRequest
 	(*DescribeResponse)(nil),  // 1: candela.agent.v1.DescribeResponse
@@ -4384,42 +4461,43 @@ var file_agent_v1_agent_proto_goTypes = []any{
 	(*PrepareRequest)(nil),    // 29: candela.agent.v1.PrepareRequest
 	(*Rdma)(nil),              // 30: candela.agent.v1.Rdma
 	(*Nic)(nil),               // 31: candela.agent.v1.Nic
-	(*Connection)(nil),        // 32: candela.agent.v1.Connection
-	(*Traffic)(nil),           // 33: candela.agent.v1.Traffic
-	(*End)(nil),               // 34: candela.agent.v1.End
-	(*PrepareResponse)(nil),   // 35: candela.agent.v1.PrepareResponse
-	(*ConnectRequest)(nil),    // 36: candela.agent.v1.ConnectRequest
-	(*ConnectResponse)(nil),   // 37: candela.agent.v1.ConnectResponse
-	(*StartRequest)(nil),      // 38: candela.agent.v1.StartRequest
-	(*StartResponse)(nil),     // 39: candela.agent.v1.StartResponse
-	(*WaitRequest)(nil),       // 40: candela.agent.v1.WaitRequest
-	(*WaitResponse)(nil),      // 41: candela.agent.v1.WaitResponse
-	(*CountersRequest)(nil),   // 42: candela.agent.v1.CountersRequest
-	(*CountersResponse)(nil),  // 43: candela.agent.v1.CountersResponse
-	(*Counter)(nil),           // 44: candela.agent.v1.Counter
-	(*FramesRequest)(nil),     // 45: candela.agent.v1.FramesRequest
-	(*FramesResponse)(nil),    // 46: candela.agent.v1.FramesResponse
-	(*ReportRequest)(nil),     // 47: candela.agent.v1.ReportRequest
-	(*ReportResponse)(nil),    // 48: candela.agent.v1.ReportResponse
-	(*DataCheck)(nil),         // 49: candela.agent.v1.DataCheck
-	(*ReleaseRequest)(nil),    // 50: candela.agent.v1.ReleaseRequest
-	(*ReleaseResponse)(nil),   // 51: candela.agent.v1.ReleaseResponse
-	(*RecordRequest)(nil),     // 52: candela.agent.v1.RecordRequest
-	(*RecordResponse)(nil),    // 53: candela.agent.v1.RecordResponse
-	(*FinishRequest)(nil),     // 54: candela.agent.v1.FinishRequest
-	(*FinishResponse)(nil),    // 55: candela.agent.v1.FinishResponse
-	(*Shard)(nil),             // 56: candela.agent.v1.Shard
-	(*FetchRequest)(nil),      // 57: candela.agent.v1.FetchRequest
-	(*FetchResponse)(nil),     // 58: candela.agent.v1.FetchResponse
-	(*DiscardRequest)(nil),    // 59: candela.agent.v1.DiscardRequest
-	(*DiscardResponse)(nil),   // 60: candela.agent.v1.DiscardResponse
+	(*NicSetting)(nil),        // 32: candela.agent.v1.NicSetting
+	(*Connection)(nil),        // 33: candela.agent.v1.Connection
+	(*Traffic)(nil),           // 34: candela.agent.v1.Traffic
+	(*End)(nil),               // 35: candela.agent.v1.End
+	(*PrepareResponse)(nil),   // 36: candela.agent.v1.PrepareResponse
+	(*ConnectRequest)(nil),    // 37: candela.agent.v1.ConnectRequest
+	(*ConnectResponse)(nil),   // 38: candela.agent.v1.ConnectResponse
+	(*StartRequest)(nil),      // 39: candela.agent.v1.StartRequest
+	(*StartResponse)(nil),     // 40: candela.agent.v1.StartResponse
+	(*WaitRequest)(nil),       // 41: candela.agent.v1.WaitRequest
+	(*WaitResponse)(nil),      // 42: candela.agent.v1.WaitResponse
+	(*CountersRequest)(nil),   // 43: candela.agent.v1.CountersRequest
+	(*CountersResponse)(nil),  // 44: candela.agent.v1.CountersResponse
+	(*Counter)(nil),           // 45: candela.agent.v1.Counter
+	(*FramesRequest)(nil),     // 46: candela.agent.v1.FramesRequest
+	(*FramesResponse)(nil),    // 47: candela.agent.v1.FramesResponse
+	(*ReportRequest)(nil),     // 48: candela.agent.v1.ReportRequest
+	(*ReportResponse)(nil),    // 49: candela.agent.v1.ReportResponse
+	(*DataCheck)(nil),         // 50: candela.agent.v1.DataCheck
+	(*ReleaseRequest)(nil),    // 51: candela.agent.v1.ReleaseRequest
+	(*ReleaseResponse)(nil),   // 52: candela.agent.v1.ReleaseResponse
+	(*RecordRequest)(nil),     // 53: candela.agent.v1.RecordRequest
+	(*RecordResponse)(nil),    // 54: candela.agent.v1.RecordResponse
+	(*FinishRequest)(nil),     // 55: candela.agent.v1.FinishRequest
+	(*FinishResponse)(nil),    // 56: candela.agent.v1.FinishResponse
+	(*Shard)(nil),             // 57: candela.agent.v1.Shard
+	(*FetchRequest)(nil),      // 58: candela.agent.v1.FetchRequest
+	(*FetchResponse)(nil),     // 59: candela.agent.v1.FetchResponse
+	(*DiscardRequest)(nil),    // 60: candela.agent.v1.DiscardRequest
+	(*DiscardResponse)(nil),   // 61: candela.agent.v1.DiscardResponse
 }
 var file_agent_v1_agent_proto_depIdxs = []int32{
 	2,  // 0: candela.agent.v1.DescribeResponse.interfaces:type_name -> candela.agent.v1.Interface
 	3,  // 1: candela.agent.v1.DescribeResponse.properties:type_name -> candela.agent.v1.Property
 	13, // 2: candela.agent.v1.EquipRequest.peers:type_name -> candela.agent.v1.Peer
 	14, // 3: candela.agent.v1.EquipRequest.connections:type_name -> candela.agent.v1.SocketConnection
-	44, // 4: candela.agent.v1.UnequipResponse.losses:type_name -> candela.agent.v1.Counter
+	45, // 4: candela.agent.v1.UnequipResponse.losses:type_name -> candela.agent.v1.Counter
 	21, // 5: candela.agent.v1.SwitchRequest.test:type_name -> candela.agent.v1.SwitchTest
 	23, // 6: candela.agent.v1.SwitchRequest.start:type_name -> candela.agent.v1.SwitchStart
 	17, // 7: candela.agent.v1.SwitchRequest.finished:type_name -> candela.agent.v1.TransferResponse
@@ -4430,65 +4508,66 @@ var file_agent_v1_agent_proto_depIdxs = []int32{
 	27, // 12: candela.agent.v1.SwitchResponse.over:type_name -> candela.agent.v1.SwitchOver
 	28, // 13: candela.agent.v1.SwitchResponse.file:type_name -> candela.agent.v1.SwitchFile
 	31, // 14: candela.agent.v1.PrepareRequest.nic:type_name -> candela.agent.v1.Nic
-	32, // 15: candela.agent.v1.PrepareRequest.connections:type_name -> candela.agent.v1.Connection
+	33, // 15: candela.agent.v1.PrepareRequest.connections:type_name -> candela.agent.v1.Connection
 	30, // 16: candela.agent.v1.PrepareRequest.rdma:type_name -> candela.agent.v1.Rdma
-	33, // 17: candela.agent.v1.Connection.traffic:type_name -> candela.agent.v1.Traffic
-	33, // 18: candela.agent.v1.Connection.peer_traffic:type_name -> candela.agent.v1.Traffic
-	34, // 19: candela.agent.v1.PrepareResponse.ends:type_name -> candela.agent.v1.End
-	3,  // 20: candela.agent.v1.PrepareResponse.properties:type_name -> candela.agent.v1.Property
-	34, // 21: candela.agent.v1.ConnectRequest.peers:type_name -> candela.agent.v1.End
-	44, // 22: candela.agent.v1.CountersResponse.counters:type_name -> candela.agent.v1.Counter
-	44, // 23: candela.agent.v1.CountersResponse.losses:type_name -> candela.agent.v1.Counter
-	49, // 24: candela.agent.v1.ReportResponse.data:type_name -> candela.agent.v1.DataCheck
-	56, // 25: candela.agent.v1.FinishResponse.shards:type_name -> candela.agent.v1.Shard
-	44, // 26: candela.agent.v1.FinishResponse.losses:type_name -> candela.agent.v1.Counter
-	0,  // 27: candela.agent.v1.Agent.Describe:input_type -> candela.agent.v1.DescribeRequest
-	4,  // 28: candela.agent.v1.Agent.Lease:input_type -> candela.agent.v1.LeaseRequest
-	6,  // 29: candela.agent.v1.Agent.Neighbours:input_type -> candela.agent.v1.NeighboursRequest
-	8,  // 30: candela.agent.v1.Agent.Probe:input_type -> candela.agent.v1.ProbeRequest
-	10, // 31: candela.agent.v1.Agent.Listen:input_type -> candela.agent.v1.ListenRequest
-	29, // 32: candela.agent.v1.Host.Prepare:input_type -> candela.agent.v1.PrepareRequest
-	36, // 33: candela.agent.v1.Host.Connect:input_type -> candela.agent.v1.ConnectRequest
-	38, // 34: candela.agent.v1.Host.Start:input_type -> candela.agent.v1.StartRequest
-	40, // 35: candela.agent.v1.Host.Wait:input_type -> candela.agent.v1.WaitRequest
-	42, // 36: candela.agent.v1.Host.Counters:input_type -> candela.agent.v1.CountersRequest
-	45, // 37: candela.agent.v1.Host.Frames:input_type -> candela.agent.v1.FramesRequest
-	47, // 38: candela.agent.v1.Host.Report:input_type -> candela.agent.v1.ReportRequest
-	50, // 39: candela.agent.v1.Host.Release:input_type -> candela.agent.v1.ReleaseRequest
-	52, // 40: candela.agent.v1.Dumper.Record:input_type -> candela.agent.v1.RecordRequest
-	54, // 41: candela.agent.v1.Dumper.Finish:input_type -> candela.agent.v1.FinishRequest
-	57, // 42: candela.agent.v1.Dumper.Fetch:input_type -> candela.agent.v1.FetchRequest
-	59, // 43: candela.agent.v1.Dumper.Discard:input_type -> candela.agent.v1.DiscardRequest
-	12, // 44: candela.agent.v1.Sockets.Equip:input_type -> candela.agent.v1.EquipRequest
-	16, // 45: candela.agent.v1.Sockets.Transfer:input_type -> candela.agent.v1.TransferRequest
-	18, // 46: candela.agent.v1.Sockets.Unequip:input_type -> candela.agent.v1.UnequipRequest
-	20, // 47: candela.agent.v1.Switch.Run:input_type -> candela.agent.v1.SwitchRequest
-	1,  // 48: candela.agent.v1.Agent.Describe:output_type -> candela.agent.v1.DescribeResponse
-	5,  // 49: candela.agent.v1.Agent.Lease:output_type -> candela.agent.v1.LeaseResponse
-	7,  // 50: candela.agent.v1.Agent.Neighbours:output_type -> candela.agent.v1.Neighbour
-	9,  // 51: candela.agent.v1.Agent.Probe:output_type -> candela.agent.v1.ProbeResponse
-	11, // 52: candela.agent.v1.Agent.Listen:output_type -> candela.agent.v1.ListenResponse
-	35, // 53: candela.agent.v1.Host.Prepare:output_type -> candela.agent.v1.PrepareResponse
-	37, // 54: candela.agent.v1.Host.Connect:output_type -> candela.agent.v1.ConnectResponse
-	39, // 55: candela.agent.v1.Host.Start:output_type -> candela.agent.v1.StartResponse
-	41, // 56: candela.agent.v1.Host.Wait:output_type -> candela.agent.v1.WaitResponse
-	43, // 57: candela.agent.v1.Host.Counters:output_type -> candela.agent.v1.CountersResponse
-	46, // 58: candela.agent.v1.Host.Frames:output_type -> candela.agent.v1.FramesResponse
-	48, // 59: candela.agent.v1.Host.Report:output_type -> candela.agent.v1.ReportResponse
-	51, // 60: candela.agent.v1.Host.Release:output_type -> candela.agent.v1.ReleaseResponse
-	53, // 61: candela.agent.v1.Dumper.Record:output_type -> candela.agent.v1.RecordResponse
-	55, // 62: candela.agent.v1.Dumper.Finish:output_type -> candela.agent.v1.FinishResponse
-	58, // 63: candela.agent.v1.Dumper.Fetch:output_type -> candela.agent.v1.FetchResponse
-	60, // 64: candela.agent.v1.Dumper.Discard:output_type -> candela.agent.v1.DiscardResponse
-	15, // 65: candela.agent.v1.Sockets.Equip:output_type -> candela.agent.v1.EquipResponse
-	17, // 66: candela.agent.v1.Sockets.Transfer:output_type -> candela.agent.v1.TransferResponse
-	19, // 67: candela.agent.v1.Sockets.Unequip:output_type -> candela.agent.v1.UnequipResponse
-	25, // 68: candela.agent.v1.Switch.Run:output_type -> candela.agent.v1.SwitchResponse
-	48, // [48:69] is the sub-list for method output_type
-	27, // [27:48] is the sub-list for method input_type
-	27, // [27:27] is the sub-list for extension type_name
-	27, // [27:27] is the sub-list for extension extendee
-	0,  // [0:27] is the sub-list for field type_name
+	32, // 17: candela.agent.v1.Nic.settings:type_name -> candela.agent.v1.NicSetting
+	34, // 18: candela.agent.v1.Connection.traffic:type_name -> candela.agent.v1.Traffic
+	34, // 19: candela.agent.v1.Connection.peer_traffic:type_name -> candela.agent.v1.Traffic
+	35, // 20: candela.agent.v1.PrepareResponse.ends:type_name -> candela.agent.v1.End
+	3,  // 21: candela.agent.v1.PrepareResponse.properties:type_name -> candela.agent.v1.Property
+	35, // 22: candela.agent.v1.ConnectRequest.peers:type_name -> candela.agent.v1.End
+	45, // 23: candela.agent.v1.CountersResponse.counters:type_name -> candela.agent.v1.Counter
+	45, // 24: candela.agent.v1.CountersResponse.losses:type_name -> candela.agent.v1.Counter
+	50, // 25: candela.agent.v1.ReportResponse.data:type_name -> candela.agent.v1.DataCheck
+	57, // 26: candela.agent.v1.FinishResponse.shards:type_name -> candela.agent.v1.Shard
+	45, // 27: candela.agent.v1.FinishResponse.losses:type_name -> candela.agent.v1.Counter
+	0,  // 28: candela.agent.v1.Agent.Describe:input_type -> candela.agent.v1.DescribeRequest
+	4,  // 29: candela.agent.v1.Agent.Lease:input_type -> candela.agent.v1.LeaseRequest
+	6,  // 30: candela.agent.v1.Agent.Neighbours:input_type -> candela.agent.v1.NeighboursRequest
+	8,  // 31: candela.agent.v1.Agent.Probe:input_type -> candela.agent.v1.ProbeRequest
+	10, // 32: candela.agent.v1.Agent.Listen:input_type -> candela.agent.v1.ListenRequest
+	29, // 33: candela.agent.v1.Host.Prepare:input_type -> candela.agent.v1.PrepareRequest
+	37, // 34: candela.agent.v1.Host.Connect:input_type -> candela.agent.v1.ConnectRequest
+	39, // 35: candela.agent.v1.Host.Start:input_type -> candela.agent.v1.StartRequest
+	41, // 36: candela.agent.v1.Host.Wait:input_type -> candela.agent.v1.WaitRequest
+	43, // 37: candela.agent.v1.Host.Counters:input_type -> candela.agent.v1.CountersRequest
+	46, // 38: candela.agent.v1.Host.Frames:input_type -> candela.agent.v1.FramesRequest
+	48, // 39: candela.agent.v1.Host.Report:input_type -> candela.agent.v1.ReportRequest
+	51, // 40: candela.agent.v1.Host.Release:input_type -> candela.agent.v1.ReleaseRequest
+	53, // 41: candela.agent.v1.Dumper.Record:input_type -> candela.agent.v1.RecordRequest
+	55, // 42: candela.agent.v1.Dumper.Finish:input_type -> candela.agent.v1.FinishRequest
+	58, // 43: candela.agent.v1.Dumper.Fetch:input_type -> candela.agent.v1.FetchRequest
+	60, // 44: candela.agent.v1.Dumper.Discard:input_type -> candela.agent.v1.DiscardRequest
+	12, // 45: candela.agent.v1.Sockets.Equip:input_type -> candela.agent.v1.EquipRequest
+	16, // 46: candela.agent.v1.Sockets.Transfer:input_type -> candela.agent.v1.TransferRequest
+	18, // 47: candela.agent.v1.Sockets.Unequip:input_type -> candela.agent.v1.UnequipRequest
+	20, // 48: candela.agent.v1.Switch.Run:input_type -> candela.agent.v1.SwitchRequest
+	1,  // 49: candela.agent.v1.Agent.Describe:output_type -> candela.agent.v1.DescribeResponse
+	5,  // 50: candela.agent.v1.Agent.Lease:output_type -> candela.agent.v1.LeaseResponse
+	7,  // 51: candela.agent.v1.Agent.Neighbours:output_type -> candela.agent.v1.Neighbour
+	9,  // 52: candela.agent.v1.Agent.Probe:output_type -> candela.agent.v1.ProbeResponse
+	11, // 53: candela.agent.v1.Agent.Listen:output_type -> candela.agent.v1.ListenResponse
+	36, // 54: candela.agent.v1.Host.Prepare:output_type -> candela.agent.v1.PrepareResponse
+	38, // 55: candela.agent.v1.Host.Connect:output_type -> candela.agent.v1.ConnectResponse
+	40, // 56: candela.agent.v1.Host.Start:output_type -> candela.agent.v1.StartResponse
+	42, // 57: candela.agent.v1.Host.Wait:output_type -> candela.agent.v1.WaitResponse
+	44, // 58: candela.agent.v1.Host.Counters:output_type -> candela.agent.v1.CountersResponse
+	47, // 59: candela.agent.v1.Host.Frames:output_type -> candela.agent.v1.FramesResponse
+	49, // 60: candela.agent.v1.Host.Report:output_type -> candela.agent.v1.ReportResponse
+	52, // 61: candela.agent.v1.Host.Release:output_type -> candela.agent.v1.ReleaseResponse
+	54, // 62: candela.agent.v1.Dumper.Record:output_type -> candela.agent.v1.RecordResponse
+	56, // 63: candela.agent.v1.Dumper.Finish:output_type -> candela.agent.v1.FinishResponse
+	59, // 64: candela.agent.v1.Dumper.Fetch:output_type -> candela.agent.v1.FetchResponse
+	61, // 65: candela.agent.v1.Dumper.Discard:output_type -> candela.agent.v1.DiscardResponse
+	15, // 66: candela.agent.v1.Sockets.Equip:output_type -> candela.agent.v1.EquipResponse
+	17, // 67: candela.agent.v1.Sockets.Transfer:output_type -> candela.agent.v1.TransferResponse
+	19, // 68: candela.agent.v1.Sockets.Unequip:output_type -> candela.agent.v1.UnequipResponse
+	25, // 69: candela.agent.v1.Switch.Run:output_type -> candela.agent.v1.SwitchResponse
+	49, // [49:70] is the sub-list for method output_type
+	28, // [28:49] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_agent_v1_agent_proto_init() }
@@ -4508,14 +4587,14 @@ func file_agent_v1_agent_proto_init() {
 		(*SwitchResponse_File)(nil),
 	}
 	file_agent_v1_agent_proto_msgTypes[30].OneofWrappers = []any{}
-	file_agent_v1_agent_proto_msgTypes[32].OneofWrappers = []any{}
+	file_agent_v1_agent_proto_msgTypes[33].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_agent_v1_agent_proto_rawDesc), len(file_agent_v1_agent_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   61,
+			NumMessages:   62,
 			NumExtensions: 0,
 			NumServices:   5,
 		},

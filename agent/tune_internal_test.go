@@ -171,6 +171,11 @@ func TestALinkThatComesBackLateIsWaitedFor(t *testing.T) {
 		if err == nil {
 			err = netlink.LinkSetDown(a)
 		}
+		for until := time.Now().Add(5 * time.Second); time.Now().Before(until); time.Sleep(pollEvery) {
+			if i, err := net.InterfaceByName("b"); err == nil && i.Flags&net.FlagRunning == 0 {
+				break // the kernel tells it after a moment
+			}
+		}
 		carrier := carrierTime
 		carrierTime = 0
 		_, failure := openRDMA(deviceHost(), changing, program, []string{"b"}, nil)

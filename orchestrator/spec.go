@@ -37,7 +37,7 @@ func specOf(p *plan.Plan) testbeds.Spec {
 
 func hostSpec(t *config.Test, side config.Side) testbeds.Host {
 	h, link := t.Host(side), t.Testbed.Link(side)
-	return testbeds.Host{
+	host := testbeds.Host{
 		Name: side.String(), MAC: h.NIC.MAC, IPs: addresses(h.NIC.IPs), Profile: h.NIC.Profile, Bugs: h.NIC.Bugs,
 		DCQCNRP: h.RoCE.DCQCNRP, DCQCNNP: h.RoCE.DCQCNNP, MinTimeBetweenCNPs: h.RoCE.MinTimeBetween,
 		CNPPacing: h.RoCE.Pacing.String(), SlowRestart: h.RoCE.SlowRestart, AdaptiveRetrans: h.RoCE.AdaptiveRetrans,
@@ -45,6 +45,13 @@ func hostSpec(t *config.Test, side config.Side) testbeds.Host {
 		ECN: packet.ECN(t.Traffic.ECN), DSCP: uint8(t.Traffic.DSCP), HopLimit: uint8(t.Traffic.HopLimit),
 		Rate: link.Rate, Propagation: link.Propagation,
 	}
+	if p := h.NIC.Settings.DCQCNPriority; p != nil {
+		host.DCQCNPriority = uint8(*p)
+	}
+	for _, s := range h.NIC.Settings.List() {
+		host.Settings = append(host.Settings, testbeds.Setting(s))
+	}
+	return host
 }
 
 func addresses(prefixes []netip.Prefix) []netip.Addr {

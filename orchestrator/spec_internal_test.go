@@ -49,6 +49,15 @@ injector: {snap-bytes: 256}
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, h := range test.Hosts() {
+		number := func(v int) *int { return &v }
+		trust := config.TrustDSCP
+		h.NIC.Settings = config.NICSettings{MTU: number(4200), PFC: &[]int{3}, Trust: &trust, CNPDSCP: number(48),
+			DCQCNPriority: number(3), DSCPPriorities: []config.NamedValue{{Name: "26", Value: "3"}},
+			Devlink: []config.NamedValue{{Name: "flow_steering_mode", Value: "dmfs"}},
+			Ethtool: []config.NamedValue{{Name: "ring-rx", Value: "512"}},
+			ETS:     &config.ETS{Class: []int{1}, Algorithm: []config.TSA{config.TSAShared}, Bandwidth: []int{100}}}
+	}
 	psn, dscp, side := int64(1), uint8(3), config.Responder
 	params := func() (p config.Params) {
 		for key, v := range map[string]int64{"delay-us": 1000, "copies": 1, "by": 1, "field": int64(packet.RewriteDSCP),

@@ -82,6 +82,8 @@ type NIC struct {
 	Bugs    []string       // seeded bugs of the model, for tests of the harness itself
 	IPs     []netip.Prefix // address with the length of its subnet
 	MAC     *packet.MAC    // nil: the testbed chooses one
+	// Settings are made on a NIC of hardware and restored afterwards.
+	Settings NICSettings
 	// IgnoresSlowRestart is a property of the profile: the NIC never sends a CNP with a NAK, even if RoCE.SlowRestart is
 	// set.
 	IgnoresSlowRestart bool

@@ -123,7 +123,7 @@ func draw(t *rapid.T, k kind, label string) *yaml.Node {
 	return drawScalar(t, k, label)
 }
 
-func (k list[T]) items() (int, int) { return k.min, min(k.max, 3) }
+func (k list[T]) items() (int, int) { return k.min, max(k.min, min(k.max, 3)) }
 
 func drawObject(t *rapid.T, o *object, label string) *yaml.Node {
 	n := mappingNode()
@@ -218,11 +218,24 @@ func drawScalar(t *rapid.T, k kind, label string) *yaml.Node {
 				return stringNode(word)
 			}
 		}
+	case namedValues:
+		return drawNamed(t, k, label)
 	case interface{ names() []string }:
 		return stringNode(rapid.SampledFrom(k.names()).Draw(t, label))
 	}
 	t.Fatalf("%s: no value for %T", label, k)
 	return nil
+}
+
+func drawNamed(t *rapid.T, k namedValues, label string) *yaml.Node {
+	n := mappingNode()
+	for _, name := range []string{"26", "7", "fec", "flag-x y", "enable_roce"} {
+		value := rapid.SampledFrom([]string{"3", "true", "rs baser"}).Draw(t, label)
+		if k.key.form.MatchString(name) && k.value.form.MatchString(value) {
+			n.Content = append(n.Content, stringNode(name), mustParse(value))
+		}
+	}
+	return n
 }
 
 func TestWhateverDecodesEncodesToItself(t *testing.T) {

@@ -139,9 +139,11 @@ func nicSchema(ips string) *object {
 		doc:   "The network adapter of a host.",
 		refused: map[string]string{
 			"type": "the model is called profile here", "if-name": laboratoryKey, "switch-port": laboratoryKey,
-			"pci-addr": laboratoryKey, "ib-device": laboratoryKey, "ib-port": laboratoryKey, "prio-dscp-map": laboratoryKey,
+			"pci-addr": laboratoryKey, "ib-device": laboratoryKey, "ib-port": laboratoryKey,
+			"prio-dscp-map": "it is called dscp-prio here, and maps DSCPs to priorities", "sysfs": "files are the agent's to " +
+				"choose: cnp-dscp, trust and roce-parameters find theirs",
 		},
-		fields: []field{
+		fields: append([]field{
 			{key: "profile", doc: "Model of the NIC. `spec` follows IBTA volume 1 to the letter.", kind: wordForm, def: "spec",
 				at: at(func(n *NIC) *string { return &n.Profile })},
 			{key: "bugs", doc: "Seeded bugs of the model, for tests of the harness itself.",
@@ -152,7 +154,7 @@ func nicSchema(ips string) *object {
 				at: at(func(n *NIC) *[]netip.Prefix { return &n.IPs })},
 			{key: "mac", doc: "Ethernet address; by default the testbed chooses one.", kind: optional[packet.MAC]{mac{}},
 				at: at(func(n *NIC) **packet.MAC { return &n.MAC })},
-		},
+		}, nicSettingFields()...),
 	}
 }
 

@@ -30,6 +30,7 @@ func (d *decoder) fine(paths ...string) bool {
 func (d *decoder) validate(t *Test) {
 	for _, s := range []Side{Requester, Responder} {
 		d.validateHost(t.Host(s), s.String())
+		d.validateNICSettings(t, s)
 	}
 	d.validateAddresses(t)
 	d.validateFrames(t)

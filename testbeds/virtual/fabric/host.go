@@ -23,6 +23,14 @@ type Stack interface {
 	HandleTimer(now clock.Time)
 }
 
+// A Sender is a Stack that knows when it has a packet to send. Its host polls it no earlier, and looks at it when the wire
+// is free again only if something is due by then.
+type Sender interface {
+	// NextPacket returns when Poll has a packet if nothing else happens before, an instant of the past if it has one now, or
+	// clock.Never. From then on, unless the wire is busy, NextTimer is due, too.
+	NextPacket() clock.Time
+}
+
 // InitialTTL is what hosts send with: the number of switches that a packet may visit (deflection may need many).
 const InitialTTL = 250
 
@@ -33,6 +41,7 @@ type Host struct {
 	part  *part
 	port  *Port
 	stack Stack
+	sends Sender // the stack, if it is one; nil: it is polled always
 	timer timer
 	// held is a packet that was polled and may not leave: its class is paused.
 	held   *Packet
@@ -56,6 +65,7 @@ func (h *Host) Port() *Port { return h.port }
 func (h *Host) Attach(s Stack) {
 	h.stack = s
 	h.net.foreseers[h.id], _ = s.(foreseer)
+	h.sends, _ = s.(Sender)
 }
 
 // Stack returns the host's transport, nil if it has none.
@@ -116,15 +126,24 @@ func (t *timer) act(now clock.Time) { t.host.work(now) }
 
 // work serves the timer, sends what can be sent and sets the timer.
 func (h *Host) work(now clock.Time) {
-	if h.stack.NextTimer() <= now {
+	at := h.stack.NextTimer()
+	if at <= now {
 		h.stack.HandleTimer(now)
+		at = h.stack.NextTimer()
 	}
-	if h.egress != nil {
+	switch {
+	case h.egress != nil:
 		h.egress.work(now)
-	} else if h.port.idle(now) && h.transmit(now) {
+		at = h.stack.NextTimer()
+	case h.port.idle(now) && h.mayTransmit(now):
+		sent := h.transmit(now)
+		at = h.stack.NextTimer()
+		if sent && h.awaits(at) {
+			h.port.wait(&h.part.engine)
+		}
+	case h.sends != nil && !h.port.waiting && h.port.busyUntil > now && h.awaits(at):
 		h.port.wait(&h.part.engine)
 	}
-	at := h.stack.NextTimer()
 	switch {
 	case at > now:
 		// A timer put off is left where it is and looked at when it fires: retransmission timers move with every packet.
@@ -135,6 +154,17 @@ func (h *Host) work(now clock.Time) {
 	case h.port.idle(now) && h.held == nil:
 		h.part.fail(fmt.Errorf("host %d at %v: the stack's timer of %v is due, was served, and is still due", h.id, now, at))
 	}
+}
+
+// mayTransmit reports whether transmit may have a packet.
+func (h *Host) mayTransmit(now clock.Time) bool {
+	return h.sends == nil || h.held != nil || h.port.urgent || h.sends.NextPacket() <= now
+}
+
+// awaits reports whether there is something to do when the wire is free, if the stack's timer is due at an instant.
+func (h *Host) awaits(timer clock.Time) bool {
+	free := h.port.busyUntil
+	return h.sends == nil || timer <= free || h.held != nil || h.port.urgent || h.sends.NextPacket() <= free
 }
 
 // transmit sends a packet and reports whether there was one.

@@ -316,6 +316,17 @@ func (h *host) leave(now clock.Time) *message {
 	return nil
 }
 
+// NextPacket implements fabric.Sender.
+func (h *host) NextPacket() clock.Time {
+	switch {
+	case len(h.server.out) > 0 || h.twice:
+		return h.free
+	case h.leaving.len() > 0:
+		return max(h.leaving.due(), h.free)
+	}
+	return clock.Never
+}
+
 // NextTimer implements fabric.Stack.
 func (h *host) NextTimer() clock.Time {
 	at := h.client.NextTimer()

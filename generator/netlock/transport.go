@@ -4,6 +4,8 @@
 package netlock
 
 import (
+	"net/netip"
+
 	"candela.dev/candela/generator/parameter"
 	"candela.dev/candela/generator/wire"
 	"candela.dev/candela/packet/ndp"
@@ -95,24 +97,34 @@ func Fill(n *netlock.Header, h *wire.Header) {
 		client = wire.HostOf(n.Address.AsSlice())
 	}
 	h.Flow, h.Number, h.Rank = n.Lock, n.Transaction, n.Timestamp
-	h.NDP = ndp.Header{Kind: ndp.Kind(n.Op), Flags: flags, Path: n.Tenant, Connection: n.Avail,
-		Length: uint16(n.Client)<<half | uint16(n.Priority), Seq: uint32(n.Index >> word), Counter: uint32(n.Index)}
-	h.TCP = tcp.Header{Seq: uint32(n.Sent >> word), Ack: uint32(n.Sent), Window: uint16(client + 1),
-		SACK: tcp.Block{Start: uint32(n.Received >> word), End: uint32(n.Received)}}
+	// Field by field: a processor waits for narrow stores before it copies a struct that was made of them.
+	h.NDP, h.TCP = ndp.Header{}, tcp.Header{}
+	h.NDP.Kind, h.NDP.Flags, h.NDP.Path, h.NDP.Connection = ndp.Kind(n.Op), flags, n.Tenant, n.Avail
+	h.NDP.Length = uint16(n.Client)<<half | uint16(n.Priority)
+	h.NDP.Seq, h.NDP.Counter = uint32(n.Index>>word), uint32(n.Index)
+	h.TCP.Seq, h.TCP.Ack, h.TCP.Window = uint32(n.Sent>>word), uint32(n.Sent), uint16(client+1)
+	h.TCP.SACK.Start, h.TCP.SACK.End = uint32(n.Received>>word), uint32(n.Received)
 }
 
 // FromHeader returns the header of a packet.
-func FromHeader(h *wire.Header) netlock.Header {
+func FromHeader(h *wire.Header) (n netlock.Header) {
+	Read(h, &n)
+	return n
+}
+
+// Read sets n to the header of a packet.
+func Read(h *wire.Header, n *netlock.Header) {
 	long := func(upper, lower uint32) uint64 { return uint64(upper)<<word | uint64(lower) }
-	n := netlock.Header{
-		Op: netlock.Op(h.NDP.Kind), Client: uint8(h.NDP.Length >> half), Transaction: h.Number, Lock: h.Flow,
-		Timestamp: h.Rank, Mark: netlock.Mark(h.NDP.Flags >> markShift), Priority: uint8(h.NDP.Length), Tenant: h.NDP.Path,
-		Last: h.NDP.Flags&last != 0, Avail: h.NDP.Connection, Sent: long(h.TCP.Seq, h.TCP.Ack),
-		Received: long(h.TCP.SACK.Start, h.TCP.SACK.End), Index: long(h.NDP.Seq, h.NDP.Counter),
-	}
+	n.Passes, n.Op, n.Mode, n.Client = 0, netlock.Op(h.NDP.Kind), netlock.Shared, uint8(h.NDP.Length>>half)
+	n.Transaction, n.Lock, n.Timestamp = h.Number, h.Flow, h.Rank
+	n.Mark, n.Last = netlock.Mark(h.NDP.Flags>>markShift), h.NDP.Flags&last != 0
+	n.Priority, n.Tenant = uint8(h.NDP.Length), h.NDP.Path
+	n.Avail, n.Sent = h.NDP.Connection, long(h.TCP.Seq, h.TCP.Ack)
+	n.Received, n.Index = long(h.TCP.SACK.Start, h.TCP.SACK.End), long(h.NDP.Seq, h.NDP.Counter)
 	if h.NDP.Flags&exclusive != 0 {
 		n.Mode = netlock.Exclusive
 	}
+	n.Address = netip.Addr{}
 	if c := h.TCP.Window; c != 0 {
 		if host := wire.HostID(c - 1); h.IPv6 {
 			n.Address = host.IPv6()
@@ -120,7 +132,6 @@ func FromHeader(h *wire.Header) netlock.Header {
 			n.Address = host.IPv4()
 		}
 	}
-	return n
 }
 
 // Size returns the bytes of a frame without FCS.

@@ -44,6 +44,7 @@ type Control struct {
 	shrinks, grows, active []uint32
 	relocating             []uint32 // to be placed when they are drained
 	started                int      // in this reaction
+	ends                   struct{ lease, quota, period known }
 	out                    []Output
 	custom                 bool              // the allocation is not algorithm 3
 	log                    []wire.Allocation // the latest ones
@@ -92,11 +93,11 @@ func (c *Control) NextTimer() clock.Time {
 	next := clock.Never
 	if g := c.plane.granted.front(); c.cfg.Lease > 0 && g != nil {
 		// The first poll that finds the lease ended.
-		next = c.following(g.at.Add(c.cfg.Lease), c.cfg.Poll)
+		next = c.ends.lease.following(c, g.at.Add(c.cfg.Lease), c.cfg.Poll)
 	}
-	next = min(next, c.following(c.plane.quotas.counted, c.cfg.Quota))
+	next = min(next, c.ends.quota.following(c, c.plane.quotas.counted, c.cfg.Quota))
 	if c.cfg.Period > 0 && !c.plane.frozen {
-		next = min(next, c.following(c.plane.asked, c.cfg.Period))
+		next = min(next, c.ends.period.following(c, c.plane.asked, c.cfg.Period))
 	}
 	if c.moving() && c.plane.drained != clock.Never {
 		next = min(next, c.plane.drained.Add(c.cfg.Reaction))
@@ -129,6 +130,19 @@ func (c *Control) following(at clock.Time, d clock.Duration) clock.Time {
 		return at
 	}
 	return at - (at-c.began)%clock.Time(d) + clock.Time(d)
+}
+
+// known is the latest result of following, which is asked for the same instant at each packet.
+type known struct{ at, end clock.Time }
+
+func (k *known) following(c *Control, at clock.Time, d clock.Duration) clock.Time {
+	if at == clock.Never {
+		return at
+	}
+	if k.at != at || k.end == 0 {
+		k.at, k.end = at, c.following(at, d)
+	}
+	return k.end
 }
 
 // expire ends leases. Grants have the order of time: those that are polled in vain ended before.

@@ -187,6 +187,19 @@ func (d *DataPlane) queues() int { return max(1, d.cfg.Priorities) }
 // emit adds an output.
 func (d *DataPlane) emit(o Output) { d.out = append(d.out, o) }
 
+// output adds an output for the caller to fill.
+func (d *DataPlane) output(k Kind) *Output {
+	if n := len(d.out); n < cap(d.out) {
+		d.out = d.out[:n+1]
+		d.out[n] = Output{}
+	} else {
+		d.out = append(d.out, Output{})
+	}
+	o := &d.out[len(d.out)-1]
+	o.Kind = k
+	return o
+}
+
 // lock returns an installed lock.
 func (d *DataPlane) lock(id uint32) *entry {
 	if l := d.locks[id]; l != nil || !d.cfg.Bugs.Has(Aliases) {
@@ -196,47 +209,49 @@ func (d *DataPlane) lock(id uint32) *entry {
 }
 
 // Acquire takes a request. The outputs are valid until the next call.
-func (d *DataPlane) Acquire(now clock.Time, r Request) []Output {
+func (d *DataPlane) Acquire(now clock.Time, r Request) []Output { return d.acquire(now, &r) }
+
+func (d *DataPlane) acquire(now clock.Time, r *Request) []Output {
 	d.out = d.out[:0]
 	if !d.quotas.admits(now, r.Tenant) {
-		d.emit(Output{Kind: Rejected, Request: r})
+		d.emit(Output{Kind: Rejected, Request: *r})
 		return d.out
 	}
 	d.asked = min(d.asked, now)
 	l := d.lock(r.Lock)
 	if l == nil {
 		d.tracker.acquire(r.Lock)
-		d.emit(Output{Kind: ForwardOwned, Request: r})
+		d.emit(Output{Kind: ForwardOwned, Request: *r})
 		return d.out
 	}
 	l.requests++
 	d.touch(regPhase)
 	if l.wanted || l.phase == yielded {
-		d.emit(Output{Kind: ForwardOwned, Request: r, Peer: true})
+		d.emit(Output{Kind: ForwardOwned, Request: *r, Peer: true})
 		return d.out
 	}
 	if d.cfg.Dedup && !d.cfg.Bugs.Has(NoDedup) {
 		d.touch(regIndex)
 		if _, queued := l.where.get(r.key()); queued {
-			d.emit(Output{Kind: Dropped, Request: r})
+			d.emit(Output{Kind: Dropped, Request: *r})
 			return d.out
 		}
 	}
-	q := l.ring(&r)
+	q := l.ring(r)
 	if d.cfg.Bugs.Has(PriorityIgnored) {
 		q = &l.rings[len(l.rings)-1]
 	}
 	d.touch(regRoom)
 	if d.full(l, q) {
 		if l.phase == taking && l.from == FromBackup { // the server's buffer is the backup's
-			d.emit(Output{Kind: Dropped, Request: r})
+			d.emit(Output{Kind: Dropped, Request: *r})
 			return d.out
 		}
 		d.touch(regSent)
 		if !d.cfg.Bugs.Has(ForgetsOver) {
 			q.sent++
 		}
-		o := Output{Kind: ForwardBuffer, Request: r}
+		o := Output{Kind: ForwardBuffer, Request: *r}
 		if l.phase == taking && !l.cleared && !d.cfg.Bugs.Has(MovesSilently) {
 			o.Sent = l.base // the server may not know that it is to buffer
 		}
@@ -263,28 +278,30 @@ func (d *DataPlane) full(l *entry, q *ring) bool {
 }
 
 // Release takes the end of a lock's use. The outputs are valid until the next call.
-func (d *DataPlane) Release(now clock.Time, r Request) []Output {
+func (d *DataPlane) Release(now clock.Time, r Request) []Output { return d.release(now, &r) }
+
+func (d *DataPlane) release(now clock.Time, r *Request) []Output {
 	d.out = d.out[:0]
 	l := d.lock(r.Lock)
 	if l == nil {
 		d.tracker.release(r.Lock)
-		d.emit(Output{Kind: ForwardOwned, Request: r})
+		d.emit(Output{Kind: ForwardOwned, Request: *r})
 		return d.out
 	}
 	d.touch(regPhase)
 	switch l.phase {
 	case handing: // the server may have granted it, while its answer is on the way
-		d.emit(Output{Kind: ForwardOwned, Request: r})
+		d.emit(Output{Kind: ForwardOwned, Request: *r})
 		return d.out
 	case taking, yielded: // only the former, or the next, owner has holders
-		if !d.early(l) || d.holder(l, &r) == nil {
-			d.emit(Output{Kind: ForwardOwned, Request: r, Peer: l.phase == yielded || l.from == FromBackup})
+		if !d.early(l) || d.holder(l, r) == nil {
+			d.emit(Output{Kind: ForwardOwned, Request: *r, Peer: l.phase == yielded || l.from == FromBackup})
 			return d.out
 		}
 	case serving, draining:
 	}
-	if q := d.holder(l, &r); q == nil {
-		d.emit(Output{Kind: Dropped, Request: r})
+	if q := d.holder(l, r); q == nil {
+		d.emit(Output{Kind: Dropped, Request: *r})
 	} else {
 		d.pop(now, l, q)
 	}
@@ -316,7 +333,7 @@ func (d *DataPlane) holder(l *entry, r *Request) *ring {
 }
 
 // insert queues a request and grants it if it may have the lock now.
-func (d *DataPlane) insert(now clock.Time, l *entry, q *ring, r Request) {
+func (d *DataPlane) insert(now clock.Time, l *entry, q *ring, r *Request) {
 	at := q.tail
 	d.touch(regTail)
 	d.touch(regSlot)
@@ -326,18 +343,19 @@ func (d *DataPlane) insert(now clock.Time, l *entry, q *ring, r Request) {
 	if d.cfg.Bugs.Has(LosesTail) && q.free() == 1 && len(q.slots) > 1 {
 		return
 	}
-	*q.at(at) = slot{Request: r}
+	s := q.at(at)
+	s.Request, s.granted, s.grantedAt = *r, false, 0
 	q.tail++
 	l.queued[r.Mode]++
 	q.exclusives += int(r.Mode)
 	if l.where != nil {
 		d.touch(regIndex)
-		l.where.put(r.key(), place{q.class, at})
+		l.where.put(r.key(), place{at, q.class})
 	}
 	if granted {
 		d.grant(now, l, q, at)
 	}
-	q.at(at).OneRTT = false // a slot has no room for it
+	s.OneRTT = false // a slot has no room for it
 }
 
 // grantable reports whether a request that is queued now is granted at once.
@@ -372,7 +390,8 @@ func (d *DataPlane) grant(now clock.Time, l *entry, q *ring, n uint64) {
 		l.exclusive = s.Mode == netlock.Exclusive
 	}
 	d.grants++
-	d.emit(Output{Kind: Grant, Request: s.Request, Database: s.OneRTT})
+	o := d.output(Grant)
+	o.Request, o.Database = s.Request, s.OneRTT
 	if d.cfg.Bugs.Has(GrantsTwice) && d.grants%seldom == 0 {
 		d.emit(Output{Kind: Grant, Request: s.Request, Database: s.OneRTT})
 	}
@@ -422,8 +441,8 @@ func (d *DataPlane) next(l *entry, q *ring, exclusive bool) {
 		l.busy = true
 	}
 	idle := !exclusive && d.cfg.Processing == ChainLock && d.cfg.Bugs == 0 && q.at(q.head).Mode == netlock.Shared
-	d.emit(Output{Kind: Recirculate, Idle: idle,
-		Pass: Pass{lock: l, at: q.head, end: q.tail, exclusive: exclusive}})
+	o := d.output(Recirculate)
+	o.Idle, o.Pass = idle, Pass{lock: l, at: q.head, end: q.tail, exclusive: exclusive}
 }
 
 // Resume takes a packet that has recirculated. The outputs are valid until the next call.

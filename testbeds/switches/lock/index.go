@@ -8,8 +8,8 @@ type key struct {
 
 // place is where a request is: a queue of a lock, and a position in it.
 type place struct {
-	class int
 	at    uint64
+	class uint8
 }
 
 // index finds the entries of a lock by their requests. It grows to twice as many cells as the lock ever had entries
@@ -17,26 +17,32 @@ type place struct {
 type index struct {
 	cells []indexCell
 	used  int
+	// The key of the latest search, and the cell that has it or where it belongs: a request is looked for before it is put
+	// there, a release before it is removed.
+	latest key
+	found  int // unknown: a cell has got another key since
 }
+
+const unknown = -1
 
 type indexCell struct {
 	key   key
-	place place
 	used  bool
+	place place
 }
 
 func newIndex() *index {
 	const least = 8
-	return &index{cells: make([]indexCell, least)}
+	return &index{cells: make([]indexCell, least), found: unknown}
 }
 
 // grow doubles the cells.
 func (x *index) grow() {
 	old := x.cells
-	x.cells = make([]indexCell, 2*len(old))
+	x.cells, x.found = make([]indexCell, 2*len(old)), unknown
 	for i := range old {
 		if old[i].used {
-			*x.find(old[i].key) = old[i]
+			x.cells[x.find(old[i].key)] = old[i]
 		}
 	}
 }
@@ -49,10 +55,14 @@ func (x *index) home(k key) int {
 }
 
 // find returns the cell that has a key, or the empty one where it belongs.
-func (x *index) find(k key) *indexCell {
+func (x *index) find(k key) int {
+	if x.found != unknown && x.latest == k {
+		return x.found
+	}
 	for i := x.home(k); ; i = (i + 1) & (len(x.cells) - 1) {
 		if c := &x.cells[i]; !c.used || c.key == k {
-			return c
+			x.latest, x.found = k, i
+			return i
 		}
 	}
 }
@@ -62,7 +72,7 @@ func (x *index) get(k key) (p place, ok bool) {
 	if x == nil {
 		return p, false
 	}
-	c := x.find(k)
+	c := &x.cells[x.find(k)]
 	return c.place, c.used
 }
 
@@ -71,14 +81,15 @@ func (x *index) put(k key, p place) {
 	if x == nil {
 		return
 	}
-	c := x.find(k)
-	if !c.used {
+	i := x.find(k)
+	if !x.cells[i].used {
 		if x.used++; 2*x.used > len(x.cells) {
 			x.grow()
-			c = x.find(k)
+			i = x.find(k)
 		}
 	}
-	*c = indexCell{k, p, true}
+	c := &x.cells[i]
+	c.key, c.used, c.place = k, true, p
 }
 
 // remove forgets a request.
@@ -86,17 +97,12 @@ func (x *index) remove(k key) {
 	if x == nil {
 		return
 	}
-	mask := len(x.cells) - 1
-	i := x.home(k)
-	for ; x.cells[i].key != k; i = (i + 1) & mask {
-		if !x.cells[i].used {
-			return
-		}
-	}
+	i := x.find(k)
 	if !x.cells[i].used {
 		return
 	}
 	// Entries after it move up, unless that puts them before their home.
+	mask := len(x.cells) - 1
 	for j := (i + 1) & mask; x.cells[j].used; j = (j + 1) & mask {
 		if (j-x.home(x.cells[j].key))&mask >= (j-i)&mask {
 			x.cells[i] = x.cells[j]
@@ -105,4 +111,5 @@ func (x *index) remove(k key) {
 	}
 	x.cells[i] = indexCell{}
 	x.used--
+	x.found = unknown
 }

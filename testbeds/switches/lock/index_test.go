@@ -18,8 +18,11 @@ func TestAnIndexIsAMap(t *testing.T) {
 				x.remove(k)
 				delete(want, k)
 			} else {
-				x.put(k, place{i % 3, uint64(i)})
-				want[k] = place{i % 3, uint64(i)}
+				x.put(k, place{uint64(i), uint8(i % 3)})
+				want[k] = place{uint64(i), uint8(i % 3)}
+			}
+			if _, ok := x.get(k); ok != (want[k].at > 0) && i > 0 {
+				t.Fatalf("%+v: found %v after step %d", k, ok, i)
 			}
 			used := 0
 			for _, c := range x.cells {

@@ -24,6 +24,8 @@ type Mechanism struct {
 	armed    clock.Time
 	peers    peers
 	counts   Counts
+	header   netlock.Header // of the packet that is processed, and its request: kept here so as not to be copied
+	request  Request
 
 	// Of a switch that has returned without its registers: locks that it takes when they are asked for, and until when it
 	// grants nothing. Without the former it forwards nothing until then.
@@ -134,15 +136,17 @@ func (m *Mechanism) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet,
 	if p.Protocol != fabric.NetLock || p.Flags&(fabric.Trimmed|fabric.Mirrored) != 0 {
 		return v
 	}
-	h := wirelock.FromHeader(&p.Header)
+	h := &m.header
+	wirelock.Read(&p.Header, h)
 	answer := p.Flags&fabric.Returned != 0
 	if h.Mark != netlock.Unmarked && !answer || slices.Contains(m.set.databases, p.Dst) ||
 		slices.Contains(m.set.databases, p.Src) {
 		return v
 	}
-	r := Request{Lock: h.Lock, Transaction: h.Transaction, Mode: h.Mode, Timestamp: h.Timestamp, Tenant: h.Tenant,
-		Priority: h.Priority, OneRTT: len(m.set.databases) > 0 && !answer, // what the server buffered has no query
-		Client: Client{Host: uint32(p.Src), Thread: h.Client}}
+	r := &m.request
+	r.Lock, r.Transaction, r.Mode, r.Timestamp = h.Lock, h.Transaction, h.Mode, h.Timestamp
+	r.Tenant, r.Priority, r.Client.Host, r.Client.Thread = h.Tenant, h.Priority, uint32(p.Src), h.Client
+	r.OneRTT = len(m.set.databases) > 0 && !answer // what the server buffered has no query
 	var list []Output
 	switch {
 	case !answer && (h.Op == netlock.Acquire || h.Op == netlock.Release):
@@ -153,13 +157,13 @@ func (m *Mechanism) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet,
 		} else {
 			m.counts.Releases++
 		}
-		list = m.process(now, &r, h.Op)
+		list = m.process(now, r, h.Op)
 	case h.Op == netlock.PushBack && answer && m.plane != nil:
 		m.counts.PushedBack++
 		r.Client.Host = uint32(p.Dst)
-		list = m.plane.PushBack(now, r, answerOf(&h))
+		list = m.plane.PushBack(now, *r, answerOf(h))
 	case h.Op == netlock.PushEmpty && answer && m.plane != nil:
-		list = m.plane.PushEmpty(now, h.Lock, answerOf(&h))
+		list = m.plane.PushEmpty(now, h.Lock, answerOf(h))
 	default:
 		return v
 	}
@@ -172,7 +176,7 @@ func (m *Mechanism) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet,
 		}
 	}
 	sw.Discard(now, p, v.Drop(why)) // before what it makes, which may look like it, leaves
-	m.send(now, sw, &h, list)
+	m.send(now, sw, h, list)
 	return v.Consumed()
 }
 
@@ -207,9 +211,9 @@ func (m *Mechanism) process(now clock.Time, r *Request, op netlock.Op) []Output 
 	case m.plane == nil:
 		return m.netchain.Release(now, *r)
 	case op == netlock.Acquire:
-		return m.plane.Acquire(now, *r)
+		return m.plane.acquire(now, r)
 	}
-	return m.plane.Release(now, *r)
+	return m.plane.release(now, r)
 }
 
 func answerOf(h *netlock.Header) Answer {
@@ -283,11 +287,11 @@ func headerOf(op netlock.Op, r *Request) netlock.Header {
 // make sends a packet.
 func (m *Mechanism) make(now clock.Time, sw *fabric.Switch, at *peer, src, dst wire.HostID, flags fabric.Flags,
 	h *netlock.Header) {
-	header := wire.Header{Protocol: fabric.NetLock, Src: src, Dst: dst, Flags: flags, Class: at.class, DSCP: at.dscp,
-		IPv6: at.ipv6, Entropy: at.entropy, Size: wirelock.Size(h, at.ipv6)}
-	header.Original = header.Size
-	wirelock.Fill(h, &header)
-	p := sw.Make(now, header)
+	p := sw.Blank()
+	p.Protocol, p.Src, p.Dst, p.Flags, p.Class, p.DSCP = fabric.NetLock, src, dst, flags, at.class, at.dscp
+	p.IPv6, p.Entropy, p.Size = at.ipv6, at.entropy, wirelock.Size(h, at.ipv6)
+	wirelock.Fill(h, &p.Header)
+	sw.Complete(now, p)
 	out, ok := sw.Route(p)
 	v := fabric.Verdict{Action: fabric.Forward, Port: uint16(out), Queue: p.Class}
 	if !ok {

@@ -65,7 +65,7 @@ func (d *DataPlane) add(lock uint32, slots int) (*entry, error) {
 	l.left = left
 	l.divide(memory)
 	for i := range l.rings {
-		l.rings[i].class, l.rings[i].repeat = i, clock.Never
+		l.rings[i].class, l.rings[i].repeat = uint8(i), clock.Never
 		if len(l.rings) > 1 {
 			l.rings[i].priority = uint8(i + 1)
 		}

@@ -15,7 +15,7 @@ type slot struct {
 // ring is a queue of a lock. Positions are sequence numbers that never wrap: with wrapped ones a full ring looks as an
 // empty one (section 4).
 type ring struct {
-	class      int
+	class      uint8
 	priority   uint8 // 0: the only queue
 	slots      []slot
 	head, tail uint64
@@ -115,8 +115,8 @@ func (l *entry) divide(slots []slot) {
 func (l *entry) exchange(q *ring, n uint64) {
 	first, own := q.at(q.head), q.at(n)
 	*first, *own = *own, *first
-	l.where.put(first.key(), place{q.class, q.head})
-	l.where.put(own.key(), place{q.class, n})
+	l.where.put(first.key(), place{q.head, q.class})
+	l.where.put(own.key(), place{n, q.class})
 }
 
 // push asks the server for what it buffers. Avail slots are for packets after the one numbered back. While a lock
@@ -198,14 +198,14 @@ func (d *DataPlane) PushBack(now clock.Time, r Request, a Answer) []Output {
 			return d.out // the next push request says what is missing
 		}
 	case again:
-		d.insert(now, l, q, r)
+		d.insert(now, l, q, &r)
 	default:
 		q.back++
 		if _, queued := l.where.get(r.key()); queued && d.cfg.Dedup && !d.cfg.Bugs.Has(NoDedup) {
 			d.emit(Output{Kind: Dropped, Request: r}) // it was asked for again
 			break
 		}
-		d.insert(now, l, q, r)
+		d.insert(now, l, q, &r)
 	}
 	if a.Last && q.pushing && a.Sent == q.asked {
 		q.answered()

@@ -192,14 +192,19 @@ func (n *Network) deliver(now clock.Time, h *Host, p *Packet) {
 // make returns a new packet that a switch or a shim sends, with the header h and an ID of its own.
 func (n *part) make(now clock.Time, h Header, id uint64) *Packet {
 	p := n.pool.get()
-	h.ID, h.Arrived = id, now
-	h.Original, h.Flags = max(h.Original, h.Size), h.Flags|Made
-	if h.TTL == 0 {
-		h.TTL = InitialTTL
-	}
 	p.Header = h
-	n.copied[p.Kind()]++
+	n.complete(now, p, id)
 	return p
+}
+
+// complete sets what is the same in all packets that a switch or a shim sends.
+func (n *part) complete(now clock.Time, p *Packet, id uint64) {
+	p.ID, p.Arrived = id, now
+	p.Original, p.Flags = max(p.Original, p.Size), p.Flags|Made
+	if p.TTL == 0 {
+		p.TTL = InitialTTL
+	}
+	n.copied[p.Kind()]++
 }
 
 // seedOf makes a component's generator its own.

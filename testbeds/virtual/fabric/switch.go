@@ -392,6 +392,13 @@ func (sw *Switch) Make(now clock.Time, h Header) *Packet {
 	return sw.part.make(now, h, sw.ids.next())
 }
 
+// Blank returns a packet with an empty header, for the mechanism to fill and give to Complete. Both together are Make
+// without copies of the header.
+func (sw *Switch) Blank() *Packet { return sw.part.pool.get() }
+
+// Complete makes a filled Blank a packet as Make returns it.
+func (sw *Switch) Complete(now clock.Time, p *Packet) { sw.part.complete(now, p, sw.ids.next()) }
+
 // Wake has the mechanism's HandleTimer called with token at an instant.
 func (sw *Switch) Wake(at clock.Time, token uint64) {
 	var w *wake

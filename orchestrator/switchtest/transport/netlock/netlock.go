@@ -144,6 +144,7 @@ type host struct {
 	ended []ending   // flows whose end the client has reached and the network has not
 
 	arriving, leaving line
+	arrived           message        // the latest
 	gap               clock.Duration // least time between two packets
 	free              clock.Time     // when the next packet may leave
 	now               clock.Time     // of the latest call: what is due by then is polled, without a timer
@@ -216,18 +217,20 @@ func (h *host) Receive(now clock.Time, p *fabric.Packet) {
 		return
 	}
 	at := h.arriving.time(now)
-	m := message{at: at, peer: p.Src, answer: p.Flags&fabric.Returned != 0, header: netlock.FromHeader(&p.Header)}
+	m := &h.arrived
+	m.at, m.peer, m.answer = at, p.Src, p.Flags&fabric.Returned != 0
+	netlock.Read(&p.Header, &m.header)
 	switch {
 	case m.answer && h.ahead && at <= h.end:
 		h.run(at)
 		h.client.Receive(at, &m.header)
 		h.drain(at)
 	case !m.answer && !h.database: // its cores take it when it gets there
-		h.server.receive(at, &m)
+		h.server.receive(at, m)
 	case at <= now:
-		h.take(now, &m)
+		h.take(now, m)
 	default:
-		*h.arriving.add(at) = m
+		*h.arriving.add(at) = *m
 	}
 }
 

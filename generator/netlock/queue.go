@@ -48,10 +48,10 @@ type timer struct {
 	at     clock.Time
 	order  uint64 // of timers of one instant
 	kind   timeKind
+	lock   uint32 // place of it among those of the transaction
 	thread *thread
 	of     *transaction
 	serial uint64
-	lock   uint32 // place of it among those of the transaction
 }
 
 // timers is a binary heap, first what is due first.
@@ -72,36 +72,36 @@ func (t *timer) before(o *timer) bool { return t.at < o.at || t.at == o.at && t.
 func (t *timers) add(e timer) {
 	t.order++
 	e.order = t.order
-	t.heap = append(t.heap, e)
+	t.heap = append(t.heap, timer{})
 	h := t.heap
-	for i := len(h) - 1; i > 0; {
+	i := len(h) - 1
+	for i > 0 {
 		up := (i - 1) / 2
-		if !h[i].before(&h[up]) {
-			return
+		if !e.before(&h[up]) {
+			break
 		}
-		h[i], h[up] = h[up], h[i]
+		h[i] = h[up]
 		i = up
 	}
+	h[i] = e
 }
 
 func (t *timers) pop() timer {
 	h := t.heap
 	top, n := h[0], len(h)-1
-	h[0] = h[n]
-	h[n] = timer{}
-	h = h[:n]
-	t.heap = h
+	t.heap = h[:n]
+	last := &h[n]
 	for i := 0; ; {
-		least := i
-		for _, down := range [2]int{2*i + 1, 2*i + 2} {
-			if down < n && h[down].before(&h[least]) {
-				least = down
-			}
+		least := 2*i + 1
+		if least+1 < n && h[least+1].before(&h[least]) {
+			least++
 		}
-		if least == i {
+		if least >= n || !h[least].before(last) {
+			h[i] = *last
+			h[n] = timer{}
 			return top
 		}
-		h[i], h[least] = h[least], h[i]
+		h[i] = h[least]
 		i = least
 	}
 }

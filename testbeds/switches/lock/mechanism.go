@@ -24,8 +24,9 @@ type Mechanism struct {
 	armed    clock.Time
 	peers    peers
 	counts   Counts
-	header   netlock.Header // of the packet that is processed, and its request: kept here so as not to be copied
-	request  Request
+	// The packet that is processed, its request, and the grant that is made: here, so that they are not copied.
+	header, made netlock.Header
+	request      Request
 
 	// Of a switch that has returned without its registers: locks that it takes when they are asked for, and until when it
 	// grants nothing. Without the former it forwards nothing until then.
@@ -151,7 +152,9 @@ func (m *Mechanism) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet,
 	switch {
 	case !answer && (h.Op == netlock.Acquire || h.Op == netlock.Release):
 		m.meet(p)
-		m.take(now, sw, h.Lock)
+		if len(m.absent) > 0 {
+			m.take(now, sw, h.Lock)
+		}
 		if h.Op == netlock.Acquire {
 			m.counts.Requests++
 		} else {
@@ -236,16 +239,17 @@ func (m *Mechanism) send(now clock.Time, sw *fabric.Switch, of *netlock.Header, 
 		switch o := &list[i]; o.Kind {
 		case Grant:
 			m.counts.Grants++
-			h := headerOf(netlock.Acquire, &o.Request)
+			h := &m.made
+			fillHeader(h, netlock.Acquire, &o.Request)
 			if of != nil && of.Op == netlock.PushBack && of.Transaction == h.Transaction {
 				h.Op = netlock.PushBack
 			}
 			at, client := m.peers.of(h.Lock), wire.HostID(o.Request.Client.Host)
 			if o.Database {
-				m.make(now, sw, at, client, m.set.databases[h.Lock%uint32(len(m.set.databases))], 0, &h)
+				m.make(now, sw, at, client, m.set.databases[h.Lock%uint32(len(m.set.databases))], 0, h)
 				continue
 			}
-			m.make(now, sw, at, at.server, client, fabric.Returned, &h)
+			m.make(now, sw, at, at.server, client, fabric.Returned, h)
 		case Rejected:
 			m.counts.Rejected++
 			h := headerOf(netlock.Reject, &o.Request)
@@ -279,9 +283,15 @@ func (m *Mechanism) send(now clock.Time, sw *fabric.Switch, of *netlock.Header, 
 	m.arm(sw)
 }
 
-func headerOf(op netlock.Op, r *Request) netlock.Header {
-	return netlock.Header{Op: op, Mode: r.Mode, Client: r.Client.Thread, Transaction: r.Transaction, Lock: r.Lock,
-		Timestamp: r.Timestamp, Tenant: r.Tenant, Priority: r.Priority}
+func headerOf(op netlock.Op, r *Request) (h netlock.Header) {
+	fillHeader(&h, op, r)
+	return h
+}
+
+// fillHeader sets what the header of a packet about a request has; its other fields are not set.
+func fillHeader(h *netlock.Header, op netlock.Op, r *Request) {
+	h.Op, h.Mode, h.Client, h.Transaction, h.Lock = op, r.Mode, r.Client.Thread, r.Transaction, r.Lock
+	h.Timestamp, h.Tenant, h.Priority = r.Timestamp, r.Tenant, r.Priority
 }
 
 // make sends a packet.

@@ -14,9 +14,11 @@ type quotas struct {
 
 // admits counts a request and reports whether the tenant may still have it.
 func (q *quotas) admits(now clock.Time, tenant uint16) bool {
-	most, own := q.most[tenant]
-	if !own {
-		most = q.all
+	most := q.all
+	if len(q.most) > 0 {
+		if own, ok := q.most[tenant]; ok {
+			most = own
+		}
 	}
 	if most == 0 {
 		return true

@@ -127,21 +127,22 @@ func (t *timer) act(now clock.Time) { t.host.work(now) }
 // work serves the timer, sends what can be sent and sets the timer.
 func (h *Host) work(now clock.Time) {
 	at := h.stack.NextTimer()
-	if at <= now {
+	due := at <= now
+	if due {
 		h.stack.HandleTimer(now)
+	}
+	sent := false
+	if h.egress != nil {
+		h.egress.work(now)
+		due = true
+	} else if h.port.idle(now) && h.mayTransmit(now) {
+		sent = h.transmit(now)
+		due = true
+	}
+	if due {
 		at = h.stack.NextTimer()
 	}
-	switch {
-	case h.egress != nil:
-		h.egress.work(now)
-		at = h.stack.NextTimer()
-	case h.port.idle(now) && h.mayTransmit(now):
-		sent := h.transmit(now)
-		at = h.stack.NextTimer()
-		if sent && h.awaits(at) {
-			h.port.wait(&h.part.engine)
-		}
-	case h.sends != nil && !h.port.waiting && h.port.busyUntil > now && h.awaits(at):
+	if (sent || h.sends != nil && h.port.busyUntil > now) && h.awaits(at) {
 		h.port.wait(&h.part.engine)
 	}
 	switch {

@@ -89,6 +89,9 @@ func (r *endpoints) Start(f *transport.Flow) error {
 		Priority: uint8(l.Priority),
 		Resend:   l.Resend,
 		Directory: func(lock uint32) wire.HostID {
+			if len(l.Servers) == 1 {
+				return wire.HostID(l.Servers[0])
+			}
 			return wire.HostID(l.Servers[lock%uint32(len(l.Servers))])
 		}}
 	if l.Kill > 0 {

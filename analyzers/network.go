@@ -28,6 +28,8 @@ type Network struct {
 	Spread  Spread
 	// Routing is Spread as the routes of the network say it, whatever a model of switches does besides.
 	Routing Spread
+	// Open has trunks, as pairs of switches, by which both may send the other any packet.
+	Open [][2]int
 	// Deflects says that switches may send packets out of any port to another switch.
 	Deflects bool
 }
@@ -39,6 +41,7 @@ type Home struct{ Switch, Port int }
 type Learned struct {
 	At     clock.Time
 	Trunk  [2]int
+	OneWay bool // from the first switch to the second
 	Failed bool
 }
 

@@ -71,6 +71,11 @@ type DropReason struct {
 	Decided bool
 }
 
+// A BackupJudge is a SwitchJudge that is told when a backup has taken over from another switch.
+type BackupJudge interface {
+	TakesOver(now clock.Time, sw int)
+}
+
 // A LinkJudge is a SwitchJudge that is told when the rate or delay of a port's link has changed.
 type LinkJudge interface {
 	Relinked(now clock.Time, sw, port int)

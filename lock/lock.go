@@ -55,6 +55,7 @@ type Port struct {
 	Rate    clock.BitRate
 	Framing int
 	Trunk   bool // it leads to another switch of the test: what comes by it has been seen there
+	Peer    bool // of a trunk: to the backup, or from it to the original; what leaves by it is for that switch (§9)
 }
 
 // Switch is what a test sets of one switch.

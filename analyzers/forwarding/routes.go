@@ -23,7 +23,7 @@ type routes struct {
 // epoch is a time in which routes are the same.
 type epoch struct {
 	since   clock.Time
-	avoided map[[2]int]bool // both ways
+	avoided map[[2]int]bool // from a switch to another
 	hops    map[int][]int32 // by switch of the destination, then by switch; -1: there is no path
 	spread  []spread        // by judged switch
 }
@@ -80,7 +80,9 @@ func newRoutes(v analyzers.SwitchView) *routes {
 		for pair, avoided := range last.avoided {
 			next.avoided[pair] = avoided
 		}
-		next.avoid(l.Trunk, l.Failed)
+		if next.avoided[l.Trunk] = l.Failed; !l.OneWay {
+			next.avoid(l.Trunk, l.Failed)
+		}
 		r.epochs = append(r.epochs, next)
 	}
 	for i := range r.epochs {
@@ -160,8 +162,10 @@ func (r *routes) allows(t *trace.SwitchTap, since clock.Time) bool {
 	if sw < 0 || int(t.Dst) >= len(r.net.Homes) {
 		return true
 	}
-	if r.net.Deflects && t.Stage == trace.Left && t.Port < len(r.net.Peers[sw]) && r.net.Peers[sw][t.Port] >= 0 {
-		return true
+	if t.Stage == trace.Left && t.Port < len(r.net.Peers[sw]) {
+		if to := r.net.Peers[sw][t.Port]; to >= 0 && (r.net.Deflects || r.open(sw, to)) {
+			return true
+		}
 	}
 	home := r.net.Homes[t.Dst]
 	if home.Switch == sw {
@@ -174,6 +178,11 @@ func (r *routes) allows(t *trace.SwitchTap, since clock.Time) bool {
 		}
 	}
 	return false
+}
+
+// open reports whether a switch may send another one any packet.
+func (r *routes) open(from, to int) bool {
+	return slices.Contains(r.net.Open, [2]int{from, to}) || slices.Contains(r.net.Open, [2]int{to, from})
 }
 
 // inService reports whether the port of a tap has a trunk, or a host, that is in service.
@@ -217,7 +226,7 @@ func (r *routes) hops(i, to int) []int32 {
 	for list := []int{to}; len(list) > 0; list = list[1:] {
 		at := list[0]
 		for _, next := range r.net.Peers[at] {
-			if next >= 0 && h[next] < 0 && !e.avoided[[2]int{at, next}] {
+			if next >= 0 && h[next] < 0 && !e.avoided[[2]int{next, at}] {
 				h[next] = h[at] + 1
 				list = append(list, next)
 			}

@@ -21,10 +21,18 @@ func number(v float64) string            { return strconv.FormatFloat(v, 'g', -1
 
 // N1.
 
-func overlapping(p place, mode, other netlock.Mode, grant uint64, after cause.Duration) cause.Cause {
-	return cause.Of(lock.RuleExclusion, "overlapping", "%v granted %v in mode %v by packet %v, although it had granted "+
-		"it in mode %v by packet %v %v before and had got no release.", p.who, p.at(), mode, p.packet(), other, packet(grant),
-		after)
+func overlapping(p place, mode, other netlock.Mode, by cause.Argument, grant uint64, after cause.Duration) cause.Cause {
+	return cause.Of(lock.RuleExclusion, "overlapping", "%v granted %v in mode %v by packet %v, although %v had granted "+
+		"it in mode %v by packet %v %v before and had got no release.", p.who, p.at(), mode, p.packet(), by, other,
+		packet(grant), after)
+}
+
+// giver names who granted a lock that a switch grants now.
+func giver(d, by *device) cause.Argument {
+	if d == by {
+		return cause.Name("it")
+	}
+	return within(by.who)
 }
 
 // N2.
@@ -207,8 +215,8 @@ func neverExpired(p place) cause.Cause {
 // N13.
 
 func tooSoon(p place, who string, after, lease cause.Duration) cause.Cause {
-	return cause.Of(lock.RuleFailover, "soon", "%v granted %v by packet %v %v after %v had failed, from which somebody "+
-		"may hold it for %v.", p.who, p.at(), p.packet(), after, cause.Name(who), lease)
+	return cause.Of(lock.RuleFailover, "soon", "%v granted %v by packet %v %v after %v; whoever had it before may hold it "+
+		"for %v.", p.who, p.at(), p.packet(), after, cause.Name(who), lease)
 }
 
 func begunEarly(p place, before cause.Duration) cause.Cause {
@@ -224,6 +232,11 @@ func unneeded(p place) cause.Cause {
 func bypassed(p place, after cause.Duration) cause.Cause {
 	return cause.Of(lock.RuleFailover, "bypassed", "%v still had a request for %v, which packet %v grants, when the "+
 		"switch that had returned granted one %v after it came.", p.who, p.at(), p.packet(), after)
+}
+
+func besideBackup(p place, grant uint64, after cause.Duration) cause.Cause {
+	return cause.Of(lock.RuleFailover, "beside", "%v granted %v by packet %v, although the backup had granted it by packet "+
+		"%v %v before and had got no release.", p.who, p.at(), p.packet(), packet(grant), after)
 }
 
 // N14.
@@ -265,7 +278,7 @@ func Causes() []cause.Cause {
 	span := func(d clock.Duration) cause.Duration { return cause.Span(d) }
 	const us = clock.Microsecond
 	return []cause.Cause{
-		overlapping(p, netlock.Exclusive, netlock.Shared, 9, span(3*us)),
+		overlapping(p, netlock.Exclusive, netlock.Shared, cause.Name("it"), 9, span(3*us)),
 		unasked(p, netlock.Acquire.String()), grantedTwice(p, 9), tooMany(p, 2, 1),
 		skipped(p, 15), forgotten(p, span(40*us)), notForwarded(p, span(40*us)), strandedAt(p, span(40*us)),
 		overtakenInSwitch(p, 8, 9), overtakenAtServer(p, 8, 9), overtakenInBuffer(p, 8, 9), askedEarly(p, 9),
@@ -276,7 +289,8 @@ func Causes() []cause.Cause {
 		sentAway(p), byServer(p), bySwitch(p),
 		overQuota("", 1, 101, 100), rejectedEarly(p, 1, 9, 100), rejectedFreely(p, 1),
 		heldOn(p, span(500*us)), neverExpired(p),
-		tooSoon(p, "another", span(2*clock.Millisecond), span(10*clock.Millisecond)), unneeded(p), bypassed(p, span(8*us)),
+		tooSoon(p, "it took over", span(2*clock.Millisecond), span(10*clock.Millisecond)), unneeded(p), bypassed(p, span(8*us)),
+		besideBackup(p, 9, span(8*us)),
 		tooMuch("", 11, 10), beyond("", 7, 3, 2), notOptimal("", 110, 200),
 		changed("", 12), reordered("", 12, 13),
 		notJudged("packets of others", "there are too many flows"),

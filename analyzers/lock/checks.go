@@ -53,7 +53,8 @@ func (j *Judge) excludes(d *device, l *state, r *request, p *Packet) {
 			continue
 		}
 		// A lock about which there is doubt is judged, too: both grants and no release were seen.
-		j.tell(nil, overlapping(d.place(l, p), r.mode, h.mode, h.grant, cause.Span(p.Time.Sub(h.at))), p.Time, p.ID, h.grant)
+		j.tell(nil, overlapping(d.place(l, p), r.mode, h.mode, giver(d, j.switches[h.sw]), h.grant,
+			cause.Span(p.Time.Sub(h.at))), p.Time, p.ID, h.grant)
 	}
 }
 
@@ -96,7 +97,7 @@ func (j *Judge) takenOver(d *device, l *state, r *request, p *Packet) {
 		}
 		if at, ok := j.servers[l.server]; ok && at != clock.Never && p.Src != l.server && d.Lease > 0 &&
 			p.Time < at.Add(d.Lease-j.facts.Uncertainty) {
-			j.tell(l, tooSoon(d.place(l, p), "the server", cause.Span(p.Time.Sub(at)), cause.Span(d.Lease)), p.Time, p.ID)
+			j.tell(l, tooSoon(d.place(l, p), "its server had failed", cause.Span(p.Time.Sub(at)), cause.Span(d.Lease)), p.Time, p.ID)
 		}
 		return
 	}
@@ -116,10 +117,30 @@ func (j *Judge) takenOver(d *device, l *state, r *request, p *Packet) {
 		}
 	} else if d.restarted {
 		l.primary = max(l.primary, began)
+		j.besides(d, l, p, began)
 	}
 	if d.takeover != clock.Never && d.Lease > 0 && began > d.takeover &&
 		p.Time < d.takeover.Add(d.Lease-j.facts.Uncertainty) {
-		j.tell(l, tooSoon(d.place(l, p), "another", cause.Span(p.Time.Sub(d.takeover)), cause.Span(d.Lease)), p.Time, p.ID)
+		j.tell(l, tooSoon(d.place(l, p), "it took over", cause.Span(p.Time.Sub(d.takeover)), cause.Span(d.Lease)), p.Time,
+			p.ID)
+	}
+}
+
+// besides judges that nobody has the lock from the backup when the switch that has returned decides to grant it, also
+// if they could share it.
+func (j *Judge) besides(d *device, l *state, p *Packet, decided clock.Time) {
+	for i, other := range j.switches {
+		of := j.lockOf(i, l.id)
+		if !other.Standby || of == nil {
+			continue
+		}
+		for at := of.holders; at != none; at = j.requests[at].next {
+			h := &j.requests[at]
+			if may, _ := j.lapses(h); !h.server && h.at < decided && (other.Lease == 0 || may > p.Time) {
+				j.tell(l, besideBackup(d.place(l, p), h.grant, cause.Span(p.Time.Sub(h.at))), p.Time, p.ID, h.grant)
+				return
+			}
+		}
 	}
 }
 

@@ -59,7 +59,7 @@ type port struct {
 	since, until clock.Time // the busy period that began last
 	rate         clock.BitRate
 	framing      int
-	trunk        bool
+	trunk, peer  bool
 }
 
 // New returns a judge.
@@ -89,7 +89,8 @@ func New(facts lock.Network) (*Judge, error) {
 		d := &device{Switch: s, number: i, who: cause.Switch(s.Name), takeover: clock.Never, changed: unknown,
 			started: unknown, ports: make([]port, len(s.Ports))}
 		for n, p := range s.Ports {
-			d.ports[n] = port{rate: p.Rate, framing: p.Framing, trunk: p.Trunk, until: -1 << 62}
+			d.ports[n] = port{rate: p.Rate, framing: p.Framing, trunk: p.Trunk, peer: p.Peer,
+				until: -1 << 62}
 		}
 		if s.Placed {
 			own := make(map[uint32]int, len(s.Locks))
@@ -172,6 +173,9 @@ func (d *device) sends(p *Packet, slack clock.Duration) clock.Time {
 
 func (d *device) trunk(port int) bool { return port >= 0 && port < len(d.ports) && d.ports[port].trunk }
 
+// peer reports whether a port leads to the other switch of a pair.
+func (d *device) peer(port int) bool { return port >= 0 && port < len(d.ports) && d.ports[port].peer }
+
 // host numbers an address.
 func (j *Judge) host(a netip.Addr) uint32 {
 	n, ok := j.hosts[a]
@@ -206,7 +210,7 @@ func (j *Judge) enters(d *device, p *Packet) {
 	if slices.Contains(j.facts.Databases, p.Src) {
 		return
 	}
-	if p.DstPort == netlock.ReplyPort && (trunk || h.Op == netlock.Acquire) {
+	if p.DstPort == netlock.ReplyPort && (trunk && !d.peer(p.Port) || h.Op == netlock.Acquire) {
 		if r := j.elsewhere(j.keyOf(d, h, p.Dst), answering); r != nil {
 			r.transits++
 		}
@@ -237,6 +241,7 @@ func (j *Judge) leaves(d *device, p *Packet, since clock.Time) {
 		return
 	}
 	switch {
+	case p.DstPort == netlock.ReplyPort && d.peer(p.Port): // what a server answers the other switch
 	case p.DstPort == netlock.ReplyPort && h.Op == netlock.Reject:
 		j.rejected(d, p)
 	case p.DstPort == netlock.ReplyPort && (h.Op == netlock.Acquire || h.Op == netlock.PushBack ||
@@ -323,7 +328,7 @@ func (j *Judge) Stopping(now clock.Time, sw int) {
 	if !d.Standby {
 		j.failed, j.failedAt = true, now
 		for _, other := range j.switches {
-			if other.Standby {
+			if other.Standby && other.takeover == clock.Never {
 				j.takesOver(other, now)
 			}
 		}
@@ -339,8 +344,15 @@ func (j *Judge) Started(now clock.Time, sw int) {
 	d.out, d.restarted, d.started = false, true, now
 }
 
-// TakesOver says when a switch began to own the locks of another; otherwise that is when the other stopped.
-func (j *Judge) TakesOver(now clock.Time, sw int) { j.takesOver(j.switches[sw], now) }
+// TakesOver says when a switch began to own the locks of another; otherwise that is when the other first stopped. A
+// backup that takes over again has nothing of what it had before.
+func (j *Judge) TakesOver(now clock.Time, sw int) {
+	d := j.switches[sw]
+	j.takesOver(d, now)
+	if d.Standby {
+		j.outage(d)
+	}
+}
 
 func (j *Judge) takesOver(d *device, now clock.Time) {
 	d.takeover = now

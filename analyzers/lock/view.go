@@ -18,6 +18,8 @@ type View interface {
 	Databases() []uint32
 	// ServersBegin returns before when lock servers grant nothing; 0: they may always.
 	ServersBegin() clock.Time
+	// Pair returns the port of a switch that leads to the other one of a pair, and whether it is the backup; −1: none.
+	Pair(sw int) (port int, backup bool)
 	// End returns when the observation ended, once it has.
 	End() clock.Time
 }
@@ -35,6 +37,7 @@ type OfSwitches struct {
 	end    func() clock.Time
 	v6     bool
 	many   bool // switches in the network
+	backup bool // one of them is a backup
 	packet Packet
 }
 
@@ -42,7 +45,8 @@ type OfSwitches struct {
 func NewJudge(v analyzers.SwitchView) (analyzers.SwitchJudge, error) {
 	facts := lock.Network{Complete: true, Optimal: true}
 	j := &OfSwitches{view: v, many: analyzers.OneOfMany(v), end: func() clock.Time { return 0 }}
-	if of, ok := v.(View); ok {
+	of, paired := v.(View)
+	if paired {
 		var hosts []uint32
 		hosts, j.v6 = of.LockServers()
 		facts.Servers, facts.Databases = j.addresses(hosts), j.addresses(of.Databases())
@@ -58,11 +62,17 @@ func NewJudge(v analyzers.SwitchView) (analyzers.SwitchJudge, error) {
 			return nil, fmt.Errorf("settings of switch %s are %T: want lock.Switch", v.SwitchName(i), settings)
 		}
 		s.Name, s.Pauses = v.SwitchName(i), analyzers.Pauses(v)
+		peer := -1
+		if paired {
+			if peer, s.Standby = of.Pair(i); peer >= 0 {
+				j.backup = true
+			}
+		}
 		for port := range v.Ports(i) {
 			of := lock.Port{}
 			of.Rate, of.Framing = v.Link(i, port)
 			_, host := v.HostAt(i, port)
-			of.Trunk = !host
+			of.Trunk, of.Peer = !host && peer < 0 || port == peer, port == peer
 			s.Ports = append(s.Ports, of)
 		}
 		facts.Switches = append(facts.Switches, s)
@@ -128,9 +138,12 @@ func (j *OfSwitches) Decide(*trace.Decision) {}
 // Changed implements analyzers.SwitchJudge: nothing changes while the switch runs.
 func (j *OfSwitches) Changed(clock.Time, int) {}
 
-// Started implements analyzers.SwitchJudge: the switch returns without its registers, and owns locks that may be held.
+// Started implements analyzers.SwitchJudge: the switch returns without its registers, and owns locks that may be held,
+// unless a backup has them, which knows the holders.
 func (j *OfSwitches) Started(now clock.Time, sw int) {
-	j.TakesOver(now, sw)
+	if !j.backup {
+		j.TakesOver(now, sw)
+	}
 	j.Judge.Started(now, sw)
 }
 

@@ -74,7 +74,10 @@ type Topology struct {
 	reroute  *clock.Duration
 }
 
-// Reroute returns how long after a trunk fails or comes back routes follow.
+// Pair reports whether the topology has an original switch and a backup.
+func (t *Topology) Pair() bool { return t.Model == string(fabric.Standby) }
+
+// Reroute returns how long after a trunk, or the original of a pair, fails or comes back routes follow.
 func (t *Topology) Reroute() clock.Duration {
 	if t.reroute == nil {
 		return 0
@@ -343,7 +346,7 @@ func (t *SwitchTest) Scope(item int) workload.Scope {
 		in.Fabric = float64(spec.Hosts) * float64(t.Topology.Trunk.Rate)
 	case fabric.Dumbbell:
 		in.Rack = spec.Hosts / 2
-	case fabric.SingleSwitch:
+	case fabric.SingleSwitch, fabric.Standby:
 	}
 	return in
 }

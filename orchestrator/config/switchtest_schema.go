@@ -122,8 +122,8 @@ func topologySchema() *modelled {
 			{key: "trunks", doc: "Links between two switches that differ from trunk: degraded ones, and failed ones.",
 				kind: list[Trunk]{of: trunkSchema(), max: maxHosts, omit: true}, def: "[]",
 				at: at(func(t *Topology) *[]Trunk { return &t.Trunks })},
-			{key: "reroute-us", doc: "How long after a trunk has failed or come back (changes) the routes follow. Until then " +
-				"packets that a switch sends towards a failed trunk are lost.",
+			{key: "reroute-us", doc: "How long after a trunk, or the original switch of `standby`, has failed or come back " +
+				"(changes) the routes follow. Until then packets that a switch sends there are lost.",
 				kind: optional[clock.Duration]{us(0, maxTestUS)}, defDoc: "0",
 				at: at(func(t *Topology) **clock.Duration { return &t.reroute })},
 		},

@@ -344,6 +344,7 @@ func trunksAre(trunks []fabric.Trunk) string {
 // there is none.
 func (t *SwitchTest) CheckStates() (path, what, why string) {
 	stopped := make(map[int]clock.Duration) // since when
+	last := clock.Duration(-1)              // the change before
 	for _, i := range t.inOrder() {
 		c := &t.Changes[i]
 		if c.Trunk != nil {
@@ -355,6 +356,9 @@ func (t *SwitchTest) CheckStates() (path, what, why string) {
 				continue
 			}
 			since, down := stopped[sw]
+			if what, why = t.unfitForPair(c, sw, last); what != "" {
+				return path + ".state", what, why
+			}
 			switch {
 			case down && c.State() == Stopped:
 				return path + ".state", fmt.Sprintf("switch %d is stopped already, since %s", sw, since),
@@ -370,8 +374,25 @@ func (t *SwitchTest) CheckStates() (path, what, why string) {
 				delete(stopped, sw)
 			}
 		}
+		if c.State() != "" {
+			last = c.At
+		}
 	}
 	return "", "", ""
+}
+
+// unfitForPair returns what is wrong with a change of state for a pair of switches whose state has last changed at an
+// instant; −1: never.
+func (t *SwitchTest) unfitForPair(c *Change, sw int, last clock.Duration) (what, why string) {
+	switch {
+	case !t.Topology.Pair() || c.State() == "":
+	case sw != 0:
+		return fmt.Sprintf("switch %d changes its state", sw), "of this topology only the original, switch 0, stops and returns"
+	case last >= 0 && c.At-last < t.Topology.Reroute():
+		return fmt.Sprintf("follows the one at %s", last), fmt.Sprintf("routes follow a change of the original after %s "+
+			"(topology.reroute-us): the next one comes later", t.Topology.Reroute())
+	}
+	return "", ""
 }
 
 func (d *decoder) validateTimes(t *SwitchTest) {

@@ -2,6 +2,7 @@ package switchtest
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -151,6 +152,8 @@ func (d device) Network() *analyzers.Network {
 				Trunk: [2]int{numbers[c.Trunk.From], numbers[c.Trunk.To]}, Failed: *c.Trunk.Failed})
 		}
 	}
+	n.Learned = append(n.Learned, preferred(n, test)...)
+	slices.SortStableFunc(n.Learned, func(a, b analyzers.Learned) int { return cmp.Compare(a.At, b.At) })
 	return n
 }
 

@@ -48,6 +48,8 @@ type judge struct {
 	changed func(now clock.Time, sw int) // a switch has other settings from now on
 	// stopping is told before a switch goes out of service, started after it is in service again.
 	stopping, started func(now clock.Time, sw int)
+	// takesOver is told after a backup has taken over.
+	takesOver func(now clock.Time, sw int)
 	// relinked is told after a port's link has become another, with a delay less by shorter.
 	relinked func(now clock.Time, at *fabric.Port, l *fabric.LinkSpec, shorter clock.Duration)
 	finish   func(r *run) (analyzers.Result, error)
@@ -186,6 +188,9 @@ func ofSwitch(name string, rules []analyzers.Rule, applies func(*run) bool,
 	return analyzer{name: name, rules: rules, applies: applies, seat: func(r *run) (*judge, error) {
 		first, end := r.plan.judged(r.net, name)
 		list := r.wholeSwitches(first, end)
+		if name == r.plan.family.Name {
+			list = slices.DeleteFunc(list, func(i int) bool { return r.plan.plain(deviceAt(r.net, i)) })
+		}
 		if len(list) == 0 {
 			return nil, nil
 		}
@@ -246,6 +251,9 @@ func judgeOf(r *run, name string, list []int, s analyzers.SwitchJudge) *judge {
 	}
 	if list[0] < r.net.Switches() { // NICs are not changed while traffic runs
 		j.changed, j.stopping, j.started = of(s.Changed), of(s.Stopping), of(s.Started)
+		if b, ok := s.(analyzers.BackupJudge); ok {
+			j.takesOver = of(b.TakesOver)
+		}
 		if l, ok := s.(analyzers.LinkJudge); ok {
 			j.relinked = func(now clock.Time, at *fabric.Port, _ *fabric.LinkSpec, _ clock.Duration) {
 				of(func(now clock.Time, sw int) { l.Relinked(now, sw, at.Index()) })(now, at.Switch().ID())

@@ -70,6 +70,9 @@ func (p *Plan) complete() (err error) {
 	if err := p.checkModel("switch-under-test", p.model, t.Switch.Values, p.largestSwitch()); err != nil {
 		return err
 	}
+	if err := p.checkPair(); err != nil {
+		return err
+	}
 	if p.Spec, err = p.network(); err != nil {
 		return p.located(err)
 	}
@@ -236,6 +239,9 @@ func (p *Plan) build(workers int) (*fabric.Network, error) {
 		spec.NIC.Mechanism = p.nics.mechanism(&failure)
 	}
 	n, err := fabric.New(&spec, func(sw *fabric.Switch) fabric.Mechanism {
+		if p.plain(sw) {
+			return nil
+		}
 		m, err := p.model.New(sw, p.Test.Switch.Values, p.Test.Switch.Bugs)
 		if err != nil && failure == nil {
 			failure = fmt.Errorf("switch %s: %w", sw.Name(), err)

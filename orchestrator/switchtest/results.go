@@ -232,7 +232,7 @@ func (c counterSet) readSwitch(plan *Plan, sw *fabric.Switch, taps *switchTaps) 
 	for i := range ports {
 		c.readPort(sw, i)
 	}
-	if f.Counters == nil || sw.Stopped() {
+	if f.Counters == nil || sw.Stopped() || plan.plain(sw) {
 		return nil
 	}
 	if err := f.Counters(sw, func(word string, n int64) { c[name+"."+word] = n }); err != nil {

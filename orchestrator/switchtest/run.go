@@ -413,6 +413,9 @@ func (r *run) switchState(now clock.Time, sw *fabric.Switch, state string) error
 		return fmt.Errorf("switch %s does not start: %w", sw.Name(), err)
 	}
 	sw.Start(now, m)
+	if pair, ok := m.(switches.Standby); ok && r.plan.Test.Topology.Pair() {
+		pair.Return(now)
+	}
 	for _, j := range r.judges {
 		if j.started != nil {
 			j.started(now, sw.ID())

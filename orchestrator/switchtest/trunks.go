@@ -27,6 +27,11 @@ func (p *Plan) events() []event {
 	for _, c := range sortedChanges(p.Test.Changes) {
 		if c.Trunk == nil {
 			list = append(list, event{c.At, false, func(r *run, now clock.Time) error { return r.change(now, &c) }})
+			if p.Test.Topology.Pair() && c.State() != "" {
+				list = append(list, event{c.At + p.Test.Topology.Reroute(), true, func(r *run, now clock.Time) error {
+					return r.prefer(now, c.State() == config.Stopped)
+				}})
+			}
 			continue
 		}
 		list = append(list, event{c.At, true, func(r *run, now clock.Time) error { return r.changeTrunk(now, &c) }})

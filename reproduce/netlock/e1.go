@@ -189,5 +189,26 @@ func e10(ctx context.Context, l *lab) error {
 			p.line("by the switch", clock.Millisecond, func(c *counts) int64 { return c.bySwitch }),
 			p.line("by servers", clock.Millisecond, func(c *counts) int64 { return c.byServer })}})
 	l.judged(id, "", p)
+	return failover(ctx, l)
+}
+
+// failover stops a switch that has a backup.
+func failover(ctx context.Context, l *lab) error {
+	const id = "E10"
+	points, err := l.measure(ctx, "failover.yml", nil, nil)
+	if err != nil {
+		return err
+	}
+	p := points[0]
+	taken := p.Test.Changes[0].At + p.Test.Topology.Reroute()
+	early := p.between(taken, taken+p.Test.Switch.Values.Duration("lease-us"))
+	l.Row(law, comparison.NewRow(id, "N13, SIM: grants by the backup in T_lease after it took over", "", 0, 0, 0,
+		float64(early.byBackup)).Noted(p.note()))
+	l.Plot(comparison.Plot{Name: "failover", Title: "A switch with a backup stops and returns", X: "ms", Y: "MRPS",
+		Series: []comparison.Series{
+			p.line("by the original", clock.Millisecond, func(c *counts) int64 { return c.bySwitch - c.byBackup }),
+			p.line("by the backup", clock.Millisecond, func(c *counts) int64 { return c.byBackup }),
+			p.line("by servers", clock.Millisecond, func(c *counts) int64 { return c.byServer })}})
+	l.judged(id, "with a backup: ", p)
 	return nil
 }

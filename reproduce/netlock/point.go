@@ -26,6 +26,7 @@ const tenants = 2
 type counts struct {
 	bySwitch, byServer int64
 	tenants            [tenants + 1]int64 // of both, by tenant; 0: all others
+	byBackup           int64              // of bySwitch
 }
 
 func (c *counts) all() int64 { return c.bySwitch + c.byServer }
@@ -49,11 +50,22 @@ func (p *point) clear() {
 	p.took[1] = analyzers.NewDistribution("server", analyzers.UnitNS, 0)
 }
 
-// watch counts what leaves the first switch for clients.
+// watch counts what leaves the first switch for clients, and its backup if there is one.
 func (p *point) watch(net *fabric.Network) {
 	p.clear()
-	net.Switch(0).Watch(func(at fabric.Point, now clock.Time, of *fabric.Packet) {
-		if at.Stage != fabric.Egress || of.Protocol != fabric.NetLock || of.Flags&fabric.Returned == 0 {
+	first := net.Switch(0)
+	p.count(first, false)
+	if port, _ := first.Pair(); port >= 0 {
+		p.count(first.Port(port).Peer(), true)
+	}
+}
+
+// count counts what leaves a switch for clients.
+func (p *point) count(sw *fabric.Switch, backup bool) {
+	pair, _ := sw.Pair()
+	sw.Watch(func(at fabric.Point, now clock.Time, of *fabric.Packet) {
+		if at.Stage != fabric.Egress || at.Port == pair || of.Protocol != fabric.NetLock ||
+			of.Flags&fabric.Returned == 0 {
 			return
 		}
 		h := wire.FromHeader(&of.Header)
@@ -61,6 +73,9 @@ func (p *point) watch(net *fabric.Network) {
 		switch h.Op {
 		case netlock.Acquire, netlock.PushBack:
 			c.bySwitch++
+			if backup {
+				c.byBackup++
+			}
 		case netlock.GrantFromServer:
 			c.byServer++
 			who = 1
@@ -122,6 +137,7 @@ func (p *point) between(from, to clock.Duration) (sum counts) {
 		c := &p.course[i]
 		sum.bySwitch += c.bySwitch
 		sum.byServer += c.byServer
+		sum.byBackup += c.byBackup
 		for t := range sum.tenants {
 			sum.tenants[t] += c.tenants[t]
 		}

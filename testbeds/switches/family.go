@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/clock"
 	"candela.dev/candela/generator/parameter"
 	"candela.dev/candela/testbeds/virtual/fabric"
 	"candela.dev/candela/trace"
@@ -48,6 +49,9 @@ type Model struct {
 	// Check returns settings with which the model cannot do its task, although each is allowed by itself; nil: there are
 	// none. ports is the largest number of ports of a switch.
 	Check func(v parameter.Values, ports int, offered []Frames) []Problem
+	// Pairs returns a setting with which two switches cannot be a pair (topology standby), and nil if they can; nil: they
+	// never can. Mechanisms of a pair are Standby.
+	Pairs func(v parameter.Values) *Problem
 }
 
 // LeastWeight is the least weight of a flow that mechanisms share by: what it is served, over its weight, has to fit in
@@ -120,6 +124,14 @@ type Metric struct {
 // parameter with its new value.
 type Changer interface {
 	Change(set, all parameter.Values) error
+}
+
+// Standby is a mechanism of a pair of switches. It is told what becomes of the original between calls of Run.
+type Standby interface {
+	// TakeOver tells the backup that the original has failed: packets come to the backup from now on.
+	TakeOver(now clock.Time, sw *fabric.Switch)
+	// Return tells an original that has started again that the backup has taken over.
+	Return(now clock.Time)
 }
 
 // MaxReasons is how many reasons of its own a family may have.

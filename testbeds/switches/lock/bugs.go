@@ -41,6 +41,8 @@ const (
 	ServerGrantsEarly
 	AllocatesByRate
 	MovesSilently
+	ForgetsBackup
+	KeepsYielded
 )
 
 const (
@@ -99,6 +101,10 @@ func Table() []Bug {
 			"A switch that has lost its registers grants before the leases of holders have ended."},
 		{ServerGrantsEarly, "server-grants-early", "N13",
 			"A server that replaces a failed one grants before the leases of holders have ended."},
+		{ForgetsBackup, "forgets-backup", "N13",
+			"A switch that returns grants locks whose queues at the backup are not empty."},
+		{KeepsYielded, "keeps-yielded", "N13",
+			"A backup says at once that its queue is empty, and goes on to grant what waits in it."},
 		{AllocatesByRate, "allocates-by-rate", "N14", "Slots go to the locks that are asked for most, whatever they need."},
 		{MovesSilently, "moves-silently", "N4",
 			"While a lock moves to the switch, only PUSH_REQ, which may be lost, tells the server to buffer."},

@@ -49,6 +49,10 @@ func trials() map[lock.Bugs]trial {
 		leases(n, cfg)
 		n.loss, n.kill, n.restarts, n.think = 0, 0, micro(400), micro(60)
 	}
+	backups := func(n *network, cfg *lock.Config) {
+		restarts(n, cfg)
+		n.backup, n.returns = true, 2*n.lease
+	}
 	return map[lock.Bugs]trial{
 		lock.SharedBesideExclusive: {nothing, 16, overlaps},
 		lock.IgnoresTID: {func(n *network, cfg *lock.Config) {
@@ -95,6 +99,8 @@ func trials() map[lock.Bugs]trial {
 			n.shared, n.think, n.poll, n.kill, n.clients, n.locks = 0.97, micro(190), micro(1), 0.1, 30, 1
 		}, 64, overlaps},
 		lock.GrantsBeforeLease: {restarts, 16, overlaps},
+		lock.ForgetsBackup:     {backups, 16, overlaps},
+		lock.KeepsYielded:      {backups, 16, overlaps},
 		lock.ServerGrantsEarly: {func(n *network, cfg *lock.Config) {
 			restarts(n, cfg)
 			n.restarts, n.failures = 0, micro(300)

@@ -127,6 +127,8 @@ type Output struct {
 	Mark netlock.Mark
 	// Peer: to the other switch instead of the server, while a lock moves between switches.
 	Peer bool
+	// NoSlot: the request is dropped as there is no slot for it, and its client has to ask again.
+	NoSlot bool
 	// Database: the grant goes with its request to the database server, which answers the client, not to the client.
 	Database bool
 }
@@ -252,7 +254,7 @@ func (d *DataPlane) acquire(now clock.Time, r *Request) []Output {
 	d.touch(regRoom)
 	if d.full(l, q) {
 		if l.phase == taking && l.from == FromBackup { // the server's buffer is the backup's
-			d.emit(Output{Kind: Dropped, Request: *r})
+			d.emit(Output{Kind: Dropped, Request: *r, NoSlot: true})
 			return d.out
 		}
 		d.touch(regSent)

@@ -37,7 +37,8 @@ func Family() switches.Family {
 				"its own."},
 			{Name: "ignored", Doc: "A release of nobody, a request that is queued, or an answer to nothing."},
 			{Name: "recovering", Doc: "A packet that came before leases from before a restart had ended, while the " +
-				"switch did not know which locks it would have."},
+				"switch did not know which locks it would have, or a request for which there was no slot while the backup had " +
+				"the lock."},
 		},
 		Models: []switches.Model{model()},
 	}
@@ -116,6 +117,13 @@ func model() switches.Model {
 		NoNIC:     "it manages locks for many hosts",
 		Configure: configure,
 		Check:     check,
+		Pairs: func(v parameter.Values) *switches.Problem {
+			if word := v.Word("allocation"); word != "fixed" {
+				return &switches.Problem{Key: "allocation", What: "is " + word,
+					Why: "original and backup keep the locks that they have: take fixed"}
+			}
+			return nil
+		},
 		New: func(sw *fabric.Switch, v parameter.Values, bugs []string) (fabric.Mechanism, error) {
 			set, err := set(v, bugs)
 			if err != nil {

@@ -24,6 +24,7 @@ type Mechanism struct {
 	armed    clock.Time
 	peers    peers
 	counts   Counts
+	pair     pair
 	// The packet that is processed, its request, and the grant that is made: here, so that they are not copied.
 	header, made netlock.Header
 	request      Request
@@ -87,7 +88,7 @@ const timerToken = 0
 
 // newMechanism returns a lock switch. It gets its locks when it starts.
 func newMechanism(set *settings, baseline bool) (*Mechanism, error) {
-	m := &Mechanism{set: *set, armed: clock.Never}
+	m := &Mechanism{set: *set, armed: clock.Never, pair: pair{port: -1}}
 	if baseline {
 		var err error
 		m.netchain, err = NewNetChain(set.ids, max(1, set.config.Slots))
@@ -108,6 +109,10 @@ func (m *Mechanism) Start(now clock.Time, sw *fabric.Switch) {
 		panic(err) // the settings have been checked
 	}
 	m.control = control
+	m.pair.port, m.pair.backup = sw.Pair()
+	if m.pair.backup { // until TakeOver it has none
+		return
+	}
 	if now > 0 {
 		m.absent, m.until = maps.Clone(m.set.installed), m.after(now)
 		return
@@ -132,7 +137,7 @@ func (m *Mechanism) after(now clock.Time) clock.Time {
 func (m *Mechanism) Counts() Counts { return m.counts }
 
 // Ingress implements fabric.Mechanism. What another lock switch has marked passes, as do answers of servers.
-func (m *Mechanism) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, _ *fabric.Port,
+func (m *Mechanism) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet, in *fabric.Port,
 	v fabric.Verdict) fabric.Verdict {
 	if p.Protocol != fabric.NetLock || p.Flags&(fabric.Trimmed|fabric.Mirrored) != 0 {
 		return v
@@ -140,7 +145,11 @@ func (m *Mechanism) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet,
 	h := &m.header
 	wirelock.Read(&p.Header, h)
 	answer := p.Flags&fabric.Returned != 0
-	if h.Mark != netlock.Unmarked && !answer || slices.Contains(m.set.databases, p.Dst) ||
+	if v.Action == fabric.Forward && m.pair.passes(m.plane, h, answer, in) {
+		return v.To(sw.Port(m.pair.port), int(p.Class))
+	}
+	asked := !answer && m.pair.from(in) && h.Op == netlock.PushRequest
+	if h.Mark != netlock.Unmarked && !answer && !asked || slices.Contains(m.set.databases, p.Dst) ||
 		slices.Contains(m.set.databases, p.Src) {
 		return v
 	}
@@ -150,6 +159,10 @@ func (m *Mechanism) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet,
 	r.OneRTT = len(m.set.databases) > 0 && !answer // what the server buffered has no query
 	var list []Output
 	switch {
+	case asked:
+		m.meet(p)
+		m.take(now, sw, h.Lock)
+		list = m.plane.Yield(now, h.Lock, answerOf(h))
 	case !answer && (h.Op == netlock.Acquire || h.Op == netlock.Release):
 		m.meet(p)
 		if len(m.absent) > 0 {
@@ -174,7 +187,7 @@ func (m *Mechanism) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet,
 	if len(list) == 1 && list[0].Kind == Dropped {
 		m.counts.Ignored++
 		why = reasonIgnored
-		if m.recovers(now) {
+		if m.recovers(now) || list[0].NoSlot {
 			why = reasonRecovering
 		}
 	}
@@ -190,7 +203,7 @@ func (m *Mechanism) take(now clock.Time, sw *fabric.Switch, lock uint32) {
 		return
 	}
 	delete(m.absent, lock)
-	list, err := m.plane.Take(now, lock, slots, FromServer, m.until)
+	list, err := m.plane.Take(now, lock, slots, m.pair.source, m.until)
 	if err != nil {
 		panic(err) // it had it before
 	}
@@ -257,6 +270,10 @@ func (m *Mechanism) send(now clock.Time, sw *fabric.Switch, of *netlock.Header, 
 			m.make(now, sw, at, at.server, wire.HostID(o.Request.Client.Host), fabric.Returned, &h)
 		case ForwardOwned, ForwardBuffer:
 			h := *of
+			if o.Peer {
+				m.tell(now, sw, 0, &h)
+				continue
+			}
 			h.Mark = netlock.Owned
 			if m.counts.Owned++; o.Kind == ForwardBuffer {
 				m.counts.Owned--
@@ -269,6 +286,10 @@ func (m *Mechanism) send(now clock.Time, sw *fabric.Switch, of *netlock.Header, 
 			m.counts.PushRequests++
 			h := headerOf(netlock.PushRequest, &o.Request)
 			h.Avail, h.Sent, h.Index, h.Mark = o.Avail, o.Sent, o.Index, o.Mark
+			if o.Peer {
+				m.tell(now, sw, 0, &h)
+				continue
+			}
 			at := m.peers.of(h.Lock)
 			m.make(now, sw, at, at.client, at.server, 0, &h)
 		case Recirculate:
@@ -277,7 +298,11 @@ func (m *Mechanism) send(now clock.Time, sw *fabric.Switch, of *netlock.Header, 
 				continue
 			}
 			sw.Wake(now.Add(m.set.recirculate), m.keep(o.Pass))
-		case Dropped, Emptied:
+		case Emptied: // of a switch: for the other one of its pair
+			h := headerOf(netlock.PushEmpty, &o.Request)
+			h.Sent, h.Index, h.Mark, h.Last = o.Sent, o.Index, o.Mark, true
+			m.tell(now, sw, fabric.Returned, &h)
+		case Dropped:
 		}
 	}
 	m.arm(sw)
@@ -297,11 +322,7 @@ func fillHeader(h *netlock.Header, op netlock.Op, r *Request) {
 // make sends a packet.
 func (m *Mechanism) make(now clock.Time, sw *fabric.Switch, at *peer, src, dst wire.HostID, flags fabric.Flags,
 	h *netlock.Header) {
-	p := sw.Blank()
-	p.Protocol, p.Src, p.Dst, p.Flags, p.Class, p.DSCP = fabric.NetLock, src, dst, flags, at.class, at.dscp
-	p.IPv6, p.Entropy, p.Size = at.ipv6, at.entropy, wirelock.Size(h, at.ipv6)
-	wirelock.Fill(h, &p.Header)
-	sw.Complete(now, p)
+	p := packetOf(now, sw, at, src, dst, flags, h)
 	out, ok := sw.Route(p)
 	v := fabric.Verdict{Action: fabric.Forward, Port: uint16(out), Queue: p.Class}
 	if !ok {
@@ -309,6 +330,17 @@ func (m *Mechanism) make(now clock.Time, sw *fabric.Switch, at *peer, src, dst w
 	}
 	p.Egress = uint16(out)
 	sw.Place(now, p, v)
+}
+
+// packetOf makes a packet.
+func packetOf(now clock.Time, sw *fabric.Switch, at *peer, src, dst wire.HostID, flags fabric.Flags,
+	h *netlock.Header) *fabric.Packet {
+	p := sw.Blank()
+	p.Protocol, p.Src, p.Dst, p.Flags, p.Class, p.DSCP = fabric.NetLock, src, dst, flags, at.class, at.dscp
+	p.IPv6, p.Entropy, p.Size = at.ipv6, at.entropy, wirelock.Size(h, at.ipv6)
+	wirelock.Fill(h, &p.Header)
+	sw.Complete(now, p)
+	return p
 }
 
 // keep stores a pass and returns its token.

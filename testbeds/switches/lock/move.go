@@ -99,6 +99,9 @@ func (d *DataPlane) Take(now clock.Time, lock uint32, slots int, from Source, no
 	if err != nil {
 		return nil, err
 	}
+	if d.cfg.Bugs.Has(ForgetsBackup) {
+		from = FromServer
+	}
 	l.phase, l.from, l.base, l.notBefore = taking, from, uint64(max(0, now)), notBefore
 	if d.cfg.Bugs.Has(GrantsBeforeLease) {
 		l.notBefore = now
@@ -293,9 +296,14 @@ func (d *DataPlane) Yield(now clock.Time, lock uint32, a Answer) []Output {
 		return d.out
 	}
 	l.wanted, l.wantedBy = true, a.Sent
-	if l.phase == yielded {
+	switch {
+	case l.phase == yielded:
 		d.yield(l)
-	} else {
+	case d.cfg.Bugs.Has(KeepsYielded):
+		phase := l.phase
+		d.yield(l)
+		l.phase = phase
+	default:
 		d.settle(now, l) // a lock that is being taken may have holders that nobody here knows
 	}
 	return d.out

@@ -39,6 +39,9 @@ type Network struct {
 	weights  []int64              // of flows, by number; the first is WeightUnit
 	share    func(*Header) uint16 // number of the weight of what a host sends; nil: all weigh the same
 
+	spare string                 // the switch of a pair that packets do not pass
+	avoid func(a, b string) bool // trunks that routes avoid
+
 	machines  []Host     // what hosts points to
 	foreseers []foreseer // stacks of hosts that are
 }

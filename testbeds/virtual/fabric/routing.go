@@ -126,6 +126,11 @@ func (n *Network) route() {
 	for _, sw := range n.switches {
 		sw.routes.salt, sw.routes.random = sw.rand.Uint64(), n.spec.Topology.Balance == SprayRandom
 	}
+	n.avoid = func(a, b string) bool { l := n.spec.Topology.trunkOf(a, b); return l.Failed }
+	if n.spec.Topology.Kind == Standby {
+		n.Prefer(false)
+		return
+	}
 	n.fillTables(populated)
 }
 
@@ -230,18 +235,18 @@ func (r *routes) intern(ports []uint16) uint16 {
 	return uint16(len(r.groups) - 1)
 }
 
-// distances returns each switch's distance from the given switch in links.
-func (n *Network) distances(from int) []int {
+// distances returns each switch's distance to the given switch in links that routes do not avoid.
+func (n *Network) distances(to int) []int {
 	distance := make([]int, len(n.switches))
 	for i := range distance {
 		distance[i] = -1
 	}
-	distance[from] = 0
-	for queue := []int{from}; len(queue) > 0; queue = queue[1:] {
+	distance[to] = 0
+	for queue := []int{to}; len(queue) > 0; queue = queue[1:] {
 		sw := n.switches[queue[0]]
 		for port := range sw.front {
-			next := n.ports[sw.ports[port].peer].sw
-			if next != nil && !sw.ports[port].avoided && distance[next.id] < 0 {
+			peer := &n.ports[sw.ports[port].peer]
+			if next := peer.sw; next != nil && !peer.avoided && distance[next.id] < 0 {
 				distance[next.id] = distance[sw.id] + 1
 				queue = append(queue, int(next.id))
 			}

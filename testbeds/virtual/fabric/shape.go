@@ -22,7 +22,7 @@ type Shape struct {
 }
 
 // Shapes lists every kind of topology, the default first.
-func Shapes() []Shape { return []Shape{singleSwitch(), dumbbell(), leafSpine(), fatTree()} }
+func Shapes() []Shape { return []Shape{singleSwitch(), dumbbell(), leafSpine(), fatTree(), standby()} }
 
 // ShapeOf returns the shape of a kind, or nil.
 func ShapeOf(kind TopologyKind) *Shape {

@@ -31,6 +31,7 @@ type TopologyKind string
 const (
 	SingleSwitch TopologyKind = "single-switch" // every host on a port of one switch
 	Dumbbell     TopologyKind = "dumbbell"      // two switches with a link between, half of the hosts on each
+	Standby      TopologyKind = "standby"       // two switches with hosts, between them one that serves and one on standby
 	LeafSpine    TopologyKind = "leaf-spine"    // every leaf linked to every spine, hosts spread over the leaves in blocks
 	FatTree      TopologyKind = "fat-tree"      // k pods of k/2 edge and k/2 aggregation switches, k²/4 cores, k³/4 hosts
 )
@@ -65,6 +66,7 @@ type TopologySpec struct {
 	Leaves  int          // LeafSpine
 	Spines  int          // LeafSpine
 	K       int          // FatTree: ports of a switch, even
+	Right   int          // Standby: hosts at the switch on the right
 	Balance Balance      // default: ECMP
 	// LinkOf, if set, returns the link of a host and replaces Link.
 	LinkOf func(HostID) LinkSpec

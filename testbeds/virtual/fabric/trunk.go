@@ -132,6 +132,7 @@ func (pt *Port) lose(now clock.Time, p *Packet) {
 // Reroute has routes avoid the trunks for which avoid is true, and no others. Packets under way are routed anew at each
 // switch.
 func (n *Network) Reroute(avoid func(a, b string) bool) {
+	n.avoid = avoid
 	populated := make([]bool, len(n.switches))
 	for _, h := range n.homes {
 		populated[h.sw] = true
@@ -140,7 +141,7 @@ func (n *Network) Reroute(avoid func(a, b string) bool) {
 		for i := range sw.ports[:sw.front] {
 			if peer := sw.ports[i].Peer(); peer != nil {
 				pt := &sw.ports[i]
-				pt.avoided = avoid(sw.name, peer.name)
+				pt.avoided = avoid(sw.name, peer.name) || n.spares(sw.name, peer.name)
 				pt.shunned = pt.shunned || pt.avoided
 			}
 		}

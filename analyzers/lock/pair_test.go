@@ -1,0 +1,65 @@
+package lock
+
+import (
+	"testing"
+
+	"candela.dev/candela/lock"
+	"candela.dev/candela/packet/netlock"
+	"candela.dev/candela/trace"
+)
+
+// After the original of a pair has returned, the backup alone grants a lock until whoever has it from there has
+// released it, by way of the original; also locks that could be shared.
+func TestTheBackupAloneGrantsUntilItsQueueIsEmpty(t *testing.T) {
+	shared := func(op netlock.Op, tid uint32) netlock.Header {
+		return netlock.Header{Op: op, Lock: 1, Transaction: tid}
+	}
+	peer := func(p *Packet) { p.Port = 3 }
+	for _, c := range []struct {
+		what     string
+		waits    bool // the backup, for leases to end
+		released bool // what it granted, before the original grants
+		want     []string
+	}{
+		{"in order", true, true, nil},
+		{"a backup that does not wait", false, true, []string{lock.RuleFailover}},
+		{"an original that does not wait", true, false, []string{lock.RuleFailover}},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			s := newScript(t, func(n *lock.Network) {
+				n.Switches = append(n.Switches, n.Switches[0])
+				n.Switches[1].Ports = append([]lock.Port{}, n.Switches[0].Ports...)
+				n.Switches[1].Standby = true
+				for i := range n.Switches {
+					n.Switches[i].Ports[3].Trunk, n.Switches[i].Ports[3].Peer = true, true
+				}
+			})
+			s.at(us, 0, trace.Entered, 0, shared(netlock.Acquire, 1), false)
+			s.at(500*ns, 0, trace.Left, 0, shared(netlock.Acquire, 1), true)
+			s.now = s.now.Add(us)
+			s.Stopping(s.now, 0)
+			s.now = s.now.Add(500 * us)
+			s.TakesOver(s.now, 1)
+			s.at(us, 1, trace.Entered, 1, shared(netlock.Acquire, 2), false)
+			if c.waits {
+				s.now = s.now.Add(ms)
+			}
+			s.at(us, 1, trace.Left, 1, shared(netlock.Acquire, 2), true)
+			s.now = s.now.Add(us)
+			s.Started(s.now, 0)
+			s.at(us, 0, trace.Entered, 2, shared(netlock.Acquire, 3), false)
+			if c.released {
+				s.at(us, 0, trace.Entered, 1, shared(netlock.Release, 2), false)
+				s.at(500*ns, 0, trace.Left, 1, shared(netlock.Release, 2), false, peer)
+				s.at(us, 1, trace.Entered, 1, shared(netlock.Release, 2), false, peer)
+			}
+			// What the server buffers for the backup passes the original, and is nobody's grant.
+			back := shared(netlock.PushBack, 4)
+			back.Index = 1
+			s.at(500*ns, 0, trace.Left, 2, back, true, peer)
+			s.at(5*us, 0, trace.Left, 2, shared(netlock.Acquire, 3), true)
+			s.at(us, 0, trace.Entered, 2, shared(netlock.Release, 3), false)
+			s.want(c.want...)
+		})
+	}
+}

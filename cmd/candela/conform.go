@@ -58,8 +58,8 @@ With --peer the other host is another NIC model, and --role is the side of
 --profile. The findings are about the pair.
 
 With --testbed vm the device under test is Linux's soft-RoCE in virtual
-machines. Features that it lacks by design are not exercised. With --testbed
-netns the models exchange real packets; tests with events that its switch lacks
+machines; with the description of a lab, the RDMA devices of its hosts. Features
+that soft-RoCE lacks by design are not exercised. With --testbed netns the models exchange real packets; tests with events that its switch lacks
 run on netns-afpacket. On both testbeds times are reported and judged only
 against --nak-us and --reaction-us.
 
@@ -81,7 +81,7 @@ directories. The exit status is 1 if a rule failed.`,
 	fl := cmd.Flags()
 	fl.StringVar(&f.profile, "profile", "spec", "NIC model of both hosts")
 	fl.StringVar(&f.testbed, "testbed", "",
-		"testbed instead of the virtual one: netns, vm, or the file of a description of these kinds")
+		"testbed instead of the virtual one: netns, vm, or the file of a description, also of a lab with RDMA devices")
 	fl.StringSliceVar(&f.bugs, "bugs", nil, "seeded bugs of both hosts")
 	fl.StringVar(&f.peer, "peer", "", "NIC model of the other host (default: the same on both)")
 	fl.StringVar(&f.role, "role", "requester", "side of --profile in a run with --peer: requester or responder")
@@ -156,7 +156,7 @@ func conform(cmd *cobra.Command, f conformFlags) (err error) {
 	return nil
 }
 
-// equipSuite replaces the NIC models by the device of a testbed of virtual machines.
+// equipSuite replaces the NIC models by the devices of a testbed.
 func equipSuite(ctx context.Context, s *conformance.Suite, live *livebeds, name string) error {
 	bed, err := config.LoadTestbed(name)
 	if err != nil {
@@ -165,12 +165,16 @@ func equipSuite(ctx context.Context, s *conformance.Suite, live *livebeds, name 
 	if bed.Kind == config.KindNetns {
 		return modelsOn(ctx, s, live, name)
 	}
-	if bed.Kind != config.KindVM {
-		return fmt.Errorf("--testbed %s is of kind %s: want vm, with soft-RoCE, or netns, with NIC models on "+
-			"real packets", name, bed.Kind)
+	describe := live.device
+	switch {
+	case hasRDMA(bed):
+		describe = labDevice
+	case bed.Kind != config.KindVM:
+		return fmt.Errorf("--testbed %s is of kind %s: want vm, with soft-RoCE, lab with an RDMA device as a host, or netns, "+
+			"with NIC models on real packets", name, bed.Kind)
 	}
 	s.Options, s.Build, s.Declared = configOptions(name), live.builder(ctx, bed), nil
-	if s.Device, err = live.device(ctx, bed); err != nil {
+	if s.Device, err = describe(ctx, bed); err != nil {
 		return infrastructure(err)
 	}
 	return nil
@@ -228,8 +232,8 @@ func checkConform(f *conformFlags) error {
 		if err != nil {
 			return err
 		}
-		if bed.Kind == config.KindVM {
-			return errors.New("--testbed of kind vm has a real device: --peer and --bugs need NIC models")
+		if bed.Kind == config.KindVM || hasRDMA(bed) {
+			return fmt.Errorf("--testbed %s has a real device: --peer and --bugs need NIC models", f.testbed)
 		}
 	}
 	if err := junitWritable(f.junit); err != nil {

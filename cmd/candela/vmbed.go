@@ -77,13 +77,7 @@ func (l *livebeds) device(ctx context.Context, bed *config.Testbed) (*conformanc
 		return nil, err
 	}
 	return &conformance.Device{
-		Name: "soft-RoCE (rdma_rxe) of Linux " + guests.Kernel(), Emulated: true, AckTimeout: 15,
-		Lacks: []conformance.Lack{
-			{
-				Judges: []string{"cnp.missing", "rp.no-reaction", "rp.no-recovery", "rp.unprovoked", "rp.disabled"},
-				Reason: "soft-RoCE has no congestion management, which is optional in RoCEv2",
-			},
-			{Judges: []string{"counters.icrc"}, Reason: "soft-RoCE does not count packets with a wrong invariant CRC"},
-		},
+		Name: "soft-RoCE (rdma_rxe) of Linux " + guests.Kernel(), Emulated: true, AckTimeout: softRoCETimeout,
+		Lacks: softRoCELacks,
 	}, nil
 }

@@ -3,6 +3,7 @@
 package lab
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
@@ -16,6 +17,7 @@ import (
 	"candela.dev/candela/agent"
 	"candela.dev/candela/injector/p4"
 	"candela.dev/candela/injector/transport"
+	agentpb "candela.dev/candela/proto/agent/v1"
 	"candela.dev/candela/testbeds"
 	"candela.dev/candela/testbeds/remote"
 )
@@ -120,4 +122,18 @@ func New(spec testbeds.Spec, cfg Config) (*remote.Testbed, error) {
 	}
 	m.Switch.Conn = conn
 	return remote.New(spec, m)
+}
+
+// Describe asks the agent of a station what its machine is. It waits at most [agent.CallTimeout].
+func (c *Config) Describe(ctx context.Context, s *Station) (_ *agentpb.DescribeResponse, err error) {
+	files := c.files(transport.Agent)
+	if strings.HasPrefix(s.Agent, "unix:") {
+		files = nil // never leaves the machine
+	}
+	conn, err := transport.Dial(s.Agent, files)
+	if err != nil {
+		return nil, fmt.Errorf("lab: %s: %w", s.Name, err)
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	return agent.NewClient(s.Name, conn, "describe").Describe(ctx)
 }

@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"candela.dev/candela/analyzers"
 	"candela.dev/candela/generator"
 	"candela.dev/candela/orchestrator"
 	"candela.dev/candela/orchestrator/config"
@@ -62,14 +65,32 @@ func checkLive(cmd *cobra.Command, name string, bed *config.Testbed, patience ti
 	for _, line := range probe.lines {
 		fmt.Fprintln(w, line)
 	}
-	if outcome.Verdict.Exit != orchestrator.ExitPass || len(probe.problems) > 0 {
-		for _, reason := range append(probe.problems, outcome.Verdict.Reasons...) {
+	reasons := outcome.Verdict.Reasons
+	// What a device does wrong is what tests are for; the testbed showed it.
+	found := outcome.Verdict.Exit == orchestrator.ExitFail && hasRDMA(bed)
+	if found {
+		fmt.Fprintf(w, "note: the probe already shows %s of the devices: %s\n", strings.Join(reasons, ", "),
+			strings.Join(violatedRules(outcome.Analysis), ", "))
+		reasons = nil
+	}
+	if outcome.Verdict.Exit != orchestrator.ExitPass && !found || len(probe.problems) > 0 {
+		for _, reason := range append(probe.problems, reasons...) {
 			fmt.Fprintln(w, "problem:", reason)
 		}
 		return infrastructure(fmt.Errorf("testbed %s has problems", name))
 	}
 	fmt.Fprintf(w, "%s is ready: %d probe packets, none lost\n", name, p.DataPackets)
 	return nil
+}
+
+// violatedRules lists the rules that findings violate.
+func violatedRules(a *analyzers.Analysis) (rules []string) {
+	for _, f := range a.Findings {
+		if f.Severity == analyzers.Violation && !slices.Contains(rules, f.Rule) {
+			rules = append(rules, f.Rule)
+		}
+	}
+	return rules
 }
 
 func infrastructureIf(err error) error {

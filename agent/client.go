@@ -18,6 +18,7 @@ import (
 	"candela.dev/candela/generator"
 	"candela.dev/candela/generator/live"
 	"candela.dev/candela/generator/verbs"
+	"candela.dev/candela/packet"
 	agentpb "candela.dev/candela/proto/agent/v1"
 	"candela.dev/candela/testbeds"
 )
@@ -186,6 +187,7 @@ type Prepared struct {
 	Ends []live.End
 	// Of an RDMA device: its interface, and what it is.
 	Interface  string
+	MAC        packet.MAC
 	Properties []testbeds.Property
 }
 
@@ -205,17 +207,47 @@ func (c *Client) Prepare(ctx context.Context, h Host) (p Prepared, err error) {
 		}
 		p.Ends = append(p.Ends, e)
 	}
-	if len(p.Ends) != len(h.Spec.Connections) {
+	watch := h.RDMA != nil && h.RDMA.Watch != nil
+	if len(p.Ends) != len(h.Spec.Connections) && !watch {
 		return p, fmt.Errorf("%s: prepare: %d queue pairs for %d connections", c.name, len(p.Ends), len(h.Spec.Connections))
 	}
 	if p.Interface = answer.GetInterface(); p.Interface == "" && h.RDMA != nil {
 		return p, fmt.Errorf("%s: prepare: the agent made a NIC model instead of using %s: install the same version of "+
 			"candela on both machines", c.name, h.RDMA.Device)
 	}
+	switch mac := answer.GetMac(); {
+	case len(mac) == len(p.MAC):
+		p.MAC = packet.MAC(mac)
+	case h.RDMA != nil:
+		return p, fmt.Errorf("%s: prepare: MAC of %d bytes: install the same version of candela on both machines", c.name,
+			len(mac))
+	}
 	for _, m := range answer.GetProperties() {
 		p.Properties = append(p.Properties, testbeds.Property{Name: m.GetName(), Value: m.GetValue()})
 	}
 	return p, nil
+}
+
+// ApplicationEnd is an application's end of a connection.
+type ApplicationEnd struct {
+	QPN, Peer packet.QPN
+	Receive   packet.PSN // of the next request that it expects
+	Process   string     // its owner's name and PID
+}
+
+// Await waits for n connections of an application for a while, and returns those that are there, by QPN.
+func (c *Client) Await(ctx context.Context, n int) (list []ApplicationEnd, err error) {
+	ctx, cancel := context.WithTimeout(ctx, awaitSlice+CallTimeout)
+	defer cancel()
+	answer, err := c.host.Await(ctx, &agentpb.AwaitRequest{Run: c.run, Connections: uint32(n)})
+	if err != nil {
+		return nil, c.named("await the application", err)
+	}
+	for _, q := range answer.GetQueuePairs() {
+		list = append(list, ApplicationEnd{QPN: packet.QPN(q.GetQpn()), Peer: packet.QPN(q.GetPeerQpn()),
+			Receive: packet.PSN(q.GetReceivePsn()), Process: fmt.Sprintf("%s (PID %d)", q.GetProcess(), q.GetPid())})
+	}
+	return list, nil
 }
 
 // Connect joins the host's queue pairs to the peer's.

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"candela.dev/candela/agent/nic"
 	"candela.dev/candela/generator"
 	"candela.dev/candela/generator/live"
 	"candela.dev/candela/generator/rdma"
@@ -77,15 +78,32 @@ func (r *run) prepareDevice(q *agentpb.PrepareRequest) (*agentpb.PrepareResponse
 	if err != nil {
 		return nil, err
 	}
-	d, err := openRDMA(&host, os.DirFS("/"), r.server.cfg.Verbs, r.server.cfg.Interfaces, r.server.journal)
+	d, err := openDevice(&host, r.server.cfg.Verbs, r.server.cfg.Interfaces, r.server.journal)
 	if err != nil {
 		return nil, failed(err)
 	}
-	if r.at, err = readLosses(d.device); err != nil {
+	if r.at, err = readLosses(d.name()); err != nil {
 		return nil, failed(errors.Join(err, d.Close()))
 	}
-	r.host, r.rdma, r.device = d, d, d.device
-	return r.prepared(q, &agentpb.PrepareResponse{Interface: d.device, Properties: d.properties()}), nil
+	r.host, r.rdma, r.device = d, d, d.name()
+	return r.prepared(q, &agentpb.PrepareResponse{Interface: d.name(), Mac: d.address(), Properties: d.properties()}), nil
+}
+
+// openDevice makes an RDMA device a host, for its own traffic or for that of an application.
+func openDevice(h *Host, program string, allowed []string, journal *nic.Journal) (rdmaDevice, error) {
+	sysfs := os.DirFS("/")
+	if h.RDMA.Watch != nil {
+		a, err := watchApplication(h, sysfs, allowed, journal)
+		if err != nil {
+			return nil, err
+		}
+		return a, nil
+	}
+	r, err := openRDMA(h, sysfs, program, allowed, journal)
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
 }
 
 // Connect joins the queue pairs to the peer's.
@@ -130,7 +148,7 @@ func (s *Server) withHost(id string, f func(*run) error) error {
 func (s *Server) Start(_ context.Context, q *agentpb.StartRequest) (*agentpb.StartResponse, error) {
 	return &agentpb.StartResponse{}, s.withHost(q.GetRun(), func(r *run) error {
 		switch {
-		case !r.connect.taken:
+		case !r.connect.taken && r.prepare.request.GetRdma().GetWatch() == nil:
 			return status.Error(codes.FailedPrecondition, "the host is not connected")
 		case r.started:
 			return r.start

@@ -46,6 +46,9 @@ func prepareRequest(run string, h Host) *agentpb.PrepareRequest {
 			index := uint32(*d.GIDIndex)
 			q.Rdma.GidIndex = &index
 		}
+		if d.Watch != nil {
+			q.Rdma.Watch = &agentpb.Watch{Pause: d.Watch.Pause}
+		}
 	}
 	for _, c := range h.Spec.Connections {
 		m := &agentpb.Connection{
@@ -132,6 +135,9 @@ func rdmaFromProto(m *agentpb.Rdma) (*RDMA, error) {
 	if m.GidIndex != nil {
 		index := int(m.GetGidIndex())
 		d.GIDIndex = &index
+	}
+	if w := m.GetWatch(); w != nil {
+		d.Watch = &Watch{Pause: w.GetPause()}
 	}
 	return d, nil
 }

@@ -34,6 +34,13 @@ type RDMA struct {
 	Software bool
 	// OwnSettings leaves the settings of congestion control as they are.
 	OwnSettings bool
+	// Watch is for the traffic of an application; nil: the agent makes the traffic.
+	Watch *Watch
+}
+
+// Watch says what to do with an application.
+type Watch struct {
+	Pause bool // its processes, from its last connection to Start
 }
 
 // trafficHost is what serves a test: a NIC model, or an RDMA device.
@@ -46,6 +53,19 @@ type trafficHost interface {
 	// Quiet is the time since the last RoCE frame in either direction.
 	Quiet() time.Duration
 	Close() error
+}
+
+// rdmaDevice is a host that is an RDMA device.
+type rdmaDevice interface {
+	trafficHost
+	counters() (testbeds.HostCounters, error)
+	// losses lists what was lost between device and wire since before.
+	losses(before lossCounters) ([]*agentpb.Counter, error)
+	// report returns what became of the messages, and the comparison of their data.
+	report() (verbs.ReportResponse, error)
+	properties() []*agentpb.Property
+	name() string    // of the interface
+	address() []byte // Ethernet address of the interface
 }
 
 // rdmaHost is an RDMA device as host of a test. The program that uses the device, its addresses and neighbours, and
@@ -232,6 +252,10 @@ func (r *rdmaHost) open(h *Host, program string) (err error) {
 	}
 	return r.control(h)
 }
+
+func (r *rdmaHost) name() string { return r.device }
+
+func (r *rdmaHost) address() []byte { return r.mac[:] }
 
 // Local returns the queue pairs.
 func (r *rdmaHost) Local() []live.End { return r.ends }

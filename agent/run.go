@@ -35,7 +35,7 @@ type run struct {
 
 	host    trafficHost // nil: none
 	model   *live.Host  // host, if it is a model
-	rdma    *rdmaHost   // host, if it is an RDMA device
+	rdma    rdmaDevice  // host, if it is an RDMA device
 	prepare step[*agentpb.PrepareRequest, *agentpb.PrepareResponse]
 	connect step[*agentpb.ConnectRequest, *agentpb.ConnectResponse]
 	started bool

@@ -87,6 +87,31 @@ func (c *Client) program(ctx context.Context, setup Setup, conns []Connection, i
 	return program, nil
 }
 
+// Extend adds connections and events to what Program has written for none, without touching what passes. They belong to
+// the same epoch.
+func (c *Client) Extend(ctx context.Context, conns []Connection, intents []Intent) (*Program, error) {
+	program, err := c.extend(ctx, conns, intents)
+	if err != nil {
+		return nil, fmt.Errorf("injector %q: %w", c.cfg.Target, err)
+	}
+	return program, nil
+}
+
+func (c *Client) extend(ctx context.Context, conns []Connection, intents []Intent) (*Program, error) {
+	if c.run == nil || len(c.run.program.conns) > 0 {
+		return nil, errors.New("extend: Program must have been called, without connections")
+	}
+	program, err := Translate(conns, intents, Options{Target: c.cfg.Target, Info: c.info, Epoch: c.epoch})
+	if err != nil {
+		return nil, err
+	}
+	if err := c.writeEntries(ctx, program.Entries); err != nil {
+		return nil, fmt.Errorf("program events: %w", err)
+	}
+	c.run.program = program
+	return program, nil
+}
+
 // nextEpoch returns an epoch that differs from the last run's, found in the target's connection entries or in this
 // client.
 func (c *Client) nextEpoch(ctx context.Context) (uint16, error) {

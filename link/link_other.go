@@ -94,3 +94,6 @@ func (*Tap) Close() error { return nil }
 
 // Absorb returns ErrUnsupported.
 func Absorb(string) (io.Closer, error) { return nil, ErrUnsupported }
+
+// AnswerEchoes returns ErrUnsupported.
+func AnswerEchoes(string) (io.Closer, error) { return nil, ErrUnsupported }

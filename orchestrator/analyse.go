@@ -49,6 +49,13 @@ func (f *facts) check(ctx context.Context, src trace.Source) (err error) {
 	if len(f.cables) > 0 {
 		conditions = append(conditions, cables)
 	}
+	if f.external() {
+		numbering, err := f.numberingCondition(ctx)
+		if err != nil {
+			return err
+		}
+		conditions = append(conditions, numbering)
+	}
 	for _, c := range conditions {
 		f.integrity.Conditions = append(f.integrity.Conditions, c)
 		if c.Status == trace.StatusViolated {
@@ -235,6 +242,9 @@ func fieldsConfig(t *config.Test) fields.Config {
 	}
 	dscp, ecn := uint8(t.Traffic.DSCP), packet.ECN(t.Traffic.ECN)
 	s := fields.Settings{DSCP: &dscp, ECN: &ecn, Origin: "expect.fields.mig-req"}
+	if t.Traffic.External != nil {
+		s.DSCP, s.ECN = nil, nil // of the application
+	}
 	if e := &t.Expect.Fields; e.CNPDSCP != nil {
 		cnp := uint8(*e.CNPDSCP)
 		s.CNPDSCP = &cnp

@@ -208,5 +208,8 @@ func (f *facts) cableNotes() []string {
 	if bed := f.plan.Test.Testbed; bed.Kind == config.KindVM && len(f.cables) == 0 {
 		return []string{"the cables of the guests are trusted: they are sockets of one machine, and guests record no frames"}
 	}
+	if f.applicationEnd != "" {
+		return append([]string{f.applicationEnd}, f.trustedCables...)
+	}
 	return f.trustedCables
 }

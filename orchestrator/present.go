@@ -85,6 +85,10 @@ func (r *facts) connectionReport(i int) report.Connection {
 	c := summarise(r.summary, r.analysis, i+1)
 	c.Requester, c.Responder = endpoint(r.connections[i].Requester), endpoint(r.connections[i].Responder)
 	c.Traffic = trafficText(r.plan.Connections[i].Traffic)
+	if r.external() {
+		t := r.plan.Connections[i].Traffic[testbeds.Requester]
+		c.Traffic = fmt.Sprintf("%v of an application, mtu %d", t.Verbs[0], t.MTU)
+	}
 	c.OK = true
 	var outcomes []string
 	for s := range r.generator.Streams {

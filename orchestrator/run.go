@@ -90,6 +90,8 @@ type Options struct {
 	Workers    int    // that simulate a network of switches, if it can be divided; 0: one
 	Wall       func() time.Time
 	Progress   func(step string) // called before each step; nil: never
+	// Application starts what makes the traffic of tests with traffic.external; nil: it starts by itself.
+	Application Application
 	// Waivers excuse known violations; nil: none.
 	Waivers *Waivers
 	// Baseline has earlier runs, for tests that compare metrics with them; nil: there are none, and that is not judged.
@@ -145,10 +147,11 @@ type facts struct {
 	losses      func() []trim.Packet // packets that trim followed; nil before the analysis
 	comparison  *Comparison          // with a paired run; nil: none
 
-	miscabled     []string         // differences from the described cabling; the run ended there
-	cables        []testbeds.Cable // by side; none: the testbed records no frames
-	trustedCables []string         // unverified cables, each with the reason
-	soundCables   bool             // the testbed is in this process: only the injector damages frames
+	miscabled      []string         // differences from the described cabling; the run ended there
+	cables         []testbeds.Cable // by side; none: the testbed records no frames
+	trustedCables  []string         // unverified cables, each with the reason
+	applicationEnd string           // how an application that made the traffic failed; empty: it did not
+	soundCables    bool             // the testbed is in this process: only the injector damages frames
 
 	calibration *Calibration // nil: none
 	waivers     *Waivers     // nil: none
@@ -252,16 +255,24 @@ func (r *run) prepareHosts(ctx context.Context) (err error) {
 	if r.connections, err = r.bed.Prepare(ctx); err != nil {
 		return err
 	}
-	if r.known, err = knownConnections(r.plan, r.connections); err != nil {
-		return err
+	if !r.external() {
+		if err := r.know(r.connections); err != nil {
+			return err
+		}
 	}
 	if r.environment, err = r.bed.Environment(ctx); err != nil {
 		return err
 	}
-	return errors.Join(
-		r.Dir.WriteFile("connections.json", r.known.Write),
-		r.Dir.WriteJSON("environment.json", r.environment),
-	)
+	return r.Dir.WriteJSON("environment.json", r.environment)
+}
+
+// know keeps the connections.
+func (r *run) know(conns []injector.Connection) (err error) {
+	r.connections = conns
+	if r.known, err = knownConnections(r.plan, conns); err != nil {
+		return err
+	}
+	return r.Dir.WriteFile("connections.json", r.known.Write)
 }
 
 // knownConnections describes the connections for analyzers and for connections.json.
@@ -294,7 +305,11 @@ func (r *run) programInjector(ctx context.Context) (err error) {
 	for _, m := range r.access.Mirrors {
 		setup.Mirrors = append(setup.Mirrors, injector.Mirror{Port: m.Number, Weight: m.Weight})
 	}
-	if r.program, err = r.client.Program(ctx, setup, r.connections, r.plan.Intents); err != nil {
+	intents := r.plan.Intents
+	if r.external() {
+		intents = nil // their connections do not exist yet
+	}
+	if r.program, err = r.client.Program(ctx, setup, r.connections, intents); err != nil {
 		return err
 	}
 	return r.checkDelivery(ctx)
@@ -329,7 +344,12 @@ func (r *run) traffic(ctx context.Context) error {
 	if err := r.client.OpenGate(ctx); err != nil {
 		return err
 	}
-	if r.generator, err = r.bed.Run(ctx); err != nil {
+	if r.external() {
+		err = r.application(ctx)
+	} else {
+		r.generator, err = r.bed.Run(ctx)
+	}
+	if err != nil {
 		return err
 	}
 	if err := r.client.CloseGate(ctx); err != nil {

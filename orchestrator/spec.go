@@ -17,6 +17,9 @@ func specOf(p *plan.Plan) testbeds.Spec {
 		Quiesce: p.Quiesce, Deadline: p.Deadline,
 		Switch: testbeds.Switch{Latency: bed.Switch.Latency, EgressBuffer: bed.Switch.EgressBuffer, Snap: p.Snap},
 	}
+	if e := t.Traffic.External; e != nil {
+		spec.External = &testbeds.External{Pause: e.Pause, Wait: e.Wait}
+	}
 	for i, side := range []config.Side{config.Requester, config.Responder} {
 		spec.Hosts[i] = hostSpec(t, side)
 	}

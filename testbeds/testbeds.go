@@ -33,6 +33,14 @@ type Spec struct {
 
 	Quiesce  clock.Duration // time without a RoCE packet after which traffic counts as ended
 	Deadline clock.Duration // of the traffic phase, in testbed time
+
+	External *External // nil: the hosts make the traffic
+}
+
+// External says that an application of the user makes the traffic.
+type External struct {
+	Pause bool           // the application, from its last connection until it is programmed
+	Wait  clock.Duration // for its connections
 }
 
 // Host is a traffic host.

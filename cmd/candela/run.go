@@ -38,6 +38,7 @@ type runFlags struct {
 	verbose   bool
 	format    string
 	junit     string
+	exec      string // starts an application
 	points    []int
 	workers   int
 	waivers   string
@@ -109,6 +110,9 @@ was refused.`,
 		"night that the runs belong to, such as 2026-11-20 (default the day, in UTC, on which a run starts)")
 	fl.StringVar(&f.suite, "suite", "",
 		"directory that paths of tests are relative to in the results store (default that of each file)")
+	fl.StringVar(&f.exec, "exec", "",
+		"command of the shell that starts the application of a test with traffic.external, once its packets are recorded; "+
+			"otherwise you start it")
 	fl.StringVar(&f.junit, "junit", "", "file for the result as JUnit XML")
 	fl.StringVar(&f.report, "report", "",
 		"directory for the site of several runs (default report beside them); none: no site")
@@ -373,6 +377,7 @@ func (s *suite) one(ctx context.Context, from *planned, repeat int) error {
 	}
 	s.records.baseline(ctx, s.cmd.ErrOrStderr(), &planned{Plan: p}, &o)
 	o.Progress = s.progress(p.Test.Title())
+	o.Application = s.application
 	s.live.warn(s.cmd.ErrOrStderr(), p.Test.Testbed)
 	if s.flags.calibrate {
 		if o.Calibration, err = orchestrator.Calibrate(ctx, p, s.live.builder(ctx, p.Test.Testbed), o); err != nil {

@@ -131,14 +131,14 @@ type Device struct {
 	Lacks []string `json:"lacks,omitempty"`
 }
 
-// rxeVendor is the vendor of soft-RoCE devices.
-const rxeVendor = 0xffffff
+// SoftwareVendorID is the vendor of soft-RoCE devices.
+const SoftwareVendorID = 0xffffff
 
 // SoftwareVendor is the name of soft-RoCE's counters.
 const SoftwareVendor = "rxe"
 
 // Software reports whether a vendor's devices are software.
-func Software(vendor uint32) bool { return vendor == rxeVendor }
+func Software(vendor uint32) bool { return vendor == SoftwareVendorID }
 
 // Lacking returns the missing features of a vendor's devices. Soft-RoCE has no congestion management: it neither sends
 // CNPs nor reacts to them.

@@ -67,6 +67,12 @@ type inactiveError struct{ error }
 
 func (e *inactiveError) Is(target error) bool { return target == ErrInactive }
 
+// Software reports whether the port's device is software: a device of hardware hangs on a bus.
+func (p Port) Software(root fs.FS) bool {
+	_, err := fs.Stat(root, path.Join(DeviceRoot, p.Device, "device"))
+	return err != nil
+}
+
 // devices lists the RDMA devices for an error.
 func devices(root fs.FS) string {
 	entries, err := fs.ReadDir(root, DeviceRoot)

@@ -165,6 +165,7 @@ type Traffic struct {
 	IterScope     injector.IterScope
 	DataEvents    []DataEvent
 	ControlEvents []ControlEvent
+	External      *External // nil: the generator makes the traffic
 }
 
 // InitialPSN fixes the first PSN of each side; nil: drawn from the seed.
@@ -272,6 +273,9 @@ func (t *Test) TrafficFrom(s Side, connection int) generator.Traffic {
 	if tr.VerbsBy == ByConnection {
 		i := (connection - 1) % len(tr.Verbs)
 		g.Verbs = tr.Verbs[i : i+1 : i+1]
+	}
+	if tr.External != nil {
+		g = tr.external(g)
 	}
 	if s == Responder && !tr.Bidirectional {
 		g.Messages = 0

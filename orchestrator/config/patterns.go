@@ -207,6 +207,10 @@ func (x *expansion) psns(path string, p *Pattern, s single, qpn int) ([]int64, b
 	if qpn > x.t.Traffic.Connections {
 		return []int64{1}, true // the check of qpn reports it
 	}
+	if x.t.Traffic.External != nil && p.endless() {
+		x.d.problemAt(path, "nobody knows the last packet of an application", "give numbers, and until with every")
+		return nil, false
+	}
 	g := x.t.TrafficFrom(s.from, qpn)
 	if p.Every != 0 {
 		return x.every(path, p, g)

@@ -210,7 +210,7 @@ func trafficSchema() *object {
 		doc:   "Traffic over reliable connections, and events of the injector.",
 		refused: map[string]string{
 			"num-qps": "it is called num-connections here", "dscp-list": "it is dscp here, one value",
-			"listen-port": laboratoryKey, "external": "the user's own traffic comes with a later version",
+			"listen-port": laboratoryKey,
 		},
 		alias: map[string]string{
 			"qps": "num-connections", "events": "data-pkt-events", "data-events": "data-pkt-events",
@@ -237,6 +237,10 @@ func trafficSchema() *object {
 				kind: choice{values: []int{256, 512, 1024, 2048, 4096}, why: "these are the path MTUs of IBTA volume 1",
 					unit: "bytes"}, def: "1024",
 				at: at(func(t *Traffic) *int { return &t.MTU })},
+			{key: "external", doc: "An application of yours on the hosts makes the traffic, not Candela. Its connections are " +
+				"numbered by the requester's QPNs. rdma-verb, mtu, retries, timeouts and addresses are then those of the " +
+				"application.", kind: optional[External]{externalSchema()}, defDoc: "none",
+				at: at(func(t *Traffic) **External { return &t.External })},
 			{key: "bidirectional", doc: "Both hosts post requests on every connection.", kind: boolean{}, def: "false",
 				at: at(func(t *Traffic) *bool { return &t.Bidirectional })},
 			{key: "multi-gid", doc: "Deal out the hosts' addresses to the connections in turn, as if there were several hosts.",

@@ -35,6 +35,7 @@ func (d *decoder) validate(t *Test) {
 	d.validateAddresses(t)
 	d.validateFrames(t)
 	d.validateInvalidate(t)
+	d.validateExternal(t)
 	d.validateEvents(t)
 	d.validateExpect(t)
 	d.validateTrimReaction(t)

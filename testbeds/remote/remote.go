@@ -147,6 +147,9 @@ func (t *Testbed) Prepare(ctx context.Context) ([]injector.Connection, error) {
 		return nil, t.Blame(err)
 	}
 	err := each(len(t.hosts), func(i int) error { return t.prepare(ctx, i) })
+	if err == nil && t.spec.External != nil {
+		return nil, nil // see Await
+	}
 	if err == nil {
 		err = each(len(t.hosts), func(i int) error { return t.hosts[i].Connect(ctx, t.prepared[1-i].Ends) })
 	}
@@ -167,15 +170,22 @@ func (t *Testbed) Prepare(ctx context.Context) ([]injector.Connection, error) {
 // prepare makes the NIC or the device of a host ready.
 func (t *Testbed) prepare(ctx context.Context, i int) (err error) {
 	m := &t.m.Hosts[i]
+	device := m.RDMA
+	if e := t.spec.External; e != nil {
+		if device == nil {
+			return fmt.Errorf("%s: a NIC model, which no application can use", m.Name)
+		}
+		watched := *device
+		watched.Watch = &agent.Watch{Pause: e.Pause}
+		device = &watched
+	}
 	t.prepared[i], err = t.hosts[i].Prepare(ctx, agent.Host{
-		Interface: m.Interface, Side: generator.Side(i), NIC: t.spec.Hosts[i], Spec: &t.spec, RDMA: m.RDMA})
-	if err != nil || m.RDMA == nil {
+		Interface: m.Interface, Side: generator.Side(i), NIC: t.spec.Hosts[i], Spec: &t.spec, RDMA: device})
+	if err != nil || device == nil {
 		return err
 	}
 	m.Interface = t.prepared[i].Interface
-	if ends := t.prepared[i].Ends; len(ends) > 0 {
-		t.spec.Hosts[i].MAC = &ends[0].MAC
-	}
+	t.spec.Hosts[i].MAC = &t.prepared[i].MAC
 	return nil
 }
 

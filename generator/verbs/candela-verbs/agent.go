@@ -5,6 +5,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -18,13 +19,14 @@ import (
 	"candela.dev/candela/generator/rdma"
 	"candela.dev/candela/generator/verbs"
 	"candela.dev/candela/generator/verbs/ibv"
+	"candela.dev/candela/link"
 	"candela.dev/candela/packet"
 )
 
 // agent serves one caller. Lock guards the state that requests access during traffic.
 type agent struct {
 	guest bool
-	echo  *responder // of a guest with an interface
+	echo  io.Closer // of a guest with an interface
 
 	config  verbs.OpenRequest
 	device  *ibv.Device
@@ -57,7 +59,7 @@ func (a *agent) close() {
 		a.device.Close()
 	}
 	if a.echo != nil {
-		a.echo.close()
+		_ = a.echo.Close()
 	}
 	*a = agent{guest: a.guest}
 }
@@ -114,7 +116,7 @@ func (a *agent) tryOpen(r verbs.OpenRequest) (verbs.OpenResponse, error) {
 		return response, fmt.Errorf("port %d: want 1 to %d", r.Port, maxPort)
 	}
 	if r.Echo != "" {
-		if a.echo, err = answerEchoes(r.Echo); err != nil {
+		if a.echo, err = link.AnswerEchoes(r.Echo); err != nil {
 			return response, err
 		}
 	}

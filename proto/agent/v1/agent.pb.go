@@ -1995,7 +1995,9 @@ type Rdma struct {
 	// The device is software. An agent whose device is otherwise refuses.
 	Software bool `protobuf:"varint,4,opt,name=software,proto3" json:"software,omitempty"`
 	// The device's settings of congestion control stay as they are.
-	OwnSettings   bool `protobuf:"varint,5,opt,name=own_settings,json=ownSettings,proto3" json:"own_settings,omitempty"`
+	OwnSettings bool `protobuf:"varint,5,opt,name=own_settings,json=ownSettings,proto3" json:"own_settings,omitempty"`
+	// An application of the machine makes the traffic: the agent makes no queue pairs, and no addresses.
+	Watch         *Watch `protobuf:"bytes,6,opt,name=watch,proto3" json:"watch,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2065,6 +2067,236 @@ func (x *Rdma) GetOwnSettings() bool {
 	return false
 }
 
+func (x *Rdma) GetWatch() *Watch {
+	if x != nil {
+		return x.Watch
+	}
+	return nil
+}
+
+// Watch says what to do with the application.
+type Watch struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Stop its processes (SIGSTOP) when all its connections are there, until Start.
+	Pause         bool `protobuf:"varint,1,opt,name=pause,proto3" json:"pause,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Watch) Reset() {
+	*x = Watch{}
+	mi := &file_agent_v1_agent_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Watch) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Watch) ProtoMessage() {}
+
+func (x *Watch) ProtoReflect() protoreflect.Message {
+	mi := &file_agent_v1_agent_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Watch.ProtoReflect.Descriptor instead.
+func (*Watch) Descriptor() ([]byte, []int) {
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *Watch) GetPause() bool {
+	if x != nil {
+		return x.Pause
+	}
+	return false
+}
+
+type AwaitRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Run   string                 `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
+	// How many connections to wait for.
+	Connections   uint32 `protobuf:"varint,2,opt,name=connections,proto3" json:"connections,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AwaitRequest) Reset() {
+	*x = AwaitRequest{}
+	mi := &file_agent_v1_agent_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AwaitRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AwaitRequest) ProtoMessage() {}
+
+func (x *AwaitRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_agent_v1_agent_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AwaitRequest.ProtoReflect.Descriptor instead.
+func (*AwaitRequest) Descriptor() ([]byte, []int) {
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *AwaitRequest) GetRun() string {
+	if x != nil {
+		return x.Run
+	}
+	return ""
+}
+
+func (x *AwaitRequest) GetConnections() uint32 {
+	if x != nil {
+		return x.Connections
+	}
+	return 0
+}
+
+type AwaitResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By QPN: queue pairs of reliable connections that were not there at Prepare.
+	QueuePairs    []*QueuePair `protobuf:"bytes,1,rep,name=queue_pairs,json=queuePairs,proto3" json:"queue_pairs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AwaitResponse) Reset() {
+	*x = AwaitResponse{}
+	mi := &file_agent_v1_agent_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AwaitResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AwaitResponse) ProtoMessage() {}
+
+func (x *AwaitResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_agent_v1_agent_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AwaitResponse.ProtoReflect.Descriptor instead.
+func (*AwaitResponse) Descriptor() ([]byte, []int) {
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *AwaitResponse) GetQueuePairs() []*QueuePair {
+	if x != nil {
+		return x.QueuePairs
+	}
+	return nil
+}
+
+// QueuePair is a queue pair of an application, as the kernel lists it.
+type QueuePair struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Qpn     uint32                 `protobuf:"varint,1,opt,name=qpn,proto3" json:"qpn,omitempty"`
+	PeerQpn uint32                 `protobuf:"varint,2,opt,name=peer_qpn,json=peerQpn,proto3" json:"peer_qpn,omitempty"`
+	// PSN of the next request that it expects.
+	ReceivePsn uint32 `protobuf:"varint,3,opt,name=receive_psn,json=receivePsn,proto3" json:"receive_psn,omitempty"`
+	// Process that owns it, and its name.
+	Pid           uint32 `protobuf:"varint,4,opt,name=pid,proto3" json:"pid,omitempty"`
+	Process       string `protobuf:"bytes,5,opt,name=process,proto3" json:"process,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QueuePair) Reset() {
+	*x = QueuePair{}
+	mi := &file_agent_v1_agent_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QueuePair) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QueuePair) ProtoMessage() {}
+
+func (x *QueuePair) ProtoReflect() protoreflect.Message {
+	mi := &file_agent_v1_agent_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QueuePair.ProtoReflect.Descriptor instead.
+func (*QueuePair) Descriptor() ([]byte, []int) {
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *QueuePair) GetQpn() uint32 {
+	if x != nil {
+		return x.Qpn
+	}
+	return 0
+}
+
+func (x *QueuePair) GetPeerQpn() uint32 {
+	if x != nil {
+		return x.PeerQpn
+	}
+	return 0
+}
+
+func (x *QueuePair) GetReceivePsn() uint32 {
+	if x != nil {
+		return x.ReceivePsn
+	}
+	return 0
+}
+
+func (x *QueuePair) GetPid() uint32 {
+	if x != nil {
+		return x.Pid
+	}
+	return 0
+}
+
+func (x *QueuePair) GetProcess() string {
+	if x != nil {
+		return x.Process
+	}
+	return ""
+}
+
 // Nic is the model of a NIC and its settings.
 type Nic struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2103,7 +2335,7 @@ type Nic struct {
 
 func (x *Nic) Reset() {
 	*x = Nic{}
-	mi := &file_agent_v1_agent_proto_msgTypes[31]
+	mi := &file_agent_v1_agent_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2115,7 +2347,7 @@ func (x *Nic) String() string {
 func (*Nic) ProtoMessage() {}
 
 func (x *Nic) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[31]
+	mi := &file_agent_v1_agent_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2128,7 +2360,7 @@ func (x *Nic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Nic.ProtoReflect.Descriptor instead.
 func (*Nic) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{31}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Nic) GetName() string {
@@ -2289,7 +2521,7 @@ type NicSetting struct {
 
 func (x *NicSetting) Reset() {
 	*x = NicSetting{}
-	mi := &file_agent_v1_agent_proto_msgTypes[32]
+	mi := &file_agent_v1_agent_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2301,7 +2533,7 @@ func (x *NicSetting) String() string {
 func (*NicSetting) ProtoMessage() {}
 
 func (x *NicSetting) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[32]
+	mi := &file_agent_v1_agent_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2314,7 +2546,7 @@ func (x *NicSetting) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NicSetting.ProtoReflect.Descriptor instead.
 func (*NicSetting) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{32}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *NicSetting) GetName() string {
@@ -2351,7 +2583,7 @@ type Connection struct {
 
 func (x *Connection) Reset() {
 	*x = Connection{}
-	mi := &file_agent_v1_agent_proto_msgTypes[33]
+	mi := &file_agent_v1_agent_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2363,7 +2595,7 @@ func (x *Connection) String() string {
 func (*Connection) ProtoMessage() {}
 
 func (x *Connection) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[33]
+	mi := &file_agent_v1_agent_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2376,7 +2608,7 @@ func (x *Connection) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Connection.ProtoReflect.Descriptor instead.
 func (*Connection) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{33}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Connection) GetLocalIp() []byte {
@@ -2459,7 +2691,7 @@ type Traffic struct {
 
 func (x *Traffic) Reset() {
 	*x = Traffic{}
-	mi := &file_agent_v1_agent_proto_msgTypes[34]
+	mi := &file_agent_v1_agent_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2471,7 +2703,7 @@ func (x *Traffic) String() string {
 func (*Traffic) ProtoMessage() {}
 
 func (x *Traffic) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[34]
+	mi := &file_agent_v1_agent_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2484,7 +2716,7 @@ func (x *Traffic) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Traffic.ProtoReflect.Descriptor instead.
 func (*Traffic) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{34}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Traffic) GetVerbs() []string {
@@ -2545,7 +2777,7 @@ type End struct {
 
 func (x *End) Reset() {
 	*x = End{}
-	mi := &file_agent_v1_agent_proto_msgTypes[35]
+	mi := &file_agent_v1_agent_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2557,7 +2789,7 @@ func (x *End) String() string {
 func (*End) ProtoMessage() {}
 
 func (x *End) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[35]
+	mi := &file_agent_v1_agent_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2570,7 +2802,7 @@ func (x *End) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use End.ProtoReflect.Descriptor instead.
 func (*End) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{35}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *End) GetIp() []byte {
@@ -2627,15 +2859,17 @@ type PrepareResponse struct {
 	// By connection.
 	Ends []*End `protobuf:"bytes,1,rep,name=ends,proto3" json:"ends,omitempty"`
 	// Of an RDMA device: its interface, and what it is.
-	Interface     string      `protobuf:"bytes,2,opt,name=interface,proto3" json:"interface,omitempty"`
-	Properties    []*Property `protobuf:"bytes,3,rep,name=properties,proto3" json:"properties,omitempty"`
+	Interface  string      `protobuf:"bytes,2,opt,name=interface,proto3" json:"interface,omitempty"`
+	Properties []*Property `protobuf:"bytes,3,rep,name=properties,proto3" json:"properties,omitempty"`
+	// Ethernet address of that interface, 6 bytes.
+	Mac           []byte `protobuf:"bytes,4,opt,name=mac,proto3" json:"mac,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PrepareResponse) Reset() {
 	*x = PrepareResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[36]
+	mi := &file_agent_v1_agent_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2647,7 +2881,7 @@ func (x *PrepareResponse) String() string {
 func (*PrepareResponse) ProtoMessage() {}
 
 func (x *PrepareResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[36]
+	mi := &file_agent_v1_agent_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2660,7 +2894,7 @@ func (x *PrepareResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrepareResponse.ProtoReflect.Descriptor instead.
 func (*PrepareResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{36}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *PrepareResponse) GetEnds() []*End {
@@ -2684,6 +2918,13 @@ func (x *PrepareResponse) GetProperties() []*Property {
 	return nil
 }
 
+func (x *PrepareResponse) GetMac() []byte {
+	if x != nil {
+		return x.Mac
+	}
+	return nil
+}
+
 type ConnectRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Run   string                 `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
@@ -2695,7 +2936,7 @@ type ConnectRequest struct {
 
 func (x *ConnectRequest) Reset() {
 	*x = ConnectRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[37]
+	mi := &file_agent_v1_agent_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2707,7 +2948,7 @@ func (x *ConnectRequest) String() string {
 func (*ConnectRequest) ProtoMessage() {}
 
 func (x *ConnectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[37]
+	mi := &file_agent_v1_agent_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2720,7 +2961,7 @@ func (x *ConnectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConnectRequest.ProtoReflect.Descriptor instead.
 func (*ConnectRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{37}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ConnectRequest) GetRun() string {
@@ -2745,7 +2986,7 @@ type ConnectResponse struct {
 
 func (x *ConnectResponse) Reset() {
 	*x = ConnectResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[38]
+	mi := &file_agent_v1_agent_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2757,7 +2998,7 @@ func (x *ConnectResponse) String() string {
 func (*ConnectResponse) ProtoMessage() {}
 
 func (x *ConnectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[38]
+	mi := &file_agent_v1_agent_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2770,7 +3011,7 @@ func (x *ConnectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConnectResponse.ProtoReflect.Descriptor instead.
 func (*ConnectResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{38}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{42}
 }
 
 type StartRequest struct {
@@ -2782,7 +3023,7 @@ type StartRequest struct {
 
 func (x *StartRequest) Reset() {
 	*x = StartRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[39]
+	mi := &file_agent_v1_agent_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2794,7 +3035,7 @@ func (x *StartRequest) String() string {
 func (*StartRequest) ProtoMessage() {}
 
 func (x *StartRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[39]
+	mi := &file_agent_v1_agent_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2807,7 +3048,7 @@ func (x *StartRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartRequest.ProtoReflect.Descriptor instead.
 func (*StartRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{39}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *StartRequest) GetRun() string {
@@ -2825,7 +3066,7 @@ type StartResponse struct {
 
 func (x *StartResponse) Reset() {
 	*x = StartResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[40]
+	mi := &file_agent_v1_agent_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2837,7 +3078,7 @@ func (x *StartResponse) String() string {
 func (*StartResponse) ProtoMessage() {}
 
 func (x *StartResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[40]
+	mi := &file_agent_v1_agent_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2850,7 +3091,7 @@ func (x *StartResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartResponse.ProtoReflect.Descriptor instead.
 func (*StartResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{40}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{44}
 }
 
 type WaitRequest struct {
@@ -2864,7 +3105,7 @@ type WaitRequest struct {
 
 func (x *WaitRequest) Reset() {
 	*x = WaitRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[41]
+	mi := &file_agent_v1_agent_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2876,7 +3117,7 @@ func (x *WaitRequest) String() string {
 func (*WaitRequest) ProtoMessage() {}
 
 func (x *WaitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[41]
+	mi := &file_agent_v1_agent_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2889,7 +3130,7 @@ func (x *WaitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitRequest.ProtoReflect.Descriptor instead.
 func (*WaitRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{41}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *WaitRequest) GetRun() string {
@@ -2918,7 +3159,7 @@ type WaitResponse struct {
 
 func (x *WaitResponse) Reset() {
 	*x = WaitResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[42]
+	mi := &file_agent_v1_agent_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2930,7 +3171,7 @@ func (x *WaitResponse) String() string {
 func (*WaitResponse) ProtoMessage() {}
 
 func (x *WaitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[42]
+	mi := &file_agent_v1_agent_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2943,7 +3184,7 @@ func (x *WaitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitResponse.ProtoReflect.Descriptor instead.
 func (*WaitResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{42}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *WaitResponse) GetDone() bool {
@@ -2969,7 +3210,7 @@ type CountersRequest struct {
 
 func (x *CountersRequest) Reset() {
 	*x = CountersRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[43]
+	mi := &file_agent_v1_agent_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2981,7 +3222,7 @@ func (x *CountersRequest) String() string {
 func (*CountersRequest) ProtoMessage() {}
 
 func (x *CountersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[43]
+	mi := &file_agent_v1_agent_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2994,7 +3235,7 @@ func (x *CountersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountersRequest.ProtoReflect.Descriptor instead.
 func (*CountersRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{43}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *CountersRequest) GetRun() string {
@@ -3024,7 +3265,7 @@ type CountersResponse struct {
 
 func (x *CountersResponse) Reset() {
 	*x = CountersResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[44]
+	mi := &file_agent_v1_agent_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3036,7 +3277,7 @@ func (x *CountersResponse) String() string {
 func (*CountersResponse) ProtoMessage() {}
 
 func (x *CountersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[44]
+	mi := &file_agent_v1_agent_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3049,7 +3290,7 @@ func (x *CountersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountersResponse.ProtoReflect.Descriptor instead.
 func (*CountersResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{44}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *CountersResponse) GetVendor() string {
@@ -3105,7 +3346,7 @@ type Counter struct {
 
 func (x *Counter) Reset() {
 	*x = Counter{}
-	mi := &file_agent_v1_agent_proto_msgTypes[45]
+	mi := &file_agent_v1_agent_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3117,7 +3358,7 @@ func (x *Counter) String() string {
 func (*Counter) ProtoMessage() {}
 
 func (x *Counter) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[45]
+	mi := &file_agent_v1_agent_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3130,7 +3371,7 @@ func (x *Counter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Counter.ProtoReflect.Descriptor instead.
 func (*Counter) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{45}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Counter) GetName() string {
@@ -3158,7 +3399,7 @@ type FramesRequest struct {
 
 func (x *FramesRequest) Reset() {
 	*x = FramesRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[46]
+	mi := &file_agent_v1_agent_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3170,7 +3411,7 @@ func (x *FramesRequest) String() string {
 func (*FramesRequest) ProtoMessage() {}
 
 func (x *FramesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[46]
+	mi := &file_agent_v1_agent_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3183,7 +3424,7 @@ func (x *FramesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FramesRequest.ProtoReflect.Descriptor instead.
 func (*FramesRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{46}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *FramesRequest) GetRun() string {
@@ -3213,7 +3454,7 @@ type FramesResponse struct {
 
 func (x *FramesResponse) Reset() {
 	*x = FramesResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[47]
+	mi := &file_agent_v1_agent_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3225,7 +3466,7 @@ func (x *FramesResponse) String() string {
 func (*FramesResponse) ProtoMessage() {}
 
 func (x *FramesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[47]
+	mi := &file_agent_v1_agent_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3238,7 +3479,7 @@ func (x *FramesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FramesResponse.ProtoReflect.Descriptor instead.
 func (*FramesResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{47}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *FramesResponse) GetFrames() uint64 {
@@ -3271,7 +3512,7 @@ type ReportRequest struct {
 
 func (x *ReportRequest) Reset() {
 	*x = ReportRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[48]
+	mi := &file_agent_v1_agent_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3283,7 +3524,7 @@ func (x *ReportRequest) String() string {
 func (*ReportRequest) ProtoMessage() {}
 
 func (x *ReportRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[48]
+	mi := &file_agent_v1_agent_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3296,7 +3537,7 @@ func (x *ReportRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportRequest.ProtoReflect.Descriptor instead.
 func (*ReportRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{48}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ReportRequest) GetRun() string {
@@ -3318,7 +3559,7 @@ type ReportResponse struct {
 
 func (x *ReportResponse) Reset() {
 	*x = ReportResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[49]
+	mi := &file_agent_v1_agent_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3330,7 +3571,7 @@ func (x *ReportResponse) String() string {
 func (*ReportResponse) ProtoMessage() {}
 
 func (x *ReportResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[49]
+	mi := &file_agent_v1_agent_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3343,7 +3584,7 @@ func (x *ReportResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResponse.ProtoReflect.Descriptor instead.
 func (*ReportResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{49}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ReportResponse) GetReport() []byte {
@@ -3379,7 +3620,7 @@ type DataCheck struct {
 
 func (x *DataCheck) Reset() {
 	*x = DataCheck{}
-	mi := &file_agent_v1_agent_proto_msgTypes[50]
+	mi := &file_agent_v1_agent_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3391,7 +3632,7 @@ func (x *DataCheck) String() string {
 func (*DataCheck) ProtoMessage() {}
 
 func (x *DataCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[50]
+	mi := &file_agent_v1_agent_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3404,7 +3645,7 @@ func (x *DataCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DataCheck.ProtoReflect.Descriptor instead.
 func (*DataCheck) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{50}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *DataCheck) GetChecked() uint32 {
@@ -3458,7 +3699,7 @@ type ReleaseRequest struct {
 
 func (x *ReleaseRequest) Reset() {
 	*x = ReleaseRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[51]
+	mi := &file_agent_v1_agent_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3470,7 +3711,7 @@ func (x *ReleaseRequest) String() string {
 func (*ReleaseRequest) ProtoMessage() {}
 
 func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[51]
+	mi := &file_agent_v1_agent_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3483,7 +3724,7 @@ func (x *ReleaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseRequest.ProtoReflect.Descriptor instead.
 func (*ReleaseRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{51}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ReleaseRequest) GetRun() string {
@@ -3501,7 +3742,7 @@ type ReleaseResponse struct {
 
 func (x *ReleaseResponse) Reset() {
 	*x = ReleaseResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[52]
+	mi := &file_agent_v1_agent_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3513,7 +3754,7 @@ func (x *ReleaseResponse) String() string {
 func (*ReleaseResponse) ProtoMessage() {}
 
 func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[52]
+	mi := &file_agent_v1_agent_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3526,7 +3767,7 @@ func (x *ReleaseResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReleaseResponse.ProtoReflect.Descriptor instead.
 func (*ReleaseResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{52}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{56}
 }
 
 type RecordRequest struct {
@@ -3550,7 +3791,7 @@ type RecordRequest struct {
 
 func (x *RecordRequest) Reset() {
 	*x = RecordRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[53]
+	mi := &file_agent_v1_agent_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3562,7 +3803,7 @@ func (x *RecordRequest) String() string {
 func (*RecordRequest) ProtoMessage() {}
 
 func (x *RecordRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[53]
+	mi := &file_agent_v1_agent_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3575,7 +3816,7 @@ func (x *RecordRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordRequest.ProtoReflect.Descriptor instead.
 func (*RecordRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{53}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *RecordRequest) GetRun() string {
@@ -3637,7 +3878,7 @@ type RecordResponse struct {
 
 func (x *RecordResponse) Reset() {
 	*x = RecordResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[54]
+	mi := &file_agent_v1_agent_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3649,7 +3890,7 @@ func (x *RecordResponse) String() string {
 func (*RecordResponse) ProtoMessage() {}
 
 func (x *RecordResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[54]
+	mi := &file_agent_v1_agent_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3662,7 +3903,7 @@ func (x *RecordResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecordResponse.ProtoReflect.Descriptor instead.
 func (*RecordResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{54}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *RecordResponse) GetOffloads() []string {
@@ -3681,7 +3922,7 @@ type FinishRequest struct {
 
 func (x *FinishRequest) Reset() {
 	*x = FinishRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[55]
+	mi := &file_agent_v1_agent_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3693,7 +3934,7 @@ func (x *FinishRequest) String() string {
 func (*FinishRequest) ProtoMessage() {}
 
 func (x *FinishRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[55]
+	mi := &file_agent_v1_agent_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3706,7 +3947,7 @@ func (x *FinishRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinishRequest.ProtoReflect.Descriptor instead.
 func (*FinishRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{55}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *FinishRequest) GetRun() string {
@@ -3739,7 +3980,7 @@ type FinishResponse struct {
 
 func (x *FinishResponse) Reset() {
 	*x = FinishResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[56]
+	mi := &file_agent_v1_agent_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3751,7 +3992,7 @@ func (x *FinishResponse) String() string {
 func (*FinishResponse) ProtoMessage() {}
 
 func (x *FinishResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[56]
+	mi := &file_agent_v1_agent_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3764,7 +4005,7 @@ func (x *FinishResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FinishResponse.ProtoReflect.Descriptor instead.
 func (*FinishResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{56}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *FinishResponse) GetShards() []*Shard {
@@ -3837,7 +4078,7 @@ type Shard struct {
 
 func (x *Shard) Reset() {
 	*x = Shard{}
-	mi := &file_agent_v1_agent_proto_msgTypes[57]
+	mi := &file_agent_v1_agent_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3849,7 +4090,7 @@ func (x *Shard) String() string {
 func (*Shard) ProtoMessage() {}
 
 func (x *Shard) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[57]
+	mi := &file_agent_v1_agent_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3862,7 +4103,7 @@ func (x *Shard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Shard.ProtoReflect.Descriptor instead.
 func (*Shard) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{57}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *Shard) GetName() string {
@@ -3904,7 +4145,7 @@ type FetchRequest struct {
 
 func (x *FetchRequest) Reset() {
 	*x = FetchRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[58]
+	mi := &file_agent_v1_agent_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3916,7 +4157,7 @@ func (x *FetchRequest) String() string {
 func (*FetchRequest) ProtoMessage() {}
 
 func (x *FetchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[58]
+	mi := &file_agent_v1_agent_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3929,7 +4170,7 @@ func (x *FetchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchRequest.ProtoReflect.Descriptor instead.
 func (*FetchRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{58}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *FetchRequest) GetRun() string {
@@ -3964,7 +4205,7 @@ type FetchResponse struct {
 
 func (x *FetchResponse) Reset() {
 	*x = FetchResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[59]
+	mi := &file_agent_v1_agent_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3976,7 +4217,7 @@ func (x *FetchResponse) String() string {
 func (*FetchResponse) ProtoMessage() {}
 
 func (x *FetchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[59]
+	mi := &file_agent_v1_agent_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3989,7 +4230,7 @@ func (x *FetchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchResponse.ProtoReflect.Descriptor instead.
 func (*FetchResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{59}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *FetchResponse) GetData() []byte {
@@ -4015,7 +4256,7 @@ type DiscardRequest struct {
 
 func (x *DiscardRequest) Reset() {
 	*x = DiscardRequest{}
-	mi := &file_agent_v1_agent_proto_msgTypes[60]
+	mi := &file_agent_v1_agent_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4027,7 +4268,7 @@ func (x *DiscardRequest) String() string {
 func (*DiscardRequest) ProtoMessage() {}
 
 func (x *DiscardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[60]
+	mi := &file_agent_v1_agent_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4040,7 +4281,7 @@ func (x *DiscardRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardRequest.ProtoReflect.Descriptor instead.
 func (*DiscardRequest) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{60}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *DiscardRequest) GetRun() string {
@@ -4058,7 +4299,7 @@ type DiscardResponse struct {
 
 func (x *DiscardResponse) Reset() {
 	*x = DiscardResponse{}
-	mi := &file_agent_v1_agent_proto_msgTypes[61]
+	mi := &file_agent_v1_agent_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4070,7 +4311,7 @@ func (x *DiscardResponse) String() string {
 func (*DiscardResponse) ProtoMessage() {}
 
 func (x *DiscardResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_agent_v1_agent_proto_msgTypes[61]
+	mi := &file_agent_v1_agent_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4083,7 +4324,7 @@ func (x *DiscardResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DiscardResponse.ProtoReflect.Descriptor instead.
 func (*DiscardResponse) Descriptor() ([]byte, []int) {
-	return file_agent_v1_agent_proto_rawDescGZIP(), []int{61}
+	return file_agent_v1_agent_proto_rawDescGZIP(), []int{65}
 }
 
 var File_agent_v1_agent_proto protoreflect.FileDescriptor
@@ -4228,15 +4469,31 @@ const file_agent_v1_agent_proto_rawDesc = "" +
 	"\x0frepost_delay_ps\x18\b \x01(\x03R\rrepostDelayPs\x12\x12\n" +
 	"\x04snap\x18\t \x01(\rR\x04snap\x12*\n" +
 	"\x04rdma\x18\n" +
-	" \x01(\v2\x16.candela.agent.v1.RdmaR\x04rdma\"\xa1\x01\n" +
+	" \x01(\v2\x16.candela.agent.v1.RdmaR\x04rdma\"\xd0\x01\n" +
 	"\x04Rdma\x12\x16\n" +
 	"\x06device\x18\x01 \x01(\tR\x06device\x12\x12\n" +
 	"\x04port\x18\x02 \x01(\rR\x04port\x12 \n" +
 	"\tgid_index\x18\x03 \x01(\rH\x00R\bgidIndex\x88\x01\x01\x12\x1a\n" +
 	"\bsoftware\x18\x04 \x01(\bR\bsoftware\x12!\n" +
-	"\fown_settings\x18\x05 \x01(\bR\vownSettingsB\f\n" +
+	"\fown_settings\x18\x05 \x01(\bR\vownSettings\x12-\n" +
+	"\x05watch\x18\x06 \x01(\v2\x17.candela.agent.v1.WatchR\x05watchB\f\n" +
 	"\n" +
-	"_gid_index\"\x82\x05\n" +
+	"_gid_index\"\x1d\n" +
+	"\x05Watch\x12\x14\n" +
+	"\x05pause\x18\x01 \x01(\bR\x05pause\"B\n" +
+	"\fAwaitRequest\x12\x10\n" +
+	"\x03run\x18\x01 \x01(\tR\x03run\x12 \n" +
+	"\vconnections\x18\x02 \x01(\rR\vconnections\"M\n" +
+	"\rAwaitResponse\x12<\n" +
+	"\vqueue_pairs\x18\x01 \x03(\v2\x1b.candela.agent.v1.QueuePairR\n" +
+	"queuePairs\"\x85\x01\n" +
+	"\tQueuePair\x12\x10\n" +
+	"\x03qpn\x18\x01 \x01(\rR\x03qpn\x12\x19\n" +
+	"\bpeer_qpn\x18\x02 \x01(\rR\apeerQpn\x12\x1f\n" +
+	"\vreceive_psn\x18\x03 \x01(\rR\n" +
+	"receivePsn\x12\x10\n" +
+	"\x03pid\x18\x04 \x01(\rR\x03pid\x12\x18\n" +
+	"\aprocess\x18\x05 \x01(\tR\aprocess\"\x82\x05\n" +
 	"\x03Nic\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x10\n" +
 	"\x03mac\x18\x02 \x01(\fR\x03mac\x12\x10\n" +
@@ -4296,13 +4553,14 @@ const file_agent_v1_agent_proto_rawDesc = "" +
 	"\vregion_base\x18\x05 \x01(\x04R\n" +
 	"regionBase\x12#\n" +
 	"\rregion_length\x18\x06 \x01(\x04R\fregionLength\x12\x12\n" +
-	"\x04rkey\x18\a \x01(\rR\x04rkey\"\x96\x01\n" +
+	"\x04rkey\x18\a \x01(\rR\x04rkey\"\xa8\x01\n" +
 	"\x0fPrepareResponse\x12)\n" +
 	"\x04ends\x18\x01 \x03(\v2\x15.candela.agent.v1.EndR\x04ends\x12\x1c\n" +
 	"\tinterface\x18\x02 \x01(\tR\tinterface\x12:\n" +
 	"\n" +
 	"properties\x18\x03 \x03(\v2\x1a.candela.agent.v1.PropertyR\n" +
-	"properties\"O\n" +
+	"properties\x12\x10\n" +
+	"\x03mac\x18\x04 \x01(\fR\x03mac\"O\n" +
 	"\x0eConnectRequest\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\tR\x03run\x12+\n" +
 	"\x05peers\x18\x02 \x03(\v2\x15.candela.agent.v1.EndR\x05peers\"\x11\n" +
@@ -4393,10 +4651,11 @@ const file_agent_v1_agent_proto_rawDesc = "" +
 	"\n" +
 	"Neighbours\x12#.candela.agent.v1.NeighboursRequest\x1a\x1b.candela.agent.v1.Neighbour0\x01\x12H\n" +
 	"\x05Probe\x12\x1e.candela.agent.v1.ProbeRequest\x1a\x1f.candela.agent.v1.ProbeResponse\x12M\n" +
-	"\x06Listen\x12\x1f.candela.agent.v1.ListenRequest\x1a .candela.agent.v1.ListenResponse0\x012\xf6\x04\n" +
+	"\x06Listen\x12\x1f.candela.agent.v1.ListenRequest\x1a .candela.agent.v1.ListenResponse0\x012\xc0\x05\n" +
 	"\x04Host\x12N\n" +
 	"\aPrepare\x12 .candela.agent.v1.PrepareRequest\x1a!.candela.agent.v1.PrepareResponse\x12N\n" +
 	"\aConnect\x12 .candela.agent.v1.ConnectRequest\x1a!.candela.agent.v1.ConnectResponse\x12H\n" +
+	"\x05Await\x12\x1e.candela.agent.v1.AwaitRequest\x1a\x1f.candela.agent.v1.AwaitResponse\x12H\n" +
 	"\x05Start\x12\x1e.candela.agent.v1.StartRequest\x1a\x1f.candela.agent.v1.StartResponse\x12E\n" +
 	"\x04Wait\x12\x1d.candela.agent.v1.WaitRequest\x1a\x1e.candela.agent.v1.WaitResponse\x12Q\n" +
 	"\bCounters\x12!.candela.agent.v1.CountersRequest\x1a\".candela.agent.v1.CountersResponse\x12M\n" +
@@ -4427,7 +4686,7 @@ func file_agent_v1_agent_proto_rawDescGZIP() []byte {
 	return file_agent_v1_agent_proto_rawDescData
 }
 
-var file_agent_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 62)
+var file_agent_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 66)
 var file_agent_v1_agent_proto_goTypes = []any{
 	(*DescribeRequest)(nil),   // 0: candela.agent.v1.DescribeRequest
 	(*DescribeResponse)(nil),  // 1: candela.agent.v1.DescribeResponse
@@ -4460,44 +4719,48 @@ var file_agent_v1_agent_proto_goTypes = []any{
 	(*SwitchFile)(nil),        // 28: candela.agent.v1.SwitchFile
 	(*PrepareRequest)(nil),    // 29: candela.agent.v1.PrepareRequest
 	(*Rdma)(nil),              // 30: candela.agent.v1.Rdma
-	(*Nic)(nil),               // 31: candela.agent.v1.Nic
-	(*NicSetting)(nil),        // 32: candela.agent.v1.NicSetting
-	(*Connection)(nil),        // 33: candela.agent.v1.Connection
-	(*Traffic)(nil),           // 34: candela.agent.v1.Traffic
-	(*End)(nil),               // 35: candela.agent.v1.End
-	(*PrepareResponse)(nil),   // 36: candela.agent.v1.PrepareResponse
-	(*ConnectRequest)(nil),    // 37: candela.agent.v1.ConnectRequest
-	(*ConnectResponse)(nil),   // 38: candela.agent.v1.ConnectResponse
-	(*StartRequest)(nil),      // 39: candela.agent.v1.StartRequest
-	(*StartResponse)(nil),     // 40: candela.agent.v1.StartResponse
-	(*WaitRequest)(nil),       // 41: candela.agent.v1.WaitRequest
-	(*WaitResponse)(nil),      // 42: candela.agent.v1.WaitResponse
-	(*CountersRequest)(nil),   // 43: candela.agent.v1.CountersRequest
-	(*CountersResponse)(nil),  // 44: candela.agent.v1.CountersResponse
-	(*Counter)(nil),           // 45: candela.agent.v1.Counter
-	(*FramesRequest)(nil),     // 46: candela.agent.v1.FramesRequest
-	(*FramesResponse)(nil),    // 47: candela.agent.v1.FramesResponse
-	(*ReportRequest)(nil),     // 48: candela.agent.v1.ReportRequest
-	(*ReportResponse)(nil),    // 49: candela.agent.v1.ReportResponse
-	(*DataCheck)(nil),         // 50: candela.agent.v1.DataCheck
-	(*ReleaseRequest)(nil),    // 51: candela.agent.v1.ReleaseRequest
-	(*ReleaseResponse)(nil),   // 52: candela.agent.v1.ReleaseResponse
-	(*RecordRequest)(nil),     // 53: candela.agent.v1.RecordRequest
-	(*RecordResponse)(nil),    // 54: candela.agent.v1.RecordResponse
-	(*FinishRequest)(nil),     // 55: candela.agent.v1.FinishRequest
-	(*FinishResponse)(nil),    // 56: candela.agent.v1.FinishResponse
-	(*Shard)(nil),             // 57: candela.agent.v1.Shard
-	(*FetchRequest)(nil),      // 58: candela.agent.v1.FetchRequest
-	(*FetchResponse)(nil),     // 59: candela.agent.v1.FetchResponse
-	(*DiscardRequest)(nil),    // 60: candela.agent.v1.DiscardRequest
-	(*DiscardResponse)(nil),   // 61: candela.agent.v1.DiscardResponse
+	(*Watch)(nil),             // 31: candela.agent.v1.Watch
+	(*AwaitRequest)(nil),      // 32: candela.agent.v1.AwaitRequest
+	(*AwaitResponse)(nil),     // 33: candela.agent.v1.AwaitResponse
+	(*QueuePair)(nil),         // 34: candela.agent.v1.QueuePair
+	(*Nic)(nil),               // 35: candela.agent.v1.Nic
+	(*NicSetting)(nil),        // 36: candela.agent.v1.NicSetting
+	(*Connection)(nil),        // 37: candela.agent.v1.Connection
+	(*Traffic)(nil),           // 38: candela.agent.v1.Traffic
+	(*End)(nil),               // 39: candela.agent.v1.End
+	(*PrepareResponse)(nil),   // 40: candela.agent.v1.PrepareResponse
+	(*ConnectRequest)(nil),    // 41: candela.agent.v1.ConnectRequest
+	(*ConnectResponse)(nil),   // 42: candela.agent.v1.ConnectResponse
+	(*StartRequest)(nil),      // 43: candela.agent.v1.StartRequest
+	(*StartResponse)(nil),     // 44: candela.agent.v1.StartResponse
+	(*WaitRequest)(nil),       // 45: candela.agent.v1.WaitRequest
+	(*WaitResponse)(nil),      // 46: candela.agent.v1.WaitResponse
+	(*CountersRequest)(nil),   // 47: candela.agent.v1.CountersRequest
+	(*CountersResponse)(nil),  // 48: candela.agent.v1.CountersResponse
+	(*Counter)(nil),           // 49: candela.agent.v1.Counter
+	(*FramesRequest)(nil),     // 50: candela.agent.v1.FramesRequest
+	(*FramesResponse)(nil),    // 51: candela.agent.v1.FramesResponse
+	(*ReportRequest)(nil),     // 52: candela.agent.v1.ReportRequest
+	(*ReportResponse)(nil),    // 53: candela.agent.v1.ReportResponse
+	(*DataCheck)(nil),         // 54: candela.agent.v1.DataCheck
+	(*ReleaseRequest)(nil),    // 55: candela.agent.v1.ReleaseRequest
+	(*ReleaseResponse)(nil),   // 56: candela.agent.v1.ReleaseResponse
+	(*RecordRequest)(nil),     // 57: candela.agent.v1.RecordRequest
+	(*RecordResponse)(nil),    // 58: candela.agent.v1.RecordResponse
+	(*FinishRequest)(nil),     // 59: candela.agent.v1.FinishRequest
+	(*FinishResponse)(nil),    // 60: candela.agent.v1.FinishResponse
+	(*Shard)(nil),             // 61: candela.agent.v1.Shard
+	(*FetchRequest)(nil),      // 62: candela.agent.v1.FetchRequest
+	(*FetchResponse)(nil),     // 63: candela.agent.v1.FetchResponse
+	(*DiscardRequest)(nil),    // 64: candela.agent.v1.DiscardRequest
+	(*DiscardResponse)(nil),   // 65: candela.agent.v1.DiscardResponse
 }
 var file_agent_v1_agent_proto_depIdxs = []int32{
 	2,  // 0: candela.agent.v1.DescribeResponse.interfaces:type_name -> candela.agent.v1.Interface
 	3,  // 1: candela.agent.v1.DescribeResponse.properties:type_name -> candela.agent.v1.Property
 	13, // 2: candela.agent.v1.EquipRequest.peers:type_name -> candela.agent.v1.Peer
 	14, // 3: candela.agent.v1.EquipRequest.connections:type_name -> candela.agent.v1.SocketConnection
-	45, // 4: candela.agent.v1.UnequipResponse.losses:type_name -> candela.agent.v1.Counter
+	49, // 4: candela.agent.v1.UnequipResponse.losses:type_name -> candela.agent.v1.Counter
 	21, // 5: candela.agent.v1.SwitchRequest.test:type_name -> candela.agent.v1.SwitchTest
 	23, // 6: candela.agent.v1.SwitchRequest.start:type_name -> candela.agent.v1.SwitchStart
 	17, // 7: candela.agent.v1.SwitchRequest.finished:type_name -> candela.agent.v1.TransferResponse
@@ -4507,67 +4770,71 @@ var file_agent_v1_agent_proto_depIdxs = []int32{
 	26, // 11: candela.agent.v1.SwitchResponse.ready:type_name -> candela.agent.v1.SwitchReady
 	27, // 12: candela.agent.v1.SwitchResponse.over:type_name -> candela.agent.v1.SwitchOver
 	28, // 13: candela.agent.v1.SwitchResponse.file:type_name -> candela.agent.v1.SwitchFile
-	31, // 14: candela.agent.v1.PrepareRequest.nic:type_name -> candela.agent.v1.Nic
-	33, // 15: candela.agent.v1.PrepareRequest.connections:type_name -> candela.agent.v1.Connection
+	35, // 14: candela.agent.v1.PrepareRequest.nic:type_name -> candela.agent.v1.Nic
+	37, // 15: candela.agent.v1.PrepareRequest.connections:type_name -> candela.agent.v1.Connection
 	30, // 16: candela.agent.v1.PrepareRequest.rdma:type_name -> candela.agent.v1.Rdma
-	32, // 17: candela.agent.v1.Nic.settings:type_name -> candela.agent.v1.NicSetting
-	34, // 18: candela.agent.v1.Connection.traffic:type_name -> candela.agent.v1.Traffic
-	34, // 19: candela.agent.v1.Connection.peer_traffic:type_name -> candela.agent.v1.Traffic
-	35, // 20: candela.agent.v1.PrepareResponse.ends:type_name -> candela.agent.v1.End
-	3,  // 21: candela.agent.v1.PrepareResponse.properties:type_name -> candela.agent.v1.Property
-	35, // 22: candela.agent.v1.ConnectRequest.peers:type_name -> candela.agent.v1.End
-	45, // 23: candela.agent.v1.CountersResponse.counters:type_name -> candela.agent.v1.Counter
-	45, // 24: candela.agent.v1.CountersResponse.losses:type_name -> candela.agent.v1.Counter
-	50, // 25: candela.agent.v1.ReportResponse.data:type_name -> candela.agent.v1.DataCheck
-	57, // 26: candela.agent.v1.FinishResponse.shards:type_name -> candela.agent.v1.Shard
-	45, // 27: candela.agent.v1.FinishResponse.losses:type_name -> candela.agent.v1.Counter
-	0,  // 28: candela.agent.v1.Agent.Describe:input_type -> candela.agent.v1.DescribeRequest
-	4,  // 29: candela.agent.v1.Agent.Lease:input_type -> candela.agent.v1.LeaseRequest
-	6,  // 30: candela.agent.v1.Agent.Neighbours:input_type -> candela.agent.v1.NeighboursRequest
-	8,  // 31: candela.agent.v1.Agent.Probe:input_type -> candela.agent.v1.ProbeRequest
-	10, // 32: candela.agent.v1.Agent.Listen:input_type -> candela.agent.v1.ListenRequest
-	29, // 33: candela.agent.v1.Host.Prepare:input_type -> candela.agent.v1.PrepareRequest
-	37, // 34: candela.agent.v1.Host.Connect:input_type -> candela.agent.v1.ConnectRequest
-	39, // 35: candela.agent.v1.Host.Start:input_type -> candela.agent.v1.StartRequest
-	41, // 36: candela.agent.v1.Host.Wait:input_type -> candela.agent.v1.WaitRequest
-	43, // 37: candela.agent.v1.Host.Counters:input_type -> candela.agent.v1.CountersRequest
-	46, // 38: candela.agent.v1.Host.Frames:input_type -> candela.agent.v1.FramesRequest
-	48, // 39: candela.agent.v1.Host.Report:input_type -> candela.agent.v1.ReportRequest
-	51, // 40: candela.agent.v1.Host.Release:input_type -> candela.agent.v1.ReleaseRequest
-	53, // 41: candela.agent.v1.Dumper.Record:input_type -> candela.agent.v1.RecordRequest
-	55, // 42: candela.agent.v1.Dumper.Finish:input_type -> candela.agent.v1.FinishRequest
-	58, // 43: candela.agent.v1.Dumper.Fetch:input_type -> candela.agent.v1.FetchRequest
-	60, // 44: candela.agent.v1.Dumper.Discard:input_type -> candela.agent.v1.DiscardRequest
-	12, // 45: candela.agent.v1.Sockets.Equip:input_type -> candela.agent.v1.EquipRequest
-	16, // 46: candela.agent.v1.Sockets.Transfer:input_type -> candela.agent.v1.TransferRequest
-	18, // 47: candela.agent.v1.Sockets.Unequip:input_type -> candela.agent.v1.UnequipRequest
-	20, // 48: candela.agent.v1.Switch.Run:input_type -> candela.agent.v1.SwitchRequest
-	1,  // 49: candela.agent.v1.Agent.Describe:output_type -> candela.agent.v1.DescribeResponse
-	5,  // 50: candela.agent.v1.Agent.Lease:output_type -> candela.agent.v1.LeaseResponse
-	7,  // 51: candela.agent.v1.Agent.Neighbours:output_type -> candela.agent.v1.Neighbour
-	9,  // 52: candela.agent.v1.Agent.Probe:output_type -> candela.agent.v1.ProbeResponse
-	11, // 53: candela.agent.v1.Agent.Listen:output_type -> candela.agent.v1.ListenResponse
-	36, // 54: candela.agent.v1.Host.Prepare:output_type -> candela.agent.v1.PrepareResponse
-	38, // 55: candela.agent.v1.Host.Connect:output_type -> candela.agent.v1.ConnectResponse
-	40, // 56: candela.agent.v1.Host.Start:output_type -> candela.agent.v1.StartResponse
-	42, // 57: candela.agent.v1.Host.Wait:output_type -> candela.agent.v1.WaitResponse
-	44, // 58: candela.agent.v1.Host.Counters:output_type -> candela.agent.v1.CountersResponse
-	47, // 59: candela.agent.v1.Host.Frames:output_type -> candela.agent.v1.FramesResponse
-	49, // 60: candela.agent.v1.Host.Report:output_type -> candela.agent.v1.ReportResponse
-	52, // 61: candela.agent.v1.Host.Release:output_type -> candela.agent.v1.ReleaseResponse
-	54, // 62: candela.agent.v1.Dumper.Record:output_type -> candela.agent.v1.RecordResponse
-	56, // 63: candela.agent.v1.Dumper.Finish:output_type -> candela.agent.v1.FinishResponse
-	59, // 64: candela.agent.v1.Dumper.Fetch:output_type -> candela.agent.v1.FetchResponse
-	61, // 65: candela.agent.v1.Dumper.Discard:output_type -> candela.agent.v1.DiscardResponse
-	15, // 66: candela.agent.v1.Sockets.Equip:output_type -> candela.agent.v1.EquipResponse
-	17, // 67: candela.agent.v1.Sockets.Transfer:output_type -> candela.agent.v1.TransferResponse
-	19, // 68: candela.agent.v1.Sockets.Unequip:output_type -> candela.agent.v1.UnequipResponse
-	25, // 69: candela.agent.v1.Switch.Run:output_type -> candela.agent.v1.SwitchResponse
-	49, // [49:70] is the sub-list for method output_type
-	28, // [28:49] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	31, // 17: candela.agent.v1.Rdma.watch:type_name -> candela.agent.v1.Watch
+	34, // 18: candela.agent.v1.AwaitResponse.queue_pairs:type_name -> candela.agent.v1.QueuePair
+	36, // 19: candela.agent.v1.Nic.settings:type_name -> candela.agent.v1.NicSetting
+	38, // 20: candela.agent.v1.Connection.traffic:type_name -> candela.agent.v1.Traffic
+	38, // 21: candela.agent.v1.Connection.peer_traffic:type_name -> candela.agent.v1.Traffic
+	39, // 22: candela.agent.v1.PrepareResponse.ends:type_name -> candela.agent.v1.End
+	3,  // 23: candela.agent.v1.PrepareResponse.properties:type_name -> candela.agent.v1.Property
+	39, // 24: candela.agent.v1.ConnectRequest.peers:type_name -> candela.agent.v1.End
+	49, // 25: candela.agent.v1.CountersResponse.counters:type_name -> candela.agent.v1.Counter
+	49, // 26: candela.agent.v1.CountersResponse.losses:type_name -> candela.agent.v1.Counter
+	54, // 27: candela.agent.v1.ReportResponse.data:type_name -> candela.agent.v1.DataCheck
+	61, // 28: candela.agent.v1.FinishResponse.shards:type_name -> candela.agent.v1.Shard
+	49, // 29: candela.agent.v1.FinishResponse.losses:type_name -> candela.agent.v1.Counter
+	0,  // 30: candela.agent.v1.Agent.Describe:input_type -> candela.agent.v1.DescribeRequest
+	4,  // 31: candela.agent.v1.Agent.Lease:input_type -> candela.agent.v1.LeaseRequest
+	6,  // 32: candela.agent.v1.Agent.Neighbours:input_type -> candela.agent.v1.NeighboursRequest
+	8,  // 33: candela.agent.v1.Agent.Probe:input_type -> candela.agent.v1.ProbeRequest
+	10, // 34: candela.agent.v1.Agent.Listen:input_type -> candela.agent.v1.ListenRequest
+	29, // 35: candela.agent.v1.Host.Prepare:input_type -> candela.agent.v1.PrepareRequest
+	41, // 36: candela.agent.v1.Host.Connect:input_type -> candela.agent.v1.ConnectRequest
+	32, // 37: candela.agent.v1.Host.Await:input_type -> candela.agent.v1.AwaitRequest
+	43, // 38: candela.agent.v1.Host.Start:input_type -> candela.agent.v1.StartRequest
+	45, // 39: candela.agent.v1.Host.Wait:input_type -> candela.agent.v1.WaitRequest
+	47, // 40: candela.agent.v1.Host.Counters:input_type -> candela.agent.v1.CountersRequest
+	50, // 41: candela.agent.v1.Host.Frames:input_type -> candela.agent.v1.FramesRequest
+	52, // 42: candela.agent.v1.Host.Report:input_type -> candela.agent.v1.ReportRequest
+	55, // 43: candela.agent.v1.Host.Release:input_type -> candela.agent.v1.ReleaseRequest
+	57, // 44: candela.agent.v1.Dumper.Record:input_type -> candela.agent.v1.RecordRequest
+	59, // 45: candela.agent.v1.Dumper.Finish:input_type -> candela.agent.v1.FinishRequest
+	62, // 46: candela.agent.v1.Dumper.Fetch:input_type -> candela.agent.v1.FetchRequest
+	64, // 47: candela.agent.v1.Dumper.Discard:input_type -> candela.agent.v1.DiscardRequest
+	12, // 48: candela.agent.v1.Sockets.Equip:input_type -> candela.agent.v1.EquipRequest
+	16, // 49: candela.agent.v1.Sockets.Transfer:input_type -> candela.agent.v1.TransferRequest
+	18, // 50: candela.agent.v1.Sockets.Unequip:input_type -> candela.agent.v1.UnequipRequest
+	20, // 51: candela.agent.v1.Switch.Run:input_type -> candela.agent.v1.SwitchRequest
+	1,  // 52: candela.agent.v1.Agent.Describe:output_type -> candela.agent.v1.DescribeResponse
+	5,  // 53: candela.agent.v1.Agent.Lease:output_type -> candela.agent.v1.LeaseResponse
+	7,  // 54: candela.agent.v1.Agent.Neighbours:output_type -> candela.agent.v1.Neighbour
+	9,  // 55: candela.agent.v1.Agent.Probe:output_type -> candela.agent.v1.ProbeResponse
+	11, // 56: candela.agent.v1.Agent.Listen:output_type -> candela.agent.v1.ListenResponse
+	40, // 57: candela.agent.v1.Host.Prepare:output_type -> candela.agent.v1.PrepareResponse
+	42, // 58: candela.agent.v1.Host.Connect:output_type -> candela.agent.v1.ConnectResponse
+	33, // 59: candela.agent.v1.Host.Await:output_type -> candela.agent.v1.AwaitResponse
+	44, // 60: candela.agent.v1.Host.Start:output_type -> candela.agent.v1.StartResponse
+	46, // 61: candela.agent.v1.Host.Wait:output_type -> candela.agent.v1.WaitResponse
+	48, // 62: candela.agent.v1.Host.Counters:output_type -> candela.agent.v1.CountersResponse
+	51, // 63: candela.agent.v1.Host.Frames:output_type -> candela.agent.v1.FramesResponse
+	53, // 64: candela.agent.v1.Host.Report:output_type -> candela.agent.v1.ReportResponse
+	56, // 65: candela.agent.v1.Host.Release:output_type -> candela.agent.v1.ReleaseResponse
+	58, // 66: candela.agent.v1.Dumper.Record:output_type -> candela.agent.v1.RecordResponse
+	60, // 67: candela.agent.v1.Dumper.Finish:output_type -> candela.agent.v1.FinishResponse
+	63, // 68: candela.agent.v1.Dumper.Fetch:output_type -> candela.agent.v1.FetchResponse
+	65, // 69: candela.agent.v1.Dumper.Discard:output_type -> candela.agent.v1.DiscardResponse
+	15, // 70: candela.agent.v1.Sockets.Equip:output_type -> candela.agent.v1.EquipResponse
+	17, // 71: candela.agent.v1.Sockets.Transfer:output_type -> candela.agent.v1.TransferResponse
+	19, // 72: candela.agent.v1.Sockets.Unequip:output_type -> candela.agent.v1.UnequipResponse
+	25, // 73: candela.agent.v1.Switch.Run:output_type -> candela.agent.v1.SwitchResponse
+	52, // [52:74] is the sub-list for method output_type
+	30, // [30:52] is the sub-list for method input_type
+	30, // [30:30] is the sub-list for extension type_name
+	30, // [30:30] is the sub-list for extension extendee
+	0,  // [0:30] is the sub-list for field type_name
 }
 
 func init() { file_agent_v1_agent_proto_init() }
@@ -4587,14 +4854,14 @@ func file_agent_v1_agent_proto_init() {
 		(*SwitchResponse_File)(nil),
 	}
 	file_agent_v1_agent_proto_msgTypes[30].OneofWrappers = []any{}
-	file_agent_v1_agent_proto_msgTypes[33].OneofWrappers = []any{}
+	file_agent_v1_agent_proto_msgTypes[37].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_agent_v1_agent_proto_rawDesc), len(file_agent_v1_agent_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   62,
+			NumMessages:   66,
 			NumExtensions: 0,
 			NumServices:   5,
 		},

@@ -306,6 +306,7 @@ var Agent_ServiceDesc = grpc.ServiceDesc{
 const (
 	Host_Prepare_FullMethodName  = "/candela.agent.v1.Host/Prepare"
 	Host_Connect_FullMethodName  = "/candela.agent.v1.Host/Connect"
+	Host_Await_FullMethodName    = "/candela.agent.v1.Host/Await"
 	Host_Start_FullMethodName    = "/candela.agent.v1.Host/Start"
 	Host_Wait_FullMethodName     = "/candela.agent.v1.Host/Wait"
 	Host_Counters_FullMethodName = "/candela.agent.v1.Host/Counters"
@@ -325,7 +326,10 @@ type HostClient interface {
 	Prepare(ctx context.Context, in *PrepareRequest, opts ...grpc.CallOption) (*PrepareResponse, error)
 	// Connect joins the queue pairs to the peer's.
 	Connect(ctx context.Context, in *ConnectRequest, opts ...grpc.CallOption) (*ConnectResponse, error)
-	// Start posts the first work requests.
+	// Await waits for the connections of the application of a Watch, and pauses the application if it is to. It answers at the
+	// call's deadline with those that are there.
+	Await(ctx context.Context, in *AwaitRequest, opts ...grpc.CallOption) (*AwaitResponse, error)
+	// Start posts the first work requests, or lets a paused application go on.
 	Start(ctx context.Context, in *StartRequest, opts ...grpc.CallOption) (*StartResponse, error)
 	// Wait returns when the host's own messages are complete, or at the call's deadline with done unset.
 	Wait(ctx context.Context, in *WaitRequest, opts ...grpc.CallOption) (*WaitResponse, error)
@@ -361,6 +365,16 @@ func (c *hostClient) Connect(ctx context.Context, in *ConnectRequest, opts ...gr
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ConnectResponse)
 	err := c.cc.Invoke(ctx, Host_Connect_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *hostClient) Await(ctx context.Context, in *AwaitRequest, opts ...grpc.CallOption) (*AwaitResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AwaitResponse)
+	err := c.cc.Invoke(ctx, Host_Await_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -447,7 +461,10 @@ type HostServer interface {
 	Prepare(context.Context, *PrepareRequest) (*PrepareResponse, error)
 	// Connect joins the queue pairs to the peer's.
 	Connect(context.Context, *ConnectRequest) (*ConnectResponse, error)
-	// Start posts the first work requests.
+	// Await waits for the connections of the application of a Watch, and pauses the application if it is to. It answers at the
+	// call's deadline with those that are there.
+	Await(context.Context, *AwaitRequest) (*AwaitResponse, error)
+	// Start posts the first work requests, or lets a paused application go on.
 	Start(context.Context, *StartRequest) (*StartResponse, error)
 	// Wait returns when the host's own messages are complete, or at the call's deadline with done unset.
 	Wait(context.Context, *WaitRequest) (*WaitResponse, error)
@@ -474,6 +491,9 @@ func (UnimplementedHostServer) Prepare(context.Context, *PrepareRequest) (*Prepa
 }
 func (UnimplementedHostServer) Connect(context.Context, *ConnectRequest) (*ConnectResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Connect not implemented")
+}
+func (UnimplementedHostServer) Await(context.Context, *AwaitRequest) (*AwaitResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Await not implemented")
 }
 func (UnimplementedHostServer) Start(context.Context, *StartRequest) (*StartResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Start not implemented")
@@ -546,6 +566,24 @@ func _Host_Connect_Handler(srv interface{}, ctx context.Context, dec func(interf
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(HostServer).Connect(ctx, req.(*ConnectRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Host_Await_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AwaitRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostServer).Await(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Host_Await_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostServer).Await(ctx, req.(*AwaitRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -665,6 +703,10 @@ var Host_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Connect",
 			Handler:    _Host_Connect_Handler,
+		},
+		{
+			MethodName: "Await",
+			Handler:    _Host_Await_Handler,
 		},
 		{
 			MethodName: "Start",

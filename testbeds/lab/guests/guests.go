@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"candela.dev/candela/agent"
@@ -33,6 +34,11 @@ const (
 
 // Names lists the machines with agents by port of the switch.
 var Names = []string{Requester, Responder, Dumper}
+
+// DataAddress is the address of a machine's applications on its interface eth0.
+func DataAddress(name string) string {
+	return fmt.Sprintf("192.168.50.%d", slices.Index(Names, name)+1)
+}
 
 // BootTime bounds the boot. On an idle machine it takes 20 s of emulation.
 const BootTime = 5 * time.Minute
@@ -170,7 +176,7 @@ func (l *Lab) start(i int, name string, f transport.Files) (err error) {
 		"-M", "q35", "-m", "512", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-name", name,
 		"-kernel", filepath.Join(l.cfg.Image, "kernel"), "-initrd", initrd,
 		"-append", "console=ttyS0 loglevel=4 panic=-1 clocksource=hpet tsc=unstable net.ifnames=0 random.trust_cpu=on "+
-			"hostname="+name,
+			fmt.Sprintf("hostname=%s data_address=%s", name, DataAddress(name)),
 		"-serial", "file:"+l.path(name+".console"),
 		"-netdev", "dgram,id=data,local.type=unix,local.path="+l.path(name)+softswitch.PeerSocket+
 			",remote.type=unix,remote.path="+l.path(name)+softswitch.SwitchSocket,

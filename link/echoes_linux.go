@@ -1,10 +1,9 @@
-//go:build verbs && cgo && linux
-
-package main
+package link
 
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 
@@ -14,15 +13,16 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// responder answers the switch's echoes on a guest's interface. It is an ordinary process: its answers are delayed by
-// earlier packets and by the scheduler.
-type responder struct {
+// echoes answers a switch's echoes on an interface. It is an ordinary process: its answers are delayed by earlier
+// packets and by the scheduler.
+type echoes struct {
 	socket *os.File
 	ended  chan struct{}
 }
 
-// answerEchoes starts a responder.
-func answerEchoes(name string) (*responder, error) {
+// AnswerEchoes answers the echoes of a software switch on an interface until Close, so that the switch knows how long
+// this machine holds frames. It needs CAP_NET_RAW.
+func AnswerEchoes(name string) (io.Closer, error) {
 	device, err := net.InterfaceByName(name)
 	if err != nil {
 		return nil, fmt.Errorf("echoes: %w", err)
@@ -35,13 +35,13 @@ func answerEchoes(name string) (*responder, error) {
 	if err := unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: network, Ifindex: device.Index}); err != nil {
 		return nil, errors.Join(fmt.Errorf("echoes on %s: %w", name, err), unix.Close(fd))
 	}
-	r := &responder{socket: os.NewFile(uintptr(fd), "echoes"), ended: make(chan struct{})}
+	r := &echoes{socket: os.NewFile(uintptr(fd), "echoes"), ended: make(chan struct{})}
 	go r.serve(packet.MAC(device.HardwareAddr))
 	return r, nil
 }
 
 // serve answers echoes until the socket is closed.
-func (r *responder) serve(own packet.MAC) {
+func (r *echoes) serve(own packet.MAC) {
 	defer close(r.ended)
 	buffer := make([]byte, 256)
 	for {
@@ -56,7 +56,9 @@ func (r *responder) serve(own packet.MAC) {
 	}
 }
 
-func (r *responder) close() {
-	_ = r.socket.Close()
+// Close ends the answers.
+func (r *echoes) Close() error {
+	err := r.socket.Close()
 	<-r.ended
+	return err
 }

@@ -1,0 +1,166 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+
+	"candela.dev/candela/injector"
+	"candela.dev/candela/packet"
+	"candela.dev/candela/trace"
+)
+
+// An ApplicationTestbed has hosts on which an application of the user can make the traffic.
+type ApplicationTestbed interface {
+	Testbed
+	// Await waits for the application's connections, and returns them by the requester's QPN. The application may stand
+	// still until Run.
+	Await(ctx context.Context) ([]injector.Connection, error)
+}
+
+// An Application starts what makes the traffic of a test with traffic.external, when everything is ready for it. wants
+// says what is waited for; what the application prints goes to out. It may return a channel that has the application's
+// end, once; nil: a person starts it, and nothing is known of its end. The application ends with ctx.
+type Application func(ctx context.Context, wants string, out io.Writer) (<-chan error, error)
+
+// applicationFile has in a run directory what the application printed.
+const applicationFile = "application.log"
+
+// external reports whether an application makes the traffic.
+func (f *facts) external() bool { return f.plan != nil && f.plan.Test.Traffic.External != nil }
+
+// application runs the traffic of an application, while the mirror gate is open.
+func (r *run) application(ctx context.Context) (err error) {
+	bed, ok := r.bed.(ApplicationTestbed)
+	if !ok {
+		return errors.New("traffic.external: this testbed has no hosts for an application")
+	}
+	out, err := r.Dir.Create(applicationFile)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, out.Close()) }()
+	printed := &lastPart{to: out}
+	waiting, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	ended := make(chan error, 1)
+	var watch sync.WaitGroup
+	defer watch.Wait()
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	if start := r.Options.Application; start != nil {
+		end, err := start(running, r.wanted(), printed)
+		if err != nil {
+			return err
+		}
+		if end != nil {
+			watch.Go(func() { // until the application ends, at the latest with ctx
+				err := <-end
+				if err != nil {
+					giveUp(fmt.Errorf("the application has ended: %w%s", err, printed))
+				}
+				ended <- err
+			})
+		}
+	}
+	conns, err := bed.Await(waiting)
+	if err != nil {
+		return causeOf(waiting, err)
+	}
+	if err := r.know(conns); err != nil {
+		return err
+	}
+	if r.program, err = r.client.Extend(ctx, conns, r.plan.Intents); err != nil {
+		return err
+	}
+	// From now on an application that fails may be right to: its device has lost packets.
+	if r.generator, err = bed.Run(ctx); err != nil {
+		return err
+	}
+	select {
+	case err := <-ended:
+		if err != nil {
+			r.applicationEnd = fmt.Sprintf("the application ended: %v%s", err, printed)
+		}
+	default:
+	}
+	return nil
+}
+
+// wanted says what an application is to do.
+func (r *run) wanted() string {
+	t := r.plan.Test
+	from, to := t.IPs(1)
+	return fmt.Sprintf("%s: start the application within %v: it is to connect %v to %v, reliable connections: %d",
+		t.Title(), t.Traffic.External.Wait.Std(), from, to, t.Traffic.Connections)
+}
+
+// causeOf returns why ctx has ended, if it has, instead of err.
+func causeOf(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		return cause
+	}
+	return err
+}
+
+// lastPart passes on what is written and keeps the end.
+type lastPart struct {
+	to io.Writer
+
+	mu   sync.Mutex
+	last []byte
+}
+
+// lastBytes bounds what is kept.
+const lastBytes = 500
+
+func (l *lastPart) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.last = append(l.last, b...)
+	l.last = l.last[max(0, len(l.last)-lastBytes):]
+	return l.to.Write(b)
+}
+
+// String is the end of what was written, for an error.
+func (l *lastPart) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	text := strings.TrimSpace(strings.ToValidUTF8(string(l.last), "?"))
+	if text == "" {
+		return ""
+	}
+	return "; its last words: " + text
+}
+
+// conditionNumbering is an integrity condition of traffic of an application: its packets are numbered from the first.
+const conditionNumbering = "numbering"
+
+// numberingCondition compares the PSNs from which events were placed with the first that the trace shows of each
+// connection. An application that sent before it was found has other first packets than those that the test names.
+func (f *facts) numberingCondition(ctx context.Context) (trace.Condition, error) {
+	cond := trace.Condition{Name: conditionNumbering, Status: trace.StatusOK,
+		Message: "events are placed from the application's first packets"}
+	if f.checked == nil {
+		return cond, nil // other conditions say why
+	}
+	seen := map[trace.FlowID]bool{}
+	err := f.checked.ForEach(ctx, func(rec *trace.Record) error {
+		if rec.Flow == trace.NoFlow || seen[rec.Flow] || !rec.Opcode.IsRequest() {
+			return nil
+		}
+		seen[rec.Flow] = true
+		first := f.known.InitialPSN(rec.Flow, packet.Requests)
+		if sent := first.Sub(rec.PSN); sent != 0 && cond.Status == trace.StatusOK {
+			cond.Status = trace.StatusViolated
+			cond.Message = fmt.Sprintf("connection %d: the application had sent %d packets when its queue pair was found, and "+
+				"events were placed from packet %d on: pause the application (traffic.external.pause), or let it wait before "+
+				"its first request", rec.Flow.Connection(), sent, sent+1)
+		}
+		return nil
+	})
+	return cond, err
+}

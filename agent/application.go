@@ -50,16 +50,19 @@ type application struct {
 	mu     sync.Mutex
 	mine   map[packet.QPN]bool
 	paused map[int]bool // processes that stand still
-	bound  *time.Timer  // of the pause
+	bound  *time.Timer  // of the pause, which ends after longest
+
+	longest time.Duration
 }
 
 // watchApplication makes an RDMA device the host of an application. It changes no more of the device than the settings
-// that the test names, which journal notes.
-func watchApplication(h *Host, sysfs fs.FS, allowed []string, journal *nic.Journal) (_ *application, err error) {
+// that the test names, which journal notes. list lists the queue pairs of a device.
+func watchApplication(h *Host, sysfs fs.FS, allowed []string, journal *nic.Journal,
+	list func(device string) ([]verbs.QueuePair, error)) (_ *application, err error) {
 	r := &rdmaHost{port: verbs.Port{Device: h.RDMA.Device, Number: h.RDMA.Port}, sysfs: sysfs, side: h.Side,
 		gid: h.RDMA.GIDIndex, journal: journal, active: time.Now()}
 	r.alive, r.kill = context.WithCancel(context.Background())
-	a := &application{rdmaHost: r, list: verbs.QueuePairs, signal: signalProcess, pause: h.RDMA.Watch.Pause,
+	a := &application{rdmaHost: r, list: list, signal: signalProcess, pause: h.RDMA.Watch.Pause, longest: longestPause,
 		old: map[packet.QPN]bool{}, mine: map[packet.QPN]bool{}, paused: map[int]bool{}}
 	defer func() {
 		if err != nil {
@@ -199,7 +202,7 @@ func (a *application) stop(list []verbs.QueuePair) error {
 		a.paused[q.PID] = true
 	}
 	if a.bound == nil {
-		a.bound = time.AfterFunc(longestPause, func() { _ = a.resume() })
+		a.bound = time.AfterFunc(a.longest, func() { _ = a.resume() })
 	}
 	return nil
 }

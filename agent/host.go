@@ -93,7 +93,7 @@ func (r *run) prepareDevice(q *agentpb.PrepareRequest) (*agentpb.PrepareResponse
 func openDevice(h *Host, program string, allowed []string, journal *nic.Journal) (rdmaDevice, error) {
 	sysfs := os.DirFS("/")
 	if h.RDMA.Watch != nil {
-		a, err := watchApplication(h, sysfs, allowed, journal)
+		a, err := watchApplication(h, sysfs, allowed, journal, verbs.QueuePairs)
 		if err != nil {
 			return nil, err
 		}

@@ -33,9 +33,9 @@ func fullHost(side generator.Side) *Host {
 		Propagation: clock.Nanosecond, Settings: []testbeds.Setting{{Name: "pfc", Value: "3"}},
 	}
 	gid := 3
-	device := &RDMA{Device: "rxe0", Port: 1, GIDIndex: &gid}
+	device := &RDMA{Device: "rxe0", Port: 1, GIDIndex: &gid, Watch: &Watch{}}
 	return &Host{Interface: "eth0", Side: side, NIC: nic, RDMA: device, Spec: &testbeds.Spec{
-		Seed: 1, Hosts: [2]testbeds.Host{nic, nic}, Dumpers: []testbeds.Dumper{{Name: "dumper-1"}},
+		Seed: 1, Hosts: [2]testbeds.Host{nic, nic}, External: &testbeds.External{}, Dumpers: []testbeds.Dumper{{Name: "dumper-1"}},
 		Connections: []testbeds.Connection{{
 			IPs:     [2]netip.Addr{netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("10.0.0.1")},
 			Traffic: [2]generator.Traffic{traffic(3), traffic(5)}, InitialPSN: [2]*packet.PSN{&psn, &psn}, MTU: 1024,
@@ -66,6 +66,7 @@ var elsewhere = map[string]string{
 	"Spec.Dumpers":                      "the dumpers",
 	"Spec.Quiesce":                      "the orchestrator waits",
 	"Spec.Deadline":                     "the orchestrator waits",
+	"Spec.External":                     "RDMA.Watch has what concerns a host",
 	"Spec.Connections[0].IPs[1]":        "the peer says it itself when they are joined",
 	"Spec.Connections[0].InitialPSN[1]": "the peer says it itself when they are joined",
 }

@@ -177,3 +177,38 @@ func TestEventsProgrammedOverP4RuntimeHitTheirPackets(t *testing.T) {
 		equal(t, "sent to host B", delta.Ports[1].RoCETx.Packets, uint64(7))
 	}
 }
+
+func TestConnectionsThatComeLaterJoinTheProgram(t *testing.T) {
+	tg := startTarget(t, nil)
+	client := tg.connect(t, injector.Config{})
+	conns := oneConnection()
+	intents := []injector.Intent{{Flow: 0, RelPSN: 2, Nth: 1, Action: injector.Action{Type: trace.EventDrop}}}
+	if _, err := client.Extend(t.Context(), conns, intents); err == nil {
+		t.Fatal("a program was extended before there was one")
+	}
+	if _, err := client.Program(t.Context(), twoHosts(), nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := client.OpenGate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	send := func(psn int) (r pipeline.Result) {
+		tg.server.Do(func() { tg.pipe.Process(int64(psn), 0, write(conns[0], psn), &r) })
+		return r
+	}
+	if before := send(2); before.Forward.Port != 1 || len(before.Mirror.Ports) != 1 || before.Event != 0 {
+		t.Errorf("before: %+v", before)
+	}
+	if _, err := client.Extend(t.Context(), conns, intents); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.Extend(t.Context(), conns, intents); err == nil {
+		t.Error("a program with connections was extended")
+	}
+	if after := send(2); after.Event != trace.EventDrop || len(after.Mirror.Ports) != 1 {
+		t.Errorf("the gate is open and the event programmed: %+v", after)
+	}
+	if hits, err := client.Hits(t.Context()); err != nil || len(hits) != 1 || hits[0] != 1 {
+		t.Errorf("hits %v, %v", hits, err)
+	}
+}

@@ -121,6 +121,10 @@ func (f *facts) examine(ctx context.Context, trimmed []trace.Cut) (err error) {
 	losses := trim.New(f.checked.Meta(), trims)
 	f.losses, set = losses.Packets, slices.Insert(set, len(set)-1, analyzers.Analyzer(losses))
 	f.analysis, err = analyzers.RunParallel(ctx, f.checked, f.workers, append(set, f.summary)...)
+	if err == nil && f.external() {
+		timeout := f.plan.Test.Traffic.AckTimeout
+		err = softenEnd(ctx, f.checked, f.analysis, &trace.Settings{Timeout: &timeout})
+	}
 	if err != nil || f.plan == nil || f.plan.Test == nil || !f.plan.Test.Testbed.SoftwareHosts() {
 		return err
 	}

@@ -84,12 +84,13 @@ func nicFact(profile string, bugs []string) string {
 func (r *facts) connectionReport(i int) report.Connection {
 	c := summarise(r.summary, r.analysis, i+1)
 	c.Requester, c.Responder = endpoint(r.connections[i].Requester), endpoint(r.connections[i].Responder)
-	c.Traffic = trafficText(r.plan.Connections[i].Traffic)
+	c.OK = true
 	if r.external() {
 		t := r.plan.Connections[i].Traffic[testbeds.Requester]
 		c.Traffic = fmt.Sprintf("%v of an application, mtu %d", t.Verbs[0], t.MTU)
+		return c // how it ended, the application knows
 	}
-	c.OK = true
+	c.Traffic = trafficText(r.plan.Connections[i].Traffic)
 	var outcomes []string
 	for s := range r.generator.Streams {
 		stream := &r.generator.Streams[s]

@@ -4,8 +4,11 @@ package main
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -114,6 +117,15 @@ func TestLabOfGuests(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) { l.recovers(t, tt.bed, tt.verb) })
 	}
+	for _, tt := range []struct{ name, program, verb, args, change string }{
+		{name: "writes of ib_write_bw", program: "ib_write_bw", verb: "write"},
+		{name: "reads of ib_read_bw", program: "ib_read_bw", verb: "read"},
+		{name: "two queue pairs of ib_send_bw", program: "ib_send_bw", verb: "send", args: "-q 2",
+			change: "external: {}, num-connections: 2"},
+	} {
+		t.Run(tt.name, func(t *testing.T) { l.applies(t, devices, tt.program, tt.verb, tt.args, tt.change) })
+	}
+	t.Run("an application that does not come is awaited in vain", func(t *testing.T) { l.awaits(t, devices) })
 	t.Run("a device that is not as described is named", func(t *testing.T) { l.refuses(t) })
 	t.Run("a host that dies is named", func(t *testing.T) { l.dies(t, devices) })
 }
@@ -122,7 +134,7 @@ func TestLabOfGuests(t *testing.T) {
 func (l *guestLab) recovers(t *testing.T, bed, verb string) {
 	t.Helper()
 	start := time.Now()
-	o := l.run(t, bed, strings.Replace(lossyGuests, "VERB", verb, 1))
+	o := l.run(t, bed, strings.Replace(lossyGuests, "VERB", verb, 1), nil)
 	if o.Verdict.Exit == orchestrator.ExitInfrastructure || o.Verdict.Exit == orchestrator.ExitInvalid {
 		t.Fatalf("%+v\n%s", o.Verdict, l.Console(guests.Requester))
 	}
@@ -141,16 +153,79 @@ func (l *guestLab) recovers(t *testing.T, bed, verb string) {
 	}
 }
 
-func (l *guestLab) run(t *testing.T, bed, test string) *orchestrator.Outcome {
+func (l *guestLab) run(t *testing.T, bed, test string, application orchestrator.Application) *orchestrator.Outcome {
 	t.Helper()
 	p := livePlan(t, test, bed)
 	var live livebeds
 	o, err := orchestrator.Run(t.Context(), p, live.builder(t.Context(), p.Test.Testbed), orchestrator.Options{
-		Out: t.TempDir(), Wall: time.Now, NoReports: true})
+		Out: t.TempDir(), Wall: time.Now, NoReports: true, Application: application})
 	if err := errors.Join(err, live.close()); err != nil {
 		t.Fatal(err)
 	}
 	return o
+}
+
+// externalTest loses the fifth packet of an application. %s: verb, and how the traffic differs.
+const externalTest = `name: application
+requester: {nic: {ip-list: [%s/24]}}
+responder: {nic: {ip-list: [%s/24]}}
+traffic:
+  %s
+  rdma-verb: %s
+  mtu: 1024
+  min-retransmit-timeout: 16
+  max-retransmit-retry: 7
+  rnr-retry: 7
+  data-pkt-events: [{qpn: 1, psn: 5, type: drop}]
+`
+
+// applies runs perftest as a user would, by hand on both machines, under a test that loses a packet of it.
+func (l *guestLab) applies(t *testing.T, bed, program, verb, args, change string) {
+	t.Helper()
+	traffic := strings.ReplaceAll(cmp.Or(change, "external: {}"), ", ", "\n  ")
+	text := fmt.Sprintf(externalTest, guests.DataAddress(guests.Requester), guests.DataAddress(guests.Responder), traffic, verb)
+	command := fmt.Sprintf("%s -d rxe0 -x 1 -F -n 5 -s 8192 -m 1024 -u 16 %s", program, args)
+	said := make(map[string]string)
+	start := func(ctx context.Context, _ string, _ io.Writer) (<-chan error, error) {
+		ended, server := make(chan error, 1), make(chan error, 1)
+		go func() {
+			out, err := l.Do(ctx, guests.Responder, command)
+			said[guests.Responder] = out
+			server <- err
+		}()
+		go func() {
+			// The server listens soon; the client tries again until it does.
+			out, err := l.Do(ctx, guests.Requester, "for i in 1 2 3 4 5; do "+command+" "+
+				guests.DataAddress(guests.Responder)+" && break; sleep 1; done")
+			said[guests.Requester] = out
+			ended <- errors.Join(err, <-server)
+		}()
+		return ended, nil
+	}
+	o := l.run(t, bed, text, start)
+	if o.Verdict.Exit == orchestrator.ExitInfrastructure || o.Verdict.Exit == orchestrator.ExitInvalid || o.EventsFired != 1 {
+		t.Fatalf("%+v, %d events\n%v\n%s", o.Verdict, o.EventsFired, said, l.Console(guests.Requester))
+	}
+	for _, c := range o.Report.Connections {
+		if least := int64(5 * 8192 / 1024); c.Data < least || (c.Index == 1) != (c.Resent > 0) {
+			t.Errorf("connection %d: %d data packets, %d again", c.Index, c.Data, c.Resent)
+		}
+	}
+	if text := said[guests.Requester]; !strings.Contains(text, " 8192 ") {
+		t.Errorf("the application did not end well:\n%s", text)
+	}
+}
+
+// awaits waits for an application that nobody starts.
+func (l *guestLab) awaits(t *testing.T, bed string) {
+	t.Helper()
+	text := fmt.Sprintf(externalTest, guests.DataAddress(guests.Requester), guests.DataAddress(guests.Responder),
+		"external: {wait-ms: 1000}", "write")
+	o := l.run(t, bed, text, nil)
+	if reasons := strings.Join(o.Verdict.Reasons, "\n"); o.Verdict.Exit != orchestrator.ExitInfrastructure ||
+		!strings.Contains(reasons, "0 of 1 connections between requester and responder") {
+		t.Errorf("%+v", o.Verdict)
+	}
 }
 
 // refuses describes devices that the machine doesn't have.
@@ -163,7 +238,7 @@ func (l *guestLab) refuses(t *testing.T) {
 		"interface: eth1, rdma: {device: rxe0, software: true}": "belongs to interface eth0, not to eth1",
 		"rdma: {device: rxe0, software: true, gid-index: 99}":   "GID 99 is not in use",
 	} {
-		o := l.run(t, l.describe(t, device, guests.SoftRoCE), strings.Replace(lossyGuests, "VERB", "write", 1))
+		o := l.run(t, l.describe(t, device, guests.SoftRoCE), strings.Replace(lossyGuests, "VERB", "write", 1), nil)
 		text := strings.Join(o.Verdict.Reasons, "\n")
 		if o.Verdict.Exit != orchestrator.ExitInfrastructure || !strings.Contains(text, "requester: ") ||
 			!strings.Contains(text, want) {

@@ -20,7 +20,7 @@ LINT := .cache/bin/golangci-lint
 export CGO_ENABLED ?= 0
 
 .DEFAULT_GOAL := help
-.PHONY: nights test-lab-guests history-figures test-ci test-kills p4 vm-image test-bare-root test-vm test-package test-reproduce test-reproduce-loads help setup build demo test test-live test-live-sample test-parity deb race detection silence fuzz bench oracle mutate bench-once generate generated lint ci clean FORCE
+.PHONY: lab-image lab-guests nights test-lab-guests history-figures test-ci test-kills p4 vm-image test-bare-root test-vm test-package test-reproduce test-reproduce-loads help setup build demo test test-live test-live-sample test-parity deb race detection silence fuzz bench oracle mutate bench-once generate generated lint ci clean FORCE
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -131,9 +131,14 @@ test-vm: ## soft-RoCE in virtual machines: boot, lose packets, judge, kill, inte
 	CANDELA_TEST_VM=1 $(GO) test -count=1 -v -timeout 30m ./testbeds/vm ./injector/qemu
 	CANDELA_TEST_VM=1 $(GO) test -count=1 -v -timeout 30m -run TestVM ./cmd/candela
 
-test-lab-guests: ## a lab of virtual machines: two hosts with soft-RoCE and a dumper run the package's agent over mutual TLS (skips what is missing)
+lab-image: # what the machines of a lab of guests boot
 	@tools/setup --vm
 	@GO='$(GO)' tools/vm-image stable && GO='$(GO)' tools/deb && tools/lab-image || echo "SKIP-image: no guests to boot"
+
+lab-guests: lab-image ## boot a lab of virtual machines and keep it up: two hosts with soft-RoCE, a dumper, a switch (docs/guide/lab.md)
+	$(GO) run ./testbeds/lab/guests/labguests
+
+test-lab-guests: lab-image ## tests on that lab: the package's agent over mutual TLS, losses, perftest as application, dead hosts (skips what is missing)
 	CANDELA_TEST_LAB_GUESTS=1 $(GO) test -count=1 -v -timeout 30m -run '^TestLabOfGuests' ./cmd/candela
 
 test-package: ## install the Debian package in a guest with systemd, start, kill, upgrade, remove (skips what is missing; needs root)

@@ -144,9 +144,21 @@ func leavesOf(t *testing.T, test *config.Test) (list []fieldtest.Leaf) {
 		if !f.IsExported() || slices.Contains(judgedHere, f.Name) {
 			continue
 		}
-		list = append(list, fieldtest.Walk(t, f.Name, v.Field(i), "Pattern")...)
+		list = append(list, fieldtest.Walk(t, f.Name, v.Field(i), "Pattern", "External")...)
 	}
 	return list
+}
+
+// TestWhatATestSaysOfAnApplicationReachesTheHosts: with one there is no traffic whose settings could make a difference.
+func TestWhatATestSaysOfAnApplicationReachesTheHosts(t *testing.T) {
+	test := fullTest(t, trace.EventDrop, packet.ClassAck)
+	if specOf(&plan.Plan{Test: test}).External != nil {
+		t.Error("there is none")
+	}
+	test.Traffic.External = &config.External{Pause: true, Wait: 7}
+	if e := specOf(&plan.Plan{Test: test}).External; e == nil || *e != (testbeds.External{Pause: true, Wait: 7}) {
+		t.Errorf("got %+v", e)
+	}
 }
 
 func pathsOf(t *testing.T, test *config.Test) (paths []string) {

@@ -59,9 +59,10 @@ With --peer the other host is another NIC model, and --role is the side of
 
 With --testbed vm the device under test is Linux's soft-RoCE in virtual
 machines; with the description of a lab, the RDMA devices of its hosts. Features
-that soft-RoCE lacks by design are not exercised. With --testbed netns the models exchange real packets; tests with events that its switch lacks
-run on netns-afpacket. On both testbeds times are reported and judged only
-against --nak-us and --reaction-us.
+that soft-RoCE lacks by design are not exercised. With --testbed netns the
+models exchange real packets; tests with events that its switch lacks run on
+netns-afpacket. On all these testbeds times are reported and judged only against
+--nak-us and --reaction-us, except those of hardware.
 
 The report is in conformance.md and conformance.json, next to the run
 directories. The exit status is 1 if a rule failed.`,

@@ -17,8 +17,8 @@ import (
 // add 1,200, and of decision records.
 const (
 	// Issue 17: judge, flows, traffic; 18: queue management; 19: scheduling by rank; 21: deflection; 24: history, and 500
-	// for nightly plans.
-	maxWords   = 16000 + 4*1200 + 350 + 500
+	// for nightly plans; 23: devices and applications in a lab.
+	maxWords   = 16000 + 4*1200 + 350 + 500 + 300
 	maxRecords = 7000
 )
 

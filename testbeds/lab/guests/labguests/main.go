@@ -54,8 +54,19 @@ func hold(ctx context.Context, image, to string) (err error) {
 	for _, name := range guests.Names {
 		fmt.Printf("  %-10s a root shell: %s\n", name, l.Shell(name))
 	}
-	fmt.Printf("  consoles and logs: %s\n\n  %s testbed check --lldp-wait 0s %s\n  %s run configs/quickstart.yml --testbed %s\n\n"+
-		"They end with this program (Ctrl-C).\n", dir, l.Program, to, l.Program, to)
+	program := l.Program
+	if here, err := os.Getwd(); err == nil {
+		if short, err := filepath.Rel(here, program); err == nil {
+			program = short
+		}
+	}
+	fmt.Printf("  consoles and logs  %s\n\n", dir)
+	for _, arguments := range []string{
+		"testbed check --lldp-wait 0s " + to, "run configs/quickstart.yml --testbed " + to, "conform --testbed " + to,
+	} {
+		fmt.Println("  " + program + " " + arguments)
+	}
+	fmt.Println("\nThey end with this program (Ctrl-C).")
 	<-ctx.Done()
 	return nil
 }

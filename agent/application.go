@@ -284,7 +284,10 @@ func (a *application) counters() (testbeds.HostCounters, error) {
 	for _, c := range values {
 		list.Values = append(list.Values, testbeds.Counter{Name: c.Name, Value: c.Value})
 	}
-	return list, err
+	if err != nil {
+		return list, err
+	}
+	return a.withNIC(list)
 }
 
 // Close lets the application go on.

@@ -48,7 +48,7 @@ func watched(t *testing.T, l *listed) *application {
 	t.Helper()
 	h := deviceHost()
 	h.RDMA.Watch = &Watch{Pause: true}
-	a, err := watchApplication(h, fakeDevice(), []string{"b"}, l.read)
+	a, err := watchApplication(h, fakeDevice(), []string{"b"}, nil, l.read)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +193,7 @@ func TestADeviceThatCannotServeAnApplicationIsRefused(t *testing.T) {
 			h, sysfs := deviceHost(), fakeDevice()
 			h.RDMA.Watch = &Watch{}
 			change(h, sysfs)
-			if _, err := watchApplication(h, sysfs, []string{"b"}, (&listed{}).read); err == nil ||
+			if _, err := watchApplication(h, sysfs, []string{"b"}, nil, (&listed{}).read); err == nil ||
 				!strings.Contains(err.Error(), want) || !errors.Is(err, errRDMA) {
 				t.Errorf("got %v, want %q", err, want)
 			}

@@ -374,6 +374,11 @@ func (r *rdmaHost) counters() (testbeds.HostCounters, error) {
 	for _, c := range q.Counters {
 		list.Values = append(list.Values, testbeds.Counter{Name: c.Name, Value: c.Value})
 	}
+	return r.withNIC(list)
+}
+
+// withNIC adds the counters of hardware that its interface has.
+func (r *rdmaHost) withNIC(list testbeds.HostCounters) (testbeds.HostCounters, error) {
 	if r.soft() {
 		return list, nil
 	}

@@ -193,8 +193,8 @@ func TestASwitchThatHasAskedIsNotBlamedForNotAskingAgain(t *testing.T) {
 	}
 }
 
-// A request is sent to be buffered as the server answers that it owns the lock, and then grants it. The grant may wait at
-// its port until the lock has moved to the switch again and the server buffers nothing.
+// A request is sent to be buffered as the server answers that it owns the lock, and then grants it. The grant may wait
+// at its port until the lock has moved to the switch again and the server buffers nothing.
 func TestWhatAServerGrantsIsNotLostWithItsBuffer(t *testing.T) {
 	for _, grants := range []bool{true, false} {
 		s := newScript(t, func(n *lock.Network) { n.Switches[0].Placed, n.Switches[0].Moves = false, true })
@@ -225,8 +225,8 @@ func TestWhatAServerGrantsIsNotLostWithItsBuffer(t *testing.T) {
 	}
 }
 
-// A lock that nobody wants moves to the switch: what is sent to be buffered counts from then on, also from before PUSH_REQ
-// was repeated.
+// A lock that nobody wants moves to the switch: what is sent to be buffered counts from then on, also from before
+// PUSH_REQ was repeated.
 func TestWhatIsBufferedBeforeAPushRequestIsRepeatedCounts(t *testing.T) {
 	for _, received := range []uint64{9, 10} {
 		s := newScript(t, func(n *lock.Network) { n.Switches[0].Placed, n.Switches[0].Moves = false, true })

@@ -92,6 +92,12 @@ func overtakenInBuffer(p place, of, by uint64) cause.Cause {
 		p.packet(), packet(by))
 }
 
+func passedBuffer(p place, of, ahead uint64) cause.Cause {
+	return cause.Of(lock.RuleSingleQueue, "passed", "%v queued the request of packet %v for %v, which packet %v grants, "+
+		"itself, although it had sent packet %v to the server to be buffered and had not asked for it.", p.who, packet(of),
+		p.at(), p.packet(), packet(ahead))
+}
+
 func askedEarly(p place, holder uint64) cause.Cause {
 	return cause.Of(lock.RuleSingleQueue, "asked-early", "%v asked for buffered requests of %v, as packet %v shows, "+
 		"although the request that packet %v grants was in its own queue.", p.who, p.at(), p.packet(), packet(holder))
@@ -282,6 +288,7 @@ func Causes() []cause.Cause {
 		unasked(p, netlock.Acquire.String()), grantedTwice(p, 9), tooMany(p, 2, 1),
 		skipped(p, 15), forgotten(p, span(40*us)), notForwarded(p, span(40*us)), strandedAt(p, span(40*us)),
 		overtakenInSwitch(p, 8, 9), overtakenAtServer(p, 8, 9), overtakenInBuffer(p, 8, 9), askedEarly(p, 9),
+		passedBuffer(p, 8, 7),
 		keptBuffer(p, 7, 3), begunEarly(p, span(2*clock.Millisecond)), leftOfBatch(p, 2),
 		notPreferred(p, 0, 1, 9), tooEarly(p, 1, span(600*clock.Nanosecond), span(800*clock.Nanosecond)),
 		lateInBatch(p, 3, span(2*us)), tooLate(p, span(3*us), span(2*us)),

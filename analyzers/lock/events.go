@@ -39,6 +39,7 @@ func (j *Judge) asks(d *device, p *Packet, trunk bool) {
 		}
 	}
 	if r.linked {
+		r.comesBack()
 		r.last = j.order
 		r.arrived = p.Time
 		j.counts(d, r, p)
@@ -56,6 +57,7 @@ func (j *Judge) comes(d *device, l *state, r *request, p *Packet) {
 	r.arrived, r.inserted = p.Time, p.Time
 	r.dequeues = l.class(r).dequeues
 	j.recent(l, r)
+	j.comesBehind(l, r, p)
 	j.counts(d, r, p)
 }
 
@@ -281,7 +283,9 @@ func (j *Judge) forwarded(d *device, p *Packet) {
 	if h.Mark == netlock.BufferOnly {
 		j.measures.buffered++
 		if l := j.lockOf(d.number, h.Lock); l != nil {
-			l.classAt(classOf(d, h)).parkings++
+			c := l.classAt(classOf(d, h))
+			c.parkings++
+			c.sentAhead(p)
 		}
 	}
 	if r == nil {
@@ -290,6 +294,7 @@ func (j *Judge) forwarded(d *device, p *Packet) {
 	l := j.of(r)
 	switch h.Mark {
 	case netlock.BufferOnly:
+		r.leavesOne()
 		j.justified(d, l, r, p)
 		r.parks++
 		l.parked++
@@ -299,6 +304,7 @@ func (j *Judge) forwarded(d *device, p *Packet) {
 			j.park(l, r)
 		}
 	case netlock.Owned:
+		r.leavesOne()
 		if r.phase == waiting {
 			r.phase = owned
 			l.server = p.Dst
@@ -324,6 +330,7 @@ func (j *Judge) pushedBack(d *device, p *Packet) {
 		l = &j.locks[j.lock(h.Lock, uint8(d.number))]
 	}
 	c := l.classAt(classOf(d, h))
+	j.tells(l, c, p)
 	if !c.restarted && h.Sent == c.sent {
 		j.counted(d, l, c, p)
 	}
@@ -342,6 +349,7 @@ func (j *Judge) pushedBack(d *device, p *Packet) {
 			l.tainted = true
 			if r := j.find(j.keyOf(d, h, p.Dst)); r != nil {
 				r.returned = true
+				r.comesBack()
 			}
 			return
 		}
@@ -370,6 +378,7 @@ func (j *Judge) pushedBack(d *device, p *Packet) {
 		l.parked--
 	}
 	r.returned = true
+	r.comesBack()
 	if r.phase == parked || r.phase == waiting || r.phase == answered && r.asks > r.answers {
 		j.unpark(l, r, j.place(r))
 		r.phase, r.inserted = waiting, p.Time
@@ -411,8 +420,15 @@ func (j *Judge) returnsAgain(d *device, p *Packet) {
 // pushAnswered follows a server that has nothing.
 func (j *Judge) pushAnswered(d *device, p *Packet) {
 	l := j.lockOf(d.number, p.Header.Lock)
+	if l == nil || d.out {
+		return
+	}
+	if c := l.classAt(classOf(d, &p.Header)); p.Header.Mark == netlock.Unmarked {
+		j.tells(l, c, p)
+	} else {
+		j.moves(l)
+	}
 	switch {
-	case l == nil || d.out:
 	case p.Header.Mark == netlock.Owned:
 		j.handedOver(l, l.classAt(classOf(d, &p.Header)), p)
 	case p.Header.Mark == netlock.Failover:
@@ -495,8 +511,10 @@ func (j *Judge) pushRequested(d *device, p *Packet) {
 	of := l.classAt(classOf(d, h))
 	if h.Mark == netlock.Unmarked { // otherwise the lock moves, and requests queue
 		j.prematurely(d, l, of, p)
+		j.tells(l, of, p)
 	} else {
 		l.tainted = true
+		j.moves(l)
 	}
 	if h.Mark == netlock.Failover {
 		l.classes(func(c *class) {
@@ -530,6 +548,9 @@ func (j *Judge) granted(d *device, p *Packet, k key, since clock.Time) {
 	}
 	l := j.of(r)
 	server := h.Op == netlock.GrantFromServer
+	if server {
+		j.moves(l)
+	}
 	j.measures.grant(server, r.tenant)
 	unasked := r.answers >= r.asks
 	if unasked {
@@ -562,6 +583,7 @@ func (j *Judge) granted(d *device, p *Packet, k key, since clock.Time) {
 	j.exclusive(d, l, r, p)
 	j.takenOver(d, l, r, p)
 	if !server && !unasked {
+		j.passed(d, l, r, p)
 		j.resync(d, l, r)
 		if wasWaiting && r.asks == 1 && !l.tainted && !l.doubt {
 			j.early(d, l, r, p)
@@ -616,6 +638,7 @@ func (j *Judge) rejected(d *device, p *Packet) {
 		j.unaskedReject(d, p)
 		return
 	}
+	r.leavesOne()
 	l := j.of(r)
 	j.rejectedRightly(d, l, r, p)
 	if r.answers >= r.asks {
@@ -638,6 +661,7 @@ func (j *Judge) outage(d *device) {
 	for i := range j.locks {
 		if l := &j.locks[i]; l.used && int(l.sw) == d.number {
 			l.tainted = true
+			j.moves(l)
 			l.classes(func(c *class) {
 				c.restarted, c.remain, c.sent, c.base = true, false, 0, 0
 				c.requested, c.began, c.settled, c.asked = unknown, unknown, unknown, unknown

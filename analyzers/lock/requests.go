@@ -55,6 +55,9 @@ type request struct {
 	server     bool   // a server granted it
 	// first and last are the places in the order of arrivals of its first and last copy: which one counts is not known.
 	first, last uint64
+	behind      uint64     // the packet that was at the server, unasked for, as it came
+	epoch       uint64     // of that; 0: none was as one of its loose copies came
+	loose       uint16     // copies that came, or came back, and have not been seen to leave
 	arrived     clock.Time // the last copy
 	came        clock.Time // the first
 	inserted    clock.Time // into q1, if it is there
@@ -137,11 +140,17 @@ type backlog struct {
 	parkedAt      clock.Time // the last BUFFER_ONLY
 	index         uint64     // of the last request that came back
 	restarted     bool       // and it is not known
+	// ahead is the first BUFFER_ONLY since the last packet from which the switch may know what became of such: when it
+	// left, and which it is. unknown: there is none. epoch counts moves and outages, from 1.
+	aheadAt clock.Time
+	ahead   uint64
+	epoch   uint64
 }
 
 func newBacklog() backlog {
 	return backlog{parks: [2]int32{none, none}, requested: unknown, began: unknown, settled: unknown,
-		settledBefore: unknown, back: unknown, asked: unknown, parkedAt: unknown}
+		settledBefore: unknown, back: unknown, asked: unknown, parkedAt: unknown,
+		aheadAt: unknown, epoch: 1}
 }
 
 // class is the order of the requests of a lock that have one priority, and what of them the server buffers.

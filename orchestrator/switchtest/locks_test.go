@@ -350,7 +350,14 @@ duration-us: 6000
 			}
 		})
 	}
-	// What is forgotten shows when locks are idle: clients that give up and ask anew hide it before.
+	// What is forgotten is passed by what comes later, also while clients give up and ask anew, and packets are lost.
+	for _, bug := range []string{"", "forgets-over"} {
+		rules, n := lockRun(t, fmt.Sprintf(network, "locks: 6, slots-each: 8", bug, ", loss: 0.01, duplicates: 0.01", ""))
+		if bug == "" && len(rules) > 0 || bug != "" && rules["lock.single-queue"] == "" || n["buffered"] < 100 {
+			t.Errorf("clients that go on, bug %q: violated are %v; %v", bug, rules, n)
+		}
+	}
+	// It is lost when locks are idle.
 	ends := strings.ReplaceAll(network, "timeout-us: 300", "timeout-us: 300, count: 50")
 	for bug, want := range map[string]string{"": "", "forgets-over": "lock.lost"} {
 		rules, n := lockRun(t, fmt.Sprintf(ends, "locks: 6, slots-each: 8", bug, "", ""))

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"time"
 
 	"candela.dev/candela/injector"
 	"candela.dev/candela/packet"
@@ -46,7 +47,7 @@ func (r *run) application(ctx context.Context) (err error) {
 	printed := &lastPart{to: out}
 	waiting, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
-	ended := make(chan error, 1)
+	var ended chan error // nil: nobody knows the application's end
 	var watch sync.WaitGroup
 	defer watch.Wait()
 	running, stop := context.WithCancel(ctx)
@@ -57,6 +58,7 @@ func (r *run) application(ctx context.Context) (err error) {
 			return err
 		}
 		if end != nil {
+			ended = make(chan error, 1)
 			watch.Go(func() { // until the application ends, at the latest with ctx
 				err := <-end
 				if err != nil {
@@ -80,15 +82,25 @@ func (r *run) application(ctx context.Context) (err error) {
 	if r.generator, err = bed.Run(ctx); err != nil {
 		return err
 	}
+	if ended == nil {
+		return nil
+	}
 	select {
 	case err := <-ended:
 		if err != nil {
 			r.applicationEnd = fmt.Sprintf("the application ended: %v%s", err, printed)
 		}
-	default:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(applicationGrace):
+		r.applicationEnd = fmt.Sprintf("the application was ended: it still ran %v after its connections%s", applicationGrace,
+			printed)
 	}
 	return nil
 }
+
+// applicationGrace is how long an application may take to end after its connections.
+const applicationGrace = 10 * time.Second
 
 // wanted says what an application is to do.
 func (r *run) wanted() string {

@@ -26,6 +26,15 @@ type applied struct {
 	conns []injector.Connection
 	late  int           // packets that the application seems to have sent before
 	never chan struct{} // closed: no application comes; nil: one does
+	met   func()        // called after the traffic; nil: nothing is
+}
+
+func (a *applied) Run(ctx context.Context) (generator.Report, error) {
+	r, err := a.Testbed.Run(ctx)
+	if a.met != nil {
+		a.met()
+	}
+	return r, err
 }
 
 func (a *applied) Prepare(ctx context.Context) ([]injector.Connection, error) {
@@ -119,6 +128,22 @@ func TestAnApplicationThatFailsBeforeItsConnectionsEndsTheRun(t *testing.T) {
 	if o.Verdict.Exit != orchestrator.ExitInfrastructure || !strings.Contains(reasons, "exit status 2") ||
 		!strings.Contains(reasons, "no such device") {
 		t.Errorf("%+v", o.Verdict)
+	}
+}
+
+func TestAnApplicationThatEndsBadlyIsMentionedAndNotJudged(t *testing.T) {
+	run := make(chan error, 1)
+	o := runApplied(t, &applied{met: func() { run <- errors.New("exit status 1") }},
+		func(_ context.Context, _ string, out io.Writer) (<-chan error, error) {
+			_, err := io.WriteString(out, "its queue pair failed\n")
+			return run, err
+		})
+	if o.Verdict.Exit != orchestrator.ExitPass {
+		t.Errorf("%+v", o.Verdict)
+	}
+	notes := strings.Join(o.Report.Notes, "\n")
+	if !strings.Contains(notes, "exit status 1") || !strings.Contains(notes, "its queue pair failed") {
+		t.Errorf("notes: %s", notes)
 	}
 }
 

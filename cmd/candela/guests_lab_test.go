@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -185,21 +186,17 @@ func (l *guestLab) applies(t *testing.T, bed, program, verb, args, change string
 	traffic := strings.ReplaceAll(cmp.Or(change, "external: {}"), ", ", "\n  ")
 	text := fmt.Sprintf(externalTest, guests.DataAddress(guests.Requester), guests.DataAddress(guests.Responder), traffic, verb)
 	command := fmt.Sprintf("%s -d rxe0 -x 1 -F -n 5 -s 8192 -m 1024 -u 16 %s", program, args)
-	said := make(map[string]string)
+	var said [2]string // of requester and responder
 	start := func(ctx context.Context, _ string, _ io.Writer) (<-chan error, error) {
-		ended, server := make(chan error, 1), make(chan error, 1)
-		go func() {
-			out, err := l.Do(ctx, guests.Responder, command)
-			said[guests.Responder] = out
-			server <- err
-		}()
-		go func() {
+		ended, failed := make(chan error, 1), [2]error{}
+		var both sync.WaitGroup
+		both.Go(func() {
 			// The server listens soon; the client tries again until it does.
-			out, err := l.Do(ctx, guests.Requester, "for i in 1 2 3 4 5; do "+command+" "+
+			said[0], failed[0] = l.Do(ctx, guests.Requester, "for i in 1 2 3 4 5; do "+command+" "+
 				guests.DataAddress(guests.Responder)+" && break; sleep 1; done")
-			said[guests.Requester] = out
-			ended <- errors.Join(err, <-server)
-		}()
+		})
+		both.Go(func() { said[1], failed[1] = l.Do(ctx, guests.Responder, command) })
+		go func() { both.Wait(); ended <- errors.Join(failed[:]...) }() // which the run awaits
 		return ended, nil
 	}
 	o := l.run(t, bed, text, start)
@@ -211,7 +208,7 @@ func (l *guestLab) applies(t *testing.T, bed, program, verb, args, change string
 			t.Errorf("connection %d: %d data packets, %d again", c.Index, c.Data, c.Resent)
 		}
 	}
-	if text := said[guests.Requester]; !strings.Contains(text, " 8192 ") {
+	if text := said[0]; !strings.Contains(text, " 8192 ") {
 		t.Errorf("the application did not end well:\n%s", text)
 	}
 }

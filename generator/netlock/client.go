@@ -27,6 +27,7 @@ type Thread struct {
 	Tenant      uint16
 	Priority    uint8
 	Resend      bool // after the timeout requests without an answer are repeated; else the transaction starts anew
+	Restart     bool // a transaction with a request that is rejected starts anew; else the request is repeated
 }
 
 // Sink hears what becomes of the transactions of a host.
@@ -290,6 +291,12 @@ func (c *Client) Receive(now clock.Time, h *netlock.Header) {
 	case h.Op == netlock.Reject:
 		const pause = 10 * clock.Microsecond
 		c.Counts.Rejected++
+		if t.Restart {
+			tr.locks[i].rejected = true
+			c.abandon(now, tr)
+			c.timers.add(timer{at: now.Add(pause), kind: timeRestart, of: tr, serial: tr.serial})
+			break
+		}
 		if tr.locks[i].rejected { // the answer to another copy
 			break
 		}
@@ -423,16 +430,7 @@ func (c *Client) expire(now clock.Time, tr *transaction) {
 		return
 	}
 	c.Counts.Expired++
-	for i := range tr.locks {
-		if l := &tr.locks[i]; l.granted {
-			c.release(now, tr, &l.Lock)
-		} else if len(c.late) < mostLate {
-			c.late[pending{t.number, tr.id, l.ID}] = modeOf(&l.Lock)
-		}
-	}
-	c.renew(tr)
-	t.rename(tr, 0) // what comes meanwhile answers nothing
-	tr.waiting = 0
+	c.abandon(now, tr)
 	const (
 		steps = 10
 		step  = 30 * clock.Microsecond
@@ -440,6 +438,20 @@ func (c *Client) expire(now clock.Time, tr *transaction) {
 	)
 	pause := clock.Duration(c.rand.IntN(steps)) * step * (t.Timeout / clock.Microsecond) / (of / clock.Microsecond)
 	c.timers.add(timer{at: now.Add(pause), kind: timeRestart, of: tr, serial: tr.serial})
+}
+
+// abandon releases what a transaction has, and what it will be granted.
+func (c *Client) abandon(now clock.Time, tr *transaction) {
+	for i := range tr.locks {
+		if l := &tr.locks[i]; l.granted {
+			c.release(now, tr, &l.Lock)
+		} else if !(l.rejected && tr.of.Restart) && len(c.late) < mostLate {
+			c.late[pending{tr.of.number, tr.id, l.ID}] = modeOf(&l.Lock)
+		}
+	}
+	c.renew(tr)
+	tr.of.rename(tr, 0) // what comes meanwhile answers nothing
+	tr.waiting = 0
 }
 
 // kill ends a thread, which keeps its locks.

@@ -158,6 +158,22 @@ func TestARejectedRequestIsNotResentToo(t *testing.T) {
 	check(t, "after both copies were rejected", b.to(1100*clock.Microsecond), request)
 }
 
+// A transaction that starts anew when one of its requests is rejected keeps nothing meanwhile: neither what it was
+// granted before nor what it is granted then.
+func TestATransactionStartsAnewWhenARequestIsRejected(t *testing.T) {
+	b := newBench(t, netlock.Thread{Next: takes(7, 8, 9), Count: 1, Timeout: 400 * clock.Microsecond, Restart: true})
+	sent := b.to(0)
+	check(t, "a grant", b.answer(sent[0], packet.Acquire))
+	check(t, "a rejection", b.answer(sent[1], packet.Reject), "RELEASE X lock 7 transaction 1 client 0")
+	check(t, "a grant after it", b.answer(sent[2], packet.Acquire), "RELEASE X lock 9 transaction 1 client 0")
+	check(t, "before the pause has ended", b.to(9*clock.Microsecond))
+	check(t, "after the pause", b.to(10*clock.Microsecond), "ACQUIRE X lock 7 transaction 2 client 0",
+		"ACQUIRE S lock 8 transaction 2 client 0", "ACQUIRE X lock 9 transaction 2 client 0")
+	check(t, "the timeout of the first attempt", b.to(405*clock.Microsecond))
+	check(t, "its own", b.to(3*clock.Millisecond)[:3], "ACQUIRE X lock 7 transaction 3 client 0",
+		"ACQUIRE S lock 8 transaction 3 client 0", "ACQUIRE X lock 9 transaction 3 client 0")
+}
+
 func TestADeadClientSendsNothingAndKeepsItsLocks(t *testing.T) {
 	b := newBench(t, netlock.Thread{Next: takes(7), Think: 50 * clock.Microsecond, Timeout: 400 * clock.Microsecond,
 		Kill: clock.Time(20 * clock.Microsecond)}, netlock.Thread{Next: takes(9), Count: 1, Timeout: 400 * clock.Microsecond})

@@ -27,6 +27,7 @@ type Locks struct {
 	Outstanding int
 	Priority    int
 	Resend      bool
+	Restart     bool // a transaction with a request that is rejected starts anew
 	Draws       Draws
 	thread      int // of all threads of all clients
 	stream      int
@@ -45,6 +46,7 @@ type place struct {
 	thread, threads int // among those of its client
 	seed            uint64
 	stream          int
+	merge           int // locks of a coarse one
 }
 
 func (p *place) rand() *rand.Rand {
@@ -75,6 +77,13 @@ func threadParameters() parameter.Table {
 		{Name: "on-timeout", Kind: parameter.Word, Words: []string{"restart", "resend"}, Default: "restart",
 			Doc: "restart: its locks are released, and after a random pause it starts anew; resend: its requests that have no " +
 				"answer are repeated."},
+		{Name: "on-reject", Kind: parameter.Word, Words: []string{"retry", "restart"}, Default: "retry",
+			Doc: "What a client does 10 us after a request was rejected. retry: it repeats the request, and its transaction " +
+				"keeps its other locks meanwhile; restart: the transaction has released them at once and starts anew."},
+		{Name: "merge", Kind: parameter.Integer, Default: "1", Min: 1, Max: 1 << 20,
+			Doc: "How many neighbouring locks are one coarse lock, which has the number of the first of them. A transaction " +
+				"takes a coarse lock once, exclusively if it takes one of its locks so. tpcc merges rows of one table, and no " +
+				"warehouses or districts, of which there are few."},
 		{Name: "kill-us", Kind: parameter.Duration, Unit: "us", Default: "0", Max: 1_000_000_000,
 			Doc: "When clients die with the locks that they have, after start-us; 0: never."},
 		{Name: "priority", Kind: parameter.Integer, Default: "0", Max: 255,
@@ -105,8 +114,9 @@ func threads(v parameter.Values, in Scope, draws func(place) Draws) []Flow {
 				Locks: &Locks{Servers: servers, Databases: v.Ranges("databases"), Think: v.Duration("think-us"),
 					Timeout:  v.Duration("timeout-us"),
 					Interval: v.Duration("interval-us"), Kill: v.Duration("kill-us"), Outstanding: v.Int("outstanding"),
-					Priority: v.Int("priority"), Resend: v.Word("on-timeout") == "resend", thread: number, stream: stream,
-					Draws: draws(place{c, len(clients), thread, v.Int("threads"), in.Seed, stream})},
+					Priority: v.Int("priority"), Resend: v.Word("on-timeout") == "resend",
+					Restart: v.Word("on-reject") == "restart", thread: number, stream: stream,
+					Draws: draws(place{c, len(clients), thread, v.Int("threads"), in.Seed, stream, v.Int("merge")})},
 			})
 		}
 	}
@@ -222,8 +232,28 @@ func (d *lockDraws) New() func([]Lock) []Lock {
 				buf = append(buf, Lock{id, rng.Float64() >= d.shared})
 			}
 		}
-		return buf
+		return merged(buf, d.coarse)
 	}
+}
+
+// coarse returns the number of a coarse lock.
+func (d *lockDraws) coarse(id uint32) uint32 {
+	first := uint32(d.first)
+	return first + (id-first)/uint32(d.merge)*uint32(d.merge)
+}
+
+// merged replaces locks by coarse ones, each once.
+func merged(locks []Lock, coarse func(id uint32) uint32) []Lock {
+	kept := locks[:0]
+	for _, l := range locks {
+		l.ID = coarse(l.ID)
+		if i := slices.IndexFunc(kept, func(o Lock) bool { return o.ID == l.ID }); i >= 0 {
+			kept[i].Exclusive = kept[i].Exclusive || l.Exclusive
+		} else {
+			kept = append(kept, l)
+		}
+	}
+	return kept
 }
 
 // picker returns what chooses a lock, from 0.

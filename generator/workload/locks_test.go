@@ -2,6 +2,7 @@ package workload_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -156,6 +157,48 @@ func TestTransactionsOfTPCCHaveTheLocksOfTheModel(t *testing.T) {
 	}
 	if share := float64(rows) / 50_000; share < 0.87 || share > 0.89 {
 		t.Errorf("%.3f of transactions take a warehouse's row, want 0.88", share)
+	}
+}
+
+// Coarse locks are of neighbouring ones, and each is taken once, exclusively if one of its locks is.
+func TestMergedLocksAreTakenAsOne(t *testing.T) {
+	f := flowsOf(t, "locks", "clients=0", "servers=5", "locks=100", "locks-each=20", "first=3", "shared=0.5")
+	fine := f[0].Locks.Draws.New()
+	f = flowsOf(t, "locks", "clients=0", "servers=5", "locks=100", "locks-each=20", "first=3", "shared=0.5", "merge=8")
+	coarse := f[0].Locks.Draws.New()
+	for range 200 {
+		want := make(map[uint32]bool)
+		for _, l := range fine(nil) {
+			id := 3 + (l.ID-3)/8*8
+			want[id] = want[id] || l.Exclusive
+		}
+		got := make(map[uint32]bool)
+		locks := coarse(nil)
+		for _, l := range locks {
+			got[l.ID] = l.Exclusive
+		}
+		if len(locks) != len(got) || !maps.Equal(got, want) {
+			t.Fatalf("locks are %v, want %v", locks, want)
+		}
+	}
+}
+
+// In TPC-C rows of a table are merged. Those of the few warehouses and districts stay.
+func TestTPCCMergesRowsOfATable(t *testing.T) {
+	const customers, stock, order = 11, 30_011, 130_011 // where tables begin in a warehouse
+	f := flowsOf(t, "tpcc", "clients=0", "servers=5", "warehouses=10", "merge=70")
+	counts, _, _ := drawn(f[0].Locks.Draws, 20_000)
+	fine := 0
+	for id := range counts {
+		switch row := id % workload.LocksOfWarehouse; {
+		case row < customers:
+			fine++
+		case row < stock && (row-customers)%70 != 0, row >= stock && row < order && (row-stock)%70 != 0:
+			t.Fatalf("row %d is the first of no coarse lock", row)
+		}
+	}
+	if fine != 10*customers {
+		t.Errorf("%d locks of warehouses and districts, want %d", fine, 10*customers)
 	}
 }
 

@@ -55,7 +55,22 @@ type tpccDraws struct {
 
 // New implements Draws.
 func (d *tpccDraws) New() func([]Lock) []Lock {
-	return (&terminal{rng: d.rand(), warehouses: d.warehouses}).transaction
+	t := &terminal{rng: d.rand(), warehouses: d.warehouses}
+	if d.merge == 1 {
+		return t.transaction
+	}
+	return func(buf []Lock) []Lock { return merged(t.transaction(buf), d.coarse) }
+}
+
+// coarse returns the number of a coarse lock: of the first of so many neighbouring rows of a table.
+func (d *tpccDraws) coarse(id uint32) uint32 {
+	row := id % LocksOfWarehouse
+	for _, first := range [...]uint32{rowNewOrder, rowOrder, rowStock, rowCustomer} {
+		if row >= first {
+			return id - (row-first)%uint32(d.merge)
+		}
+	}
+	return id
 }
 
 // terminal draws transactions.

@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -128,7 +127,13 @@ func TestLabOfGuests(t *testing.T) {
 	}
 	t.Run("an application that does not come is awaited in vain", func(t *testing.T) { l.awaits(t, devices) })
 	t.Run("a device that is not as described is named", func(t *testing.T) { l.refuses(t) })
-	t.Run("a host that dies is named", func(t *testing.T) { l.dies(t, devices) })
+	victims := []string{guests.Switch, guests.Responder}
+	if os.Getenv("CANDELA_TEST_LAB_GUESTS") != "sample" {
+		victims = append(victims, guests.Dumper, guests.Requester)
+	}
+	for _, name := range victims {
+		t.Run(name+" dies, is named, and serves again when it is back", func(t *testing.T) { l.dies(t, devices, name) })
+	}
 }
 
 // recovers runs a test with a loss: the run is valid, everything arrives, and the data was compared.
@@ -244,26 +249,28 @@ func (l *guestLab) refuses(t *testing.T) {
 	}
 }
 
-// dies kills a machine during the traffic.
-func (l *guestLab) dies(t *testing.T, bed string) {
+// dies kills a machine during the traffic, and starts it again.
+func (l *guestLab) dies(t *testing.T, bed, name string) {
 	t.Helper()
 	long := strings.NewReplacer("VERB", "write", "num-msgs-per-qp: 2", "num-msgs-per-qp: 100000").Replace(lossyGuests)
 	p := livePlan(t, long, bed)
 	var live livebeds
+	killed := make(chan error, 1)
 	o, err := orchestrator.Run(t.Context(), p, live.builder(t.Context(), p.Test.Testbed), orchestrator.Options{
 		Out: t.TempDir(), Wall: time.Now, NoReports: true, Progress: func(step string) {
 			if step == "run traffic" {
-				time.AfterFunc(2*time.Second, func() { _ = l.Kill(guests.Responder) })
+				time.AfterFunc(2*time.Second, func() { killed <- l.Kill(name) })
 			}
 		}})
-	if err := errors.Join(err, live.close()); err != nil {
+	if err := errors.Join(err, live.close(), <-killed); err != nil {
 		t.Fatal(err)
 	}
-	var text bytes.Buffer
-	for _, r := range o.Verdict.Reasons {
-		fmt.Fprintln(&text, r)
-	}
-	if o.Verdict.Exit != orchestrator.ExitInfrastructure || !strings.Contains(text.String(), "responder") {
+	if text := strings.Join(o.Verdict.Reasons, "\n"); o.Verdict.Exit != orchestrator.ExitInfrastructure ||
+		!strings.Contains(text, name) {
 		t.Errorf("%+v", o.Verdict)
 	}
+	if err := l.Start(t.Context(), name); err != nil {
+		t.Fatal(err)
+	}
+	l.recovers(t, bed, "write")
 }

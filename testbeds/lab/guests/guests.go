@@ -30,6 +30,7 @@ const (
 	Requester = "requester"
 	Responder = "responder"
 	Dumper    = "dumper-1"
+	Switch    = "switch" // a process of this machine
 )
 
 // Names lists the machines with agents by port of the switch.
@@ -65,14 +66,16 @@ type Lab struct {
 	Program string
 
 	cfg       Config
-	shells    map[string]string // TCP address of a root shell on each machine
+	files     map[string]transport.Files // of the machines and the switch
+	shells    map[string]string          // TCP address of a root shell on each machine
 	processes map[string]*process
 }
 
 // Up boots the machines and returns when their agents answer. The caller closes the lab.
 func Up(ctx context.Context, cfg Config) (_ *Lab, err error) {
-	l := &Lab{cfg: cfg, Agents: map[string]string{}, shells: map[string]string{}, processes: map[string]*process{},
-		Program: filepath.Join(cfg.Image, "candela")}
+	l := &Lab{cfg: cfg, Agents: map[string]string{}, shells: map[string]string{}, files: map[string]transport.Files{},
+		processes: map[string]*process{},
+		Program:   filepath.Join(cfg.Image, "candela")}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, l.Close())
@@ -82,50 +85,71 @@ func Up(ctx context.Context, cfg Config) (_ *Lab, err error) {
 	if err != nil {
 		return nil, err
 	}
-	issue := func(name string, role transport.Role) (transport.Files, error) {
-		return authority.Issue(name, role, []string{"127.0.0.1"})
+	issue := func(name string, role transport.Role) (err error) {
+		l.files[name], err = authority.Issue(name, role, []string{"127.0.0.1"})
+		return err
 	}
-	if l.Files, err = issue("nightly", transport.Orchestrator); err != nil {
-		return nil, err
-	}
-	f, err := issue("switch-1", transport.Switch)
-	if err == nil {
-		err = l.startSwitch(f)
-	}
-	for i, name := range Names {
-		if err == nil {
-			f, err = issue(name, transport.Agent)
-		}
-		if err == nil {
-			err = l.start(i, name, f)
-		}
+	err = errors.Join(issue("nightly", transport.Orchestrator), issue(Switch, transport.Switch))
+	for _, name := range Names {
+		err = errors.Join(err, issue(name, transport.Agent))
 	}
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, BootTime)
-	defer cancel()
+	l.Files = l.files["nightly"]
+	if l.Switch, err = freeAddress(); err != nil {
+		return nil, err
+	}
 	for _, name := range Names {
-		if err := l.await(ctx, name); err != nil {
+		if l.Agents[name], err = freeAddress(); err != nil {
 			return nil, err
 		}
-		if err := l.setClock(ctx, name); err != nil {
+		if l.shells[name], err = freeAddress(); err != nil {
 			return nil, err
 		}
 	}
-	return l, nil
+	return l, l.Start(ctx, append([]string{Switch}, Names...)...)
+}
+
+// Start starts machines that do not run, or the switch, and returns when their agents answer.
+func (l *Lab) Start(ctx context.Context, names ...string) error {
+	for _, name := range names {
+		err := l.Kill(name)
+		if name == Switch {
+			err = errors.Join(err, l.startSwitch())
+		} else {
+			err = errors.Join(err, l.start(slices.Index(Names, name), name))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, BootTime)
+	defer cancel()
+	for _, name := range names {
+		if name == Switch {
+			continue // runs tell
+		}
+		if err := l.await(ctx, name); err != nil {
+			return err
+		}
+		if err := l.setClock(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Close ends all machines and the switch.
 func (l *Lab) Close() error {
 	var failed []error
-	for _, name := range append([]string{"switch"}, Names...) {
+	for _, name := range append([]string{Switch}, Names...) {
 		failed = append(failed, l.Kill(name))
 	}
 	return errors.Join(failed...)
 }
 
-// Kill ends a machine, as a loss of power would, or "switch".
+// Kill ends a machine, as a loss of power would, or the switch.
 func (l *Lab) Kill(name string) error {
 	p := l.processes[name]
 	if p == nil {
@@ -151,24 +175,16 @@ func (l *Lab) spawn(name, program string, args ...string) (err error) {
 	return err
 }
 
-func (l *Lab) startSwitch(f transport.Files) (err error) {
-	if l.Switch, err = freeAddress(); err != nil {
-		return err
-	}
-	return l.spawn("switch", l.Program, "switchd", "--datapath", "qemu", "--ports", l.path(Requester)+","+l.path(Responder),
+func (l *Lab) startSwitch() error {
+	f := l.files[Switch]
+	return l.spawn(Switch, l.Program, "switchd", "--datapath", "qemu", "--ports", l.path(Requester)+","+l.path(Responder),
 		"--mirror", l.path(Dumper), "--listen", l.Switch, "--cert", f.Cert, "--key", f.Key, "--ca", f.CA, "--crl", f.CRL)
 }
 
 // start boots a machine. Its settings are those of an administrator: /etc/candela of the package.
-func (l *Lab) start(i int, name string, f transport.Files) (err error) {
-	if l.Agents[name], err = freeAddress(); err != nil {
-		return err
-	}
-	if l.shells[name], err = freeAddress(); err != nil {
-		return err
-	}
+func (l *Lab) start(i int, name string) error {
 	initrd := l.path(name + ".initrd")
-	if err := l.install(initrd, f); err != nil {
+	if err := l.install(initrd, l.files[name]); err != nil {
 		return err
 	}
 	return l.spawn(name, "nice", "-n", "5", "qemu-system-x86_64", "-accel", "tcg,tb-size=96",

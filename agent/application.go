@@ -30,8 +30,8 @@ import (
 
 // Times of the watch over an application.
 const (
-	// lookEvery is short beside the time that an application takes from the states of its queue pairs to its first request,
-	// which has to tell its peer.
+	// lookEvery is short beside the time that an application takes from the states of its queue pairs to its first
+	// request: it has to tell its peer.
 	lookEvery = 500 * time.Microsecond
 	// longestPause bounds how long an application stands still if nobody says that it may go on.
 	longestPause = 10 * time.Second

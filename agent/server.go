@@ -85,8 +85,8 @@ func Open(cfg Config) (_ *Server, err error) {
 	return s, nil
 }
 
-// restoreSettings restores the settings of NICs that a killed agent has left changed. What can't be restored now, such as
-// that of an interface which is not there, is tried again before a run uses the interface, and at the next start.
+// restoreSettings restores the settings of NICs that a killed agent has left changed. What can't be restored now, such
+// as that of an interface which is not there, is tried again before a run uses the interface, and at the next start.
 func (s *Server) restoreSettings() (err error) {
 	if s.journal, err = nic.OpenJournal(s.root); err != nil {
 		return err

@@ -121,7 +121,8 @@ func TestAnAgentRestoresWhatAKilledOneLeft(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			defer killed.way.close() // of the killed agent, only the process and its NIC's settings are left
+			// Of the killed agent, only the process and its NIC's settings are left.
+			defer func() { _ = killed.way.close() }()
 			defer killed.process.Close()
 			expectTuning(t, "after the kill", wanted, 4200)
 			if at == "start" {

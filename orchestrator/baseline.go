@@ -124,7 +124,8 @@ func relative(l config.RelativeLimit, m *analyzers.Pooled, values []float64, ref
 	if median != 0 {
 		change = fmt.Sprintf("%+.1f %% from ", 100*(v/median-1))
 	}
-	text = fmt.Sprintf("%s, %sthe median of %d runs of %s, which is %s; the limit is %+.3g %%", quantityOf(v, m.Unit), change,
+	text = fmt.Sprintf("%s, %sthe median of %d runs of %s, which is %s; the limit is %+.3g %%", quantityOf(v, m.Unit),
+		change,
 		n, ref, quantityOf(median, m.Unit), 100*l.Share)
 	if !apart {
 		text += " (reported, not judged: the runs of the baseline differ as much)"

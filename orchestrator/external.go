@@ -52,7 +52,7 @@ func (r *run) application(ctx context.Context) (err error) {
 	defer watch.Wait()
 	running, stop := context.WithCancel(ctx)
 	defer stop()
-	if start := r.Options.Application; start != nil {
+	if start := r.Application; start != nil {
 		end, err := start(running, r.wanted(), printed)
 		if err != nil {
 			return err

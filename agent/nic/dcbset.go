@@ -256,13 +256,14 @@ func (n *NIC) dscpPriority(dscp uint8) setting {
 			}
 			have, err := read()
 			// Additions come first: mlx5 stops trusting the DSCP when the last entry goes.
-			for _, change := range []struct {
-				set uint8
-				on  bool
-			}{{want &^ have, true}, {have &^ want, false}} {
+			for _, on := range []bool{true, false} {
+				set := want &^ have
+				if !on {
+					set = have &^ want
+				}
 				for p := uint8(0); p < Priorities && err == nil; p++ {
-					if change.set>>p&1 == 1 {
-						err = n.control.SetApp(n.Interface, App{selectDSCP, p, uint16(dscp)}, change.on)
+					if set>>p&1 == 1 {
+						err = n.control.SetApp(n.Interface, App{selectDSCP, p, uint16(dscp)}, on)
 					}
 				}
 				if now, again := read(); err == nil {

@@ -171,8 +171,8 @@ func equipSuite(ctx context.Context, s *conformance.Suite, live *livebeds, name 
 	case hasRDMA(bed):
 		describe = labDevice
 	case bed.Kind != config.KindVM:
-		return fmt.Errorf("--testbed %s is of kind %s: want vm, with soft-RoCE, lab with an RDMA device as a host, or netns, "+
-			"with NIC models on real packets", name, bed.Kind)
+		return fmt.Errorf("--testbed %s is of kind %s: want vm, with soft-RoCE, lab with an RDMA device as a host, or "+
+			"netns, with NIC models on real packets", name, bed.Kind)
 	}
 	s.Options, s.Build, s.Declared = configOptions(name), live.builder(ctx, bed), nil
 	if s.Device, err = describe(ctx, bed); err != nil {

@@ -205,7 +205,7 @@ func (l *guestLab) applies(t *testing.T, bed, program, verb, args, change string
 		return ended, nil
 	}
 	o := l.run(t, bed, text, start)
-	if o.Verdict.Exit == orchestrator.ExitInfrastructure || o.Verdict.Exit == orchestrator.ExitInvalid || o.EventsFired != 1 {
+	if e := o.Verdict.Exit; e == orchestrator.ExitInfrastructure || e == orchestrator.ExitInvalid || o.EventsFired != 1 {
 		t.Fatalf("%+v, %d events\n%v\n%s", o.Verdict, o.EventsFired, said, l.Console(guests.Requester))
 	}
 	for _, c := range o.Report.Connections {

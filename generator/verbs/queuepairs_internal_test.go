@@ -33,7 +33,8 @@ func TestTheKernelsQueuePairsAreReadAsRdmaReadsThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []QueuePair{
-		{Port: 1, QPN: 22, Peer: 22, Send: 16032366, Receive: 4578245, Type: ReliableConnection, State: ReadyToSend, PID: 152},
+		{Port: 1, QPN: 22, Peer: 22, Send: 16032366, Receive: 4578245, Type: ReliableConnection, State: ReadyToSend,
+			PID: 152},
 		{Port: 1, QPN: 24, Peer: 25, Receive: 110431 + 768, Type: ReliableConnection, State: ReadyToReceive, PID: 162},
 		{Port: 1, QPN: 25, Peer: 26, Receive: 9783601 + 779, Type: ReliableConnection, State: ReadyToReceive, PID: 162},
 		{Port: 1, QPN: 1, Send: 2, Type: 1, State: ReadyToSend},

@@ -283,7 +283,8 @@ func (d *decoder) validateBaseline(e *BaselineExpect, example string) {
 	}
 	switch {
 	case e.Ref == "" && len(e.Metrics) > 0:
-		d.problemAt(e.Metrics[0].Key(), "has no baseline", "expect.baseline names the runs to compare with, such as last-green")
+		d.problemAt(e.Metrics[0].Key(), "has no baseline",
+			"expect.baseline names the runs to compare with, such as last-green")
 	case e.Ref != "" && len(e.Metrics) == 0:
 		d.problemAt("expect.baseline", "is compared with nothing", "give a limit, such as "+example)
 	}

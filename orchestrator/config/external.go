@@ -67,9 +67,9 @@ func (d *decoder) validateExternal(t *Test) {
 	}
 	for _, key := range []string{"mtu", "min-retransmit-timeout", "max-retransmit-retry", "rnr-retry"} {
 		path := "traffic." + key
-		if _, written := d.positions.at[path]; !written && d.fine(path) {
-			d.problemAt(path, "is missing", "the device is judged by what the application gives its queue pairs, which the trace "+
-				"does not show")
+		if _, written := d.at[path]; !written && d.fine(path) {
+			d.problemAt(path, "is missing",
+				"the device is judged by what the application gives its queue pairs, which the trace does not show")
 		}
 	}
 	one := func(key string, chosen bool) {

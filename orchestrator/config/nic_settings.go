@@ -91,14 +91,14 @@ func nicSettingFields() []field {
 		{key: "dcqcn-priority", doc: hardware + "priority that dcqcn-rp-enable and dcqcn-np-enable are for, where it has a " +
 			"switch for each.", kind: optional[int]{priority}, defDoc: "0",
 			at: of(func(s *NICSettings) any { return &s.DCQCNPriority })},
-		{key: "devlink", doc: hardware + "devlink parameters of mode runtime, by name. Those of other modes take effect after a " +
-			"reload of the driver or a reset.",
+		{key: "devlink", doc: hardware + "devlink parameters of mode runtime, by name. Those of other modes take effect " +
+			"after a reload of the driver or a reset.",
 			kind: namedValues{key: text{newPattern(`^[A-Za-z0-9_-]{1,63}$`), "names of devlink parameters"},
 				value: text{newPattern(`^[^\x00-\x1f]{1,31}$`), "a word or a number, at most 31 bytes"}}, defDoc: "unchanged",
 			at: of(func(s *NICSettings) any { return &s.Devlink })},
 		{key: "ethtool", doc: hardware + "settings of ethtool: `pause-autoneg`, `-rx` and `-tx`, `ring-rx` and `-tx`, " +
-			"`channels-rx`, `-tx` and `-combined`, `coalesce-rx-usecs`, `-rx-frames`, `-adaptive-rx` and the same for tx, `fec`, " +
-			"`feature-NAME`, `flag-NAME` (private).",
+			"`channels-rx`, `-tx` and `-combined`, `coalesce-rx-usecs`, `-rx-frames`, `-adaptive-rx` and the same for tx, " +
+			"`fec`, `feature-NAME`, `flag-NAME` (private).",
 			kind: namedValues{key: text{newPattern(
 				`^((pause|ring|channels)-(autoneg|rx|tx|combined)|coalesce-[a-z-]{5,11}|fec|(feature|flag)-[\w.: -]{1,31})$`),
 				"settings of ethtool, such as pause-rx, ring-rx, coalesce-rx-usecs, fec, feature-rx-gro or flag-NAME"},

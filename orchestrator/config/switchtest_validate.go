@@ -387,7 +387,8 @@ func (t *SwitchTest) unfitForPair(c *Change, sw int, last clock.Duration) (what,
 	switch {
 	case !t.Topology.Pair() || c.State() == "":
 	case sw != 0:
-		return fmt.Sprintf("switch %d changes its state", sw), "of this topology only the original, switch 0, stops and returns"
+		return fmt.Sprintf("switch %d changes its state", sw),
+			"of this topology only the original, switch 0, stops and returns"
 	case last >= 0 && c.At-last < t.Topology.Reroute():
 		return fmt.Sprintf("follows the one at %s", last), fmt.Sprintf("routes follow a change of the original after %s "+
 			"(topology.reroute-us): the next one comes later", t.Topology.Reroute())

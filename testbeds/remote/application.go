@@ -36,7 +36,8 @@ func (t *Testbed) Await(ctx context.Context) ([]injector.Connection, error) {
 				"traffic.num-connections; there are %s", len(list), t.hosts[0].Name(), t.hosts[1].Name(), want, owners(ends))
 		case time.Now().After(deadline):
 			return nil, fmt.Errorf("no application: after %v there are %d of %d connections between %s and %s, since the start "+
-				"of the run, and %s", t.spec.External.Wait.Std(), len(list), want, t.hosts[0].Name(), t.hosts[1].Name(), owners(ends))
+				"of the run, and %s", t.spec.External.Wait.Std(), len(list), want, t.hosts[0].Name(), t.hosts[1].Name(),
+				owners(ends))
 		}
 	}
 }

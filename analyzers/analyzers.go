@@ -39,7 +39,10 @@ type Finding struct {
 	Cause      string   `json:"cause"`    // code of what happened, one of the rule's causes
 	Headline   string   `json:"headline"` // what happened, in a sentence
 	// Role is what the subject of the headline is to the test: "requester", "switch leaf". It names no connection.
+	// On findings about a port of a switch the port's role follows: "switch leaf, port to incast receiver".
 	Role string `json:"role,omitempty"`
+	// Place is the port that the headline names.
+	Place Place `json:"-"`
 	// About is the flow of the requests that it is about, plus one; 0: unknown.
 	About trace.FlowID `json:"-"`
 	// Doubtful says that the headline is qualified; see Doubt.
@@ -49,9 +52,17 @@ type Finding struct {
 	Undelivered bool `json:"-"`
 }
 
+// Place is a port of a switch.
+type Place struct {
+	Switch string // its name; empty: the only one
+	Port   int
+	Known  bool // false: no port is named
+}
+
 // Because completes f with what happened.
 func (f *Finding) Because(c cause.Cause) {
 	f.Cause, f.Headline, f.Role = c.Code, c.Sentence(), c.Role()
+	f.Place.Switch, f.Place.Port, f.Place.Known = c.Place()
 	if f.Doubtful {
 		f.Headline = doubtful(f.Headline)
 	}

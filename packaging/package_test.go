@@ -180,6 +180,13 @@ func TestThePackageIsWhatDebianExpects(t *testing.T) {
 		`-rw-r--r-- root/root .* \./usr/lib/systemd/system/candela-switchd\.service\n`,
 		`-rw-r--r-- root/root .* \./usr/lib/systemd/system/candela-pki\.timer\n`,
 		`-rw-r--r-- root/root .* \./etc/candela/agent\.env\n`,
+		`-rw-r--r-- root/root .* \./usr/lib/systemd/system/candela-nightly\.service\n`,
+		`-rw-r--r-- root/root .* \./usr/lib/systemd/system/candela-nightly\.timer\n`,
+		`-rw-r--r-- root/root .* \./etc/candela/nightly\.yml\n`,
+		`-rw------- root/root .* \./etc/candela/nightly\.env\n`,
+		`-rw-r--r-- root/root .* \./usr/share/doc/candela/grafana\.json\n`,
+		`-rw-r--r-- root/root .* \./usr/share/doc/candela/github-nightly\.yml\n`,
+		`-rw-r--r-- root/root .* \./usr/share/doc/candela/gitlab-nightly\.yml\n`,
 		`-rw-r--r-- root/root .* \./usr/share/doc/candela/copyright\n`,
 		`-rw-r--r-- root/root .* \./usr/share/doc/candela/live\.md\n`,
 		`-rw-r--r-- root/root .* \./usr/share/doc/candela/changelog\.gz\n`,
@@ -201,7 +208,8 @@ func TestThePackageIsWhatDebianExpects(t *testing.T) {
 	dir := t.TempDir()
 	output(t, dpkg, "--control", deb, dir)
 	text, err := os.ReadFile(filepath.Join(dir, "conffiles"))
-	if err != nil || string(text) != "/etc/candela/agent.env\n/etc/candela/switchd.env\n" {
+	if err != nil || string(text) !=
+		"/etc/candela/agent.env\n/etc/candela/nightly.env\n/etc/candela/nightly.yml\n/etc/candela/switchd.env\n" {
 		t.Errorf("conffiles %q, %v", text, err)
 	}
 	for _, script := range []string{"postinst", "prerm", "postrm"} {

@@ -15,7 +15,7 @@ type place struct {
 }
 
 func (p place) queueText() cause.Argument {
-	return cause.Queue{Queue: p.queue, Port: cause.Count(p.port)}
+	return cause.Queue{Queue: p.queue, Port: cause.Port{Number: p.port}}
 }
 func (p place) packet() cause.Argument { return cause.Name(trace.PacketText(p.id)) }
 

@@ -33,7 +33,7 @@ func (j *Judge) causeMissing(l *look) cause.Cause {
 	return cause.Of(ruleMissing, "never",
 		"%v sent no SRC packet for packet %v of host %v at %v, which found %v at port %v.",
 		j.who(), cause.Count(l.Number), cause.Count(l.Sender), cause.Clock(j.now), cause.Bytes(l.waiting),
-		cause.Count(l.port))
+		cause.Port{Number: l.port})
 }
 
 func (j *Judge) causeNothing(e *Event) cause.Cause {
@@ -45,7 +45,7 @@ func (j *Judge) causeNothing(e *Event) cause.Cause {
 func (j *Judge) causeUnfounded(l *look) cause.Cause {
 	return cause.Of(ruleUnfounded, "below-threshold",
 		"%v sent an SRC packet for packet %v of host %v at %v, which found %v at port %v; the threshold is %v.", j.who(),
-		cause.Count(l.Number), cause.Count(l.Sender), cause.Clock(j.now), cause.Bytes(l.waiting), cause.Count(l.port),
+		cause.Count(l.Number), cause.Count(l.Sender), cause.Clock(j.now), cause.Bytes(l.waiting), cause.Port{Number: l.port},
 		cause.Bytes(j.cfg.Threshold))
 }
 
@@ -70,18 +70,18 @@ func (j *Judge) causeMark(l *look, got, want Flags, congestion word) cause.Cause
 	return cause.Of(ruleMark, "wrong",
 		"%v gave packet %v of host %v flags %v at %v; they must be %v (waiting at port %v: "+
 			"%v; congestion: %v).", j.who(), cause.Count(l.Number), cause.Count(l.Sender), got, cause.Clock(j.now), want,
-		cause.Count(l.port), cause.Bytes(l.waiting), congestion)
+		cause.Port{Number: l.port}, cause.Bytes(l.waiting), congestion)
 }
 
 func (j *Judge) causeGrant(l *look, sm float64) cause.Cause {
 	return cause.Of(ruleGrant, "no-token", "%v left INC on packet %v of host %v at %v; port %v had no PRU token, and SM "+
-		"tokens of %v.", j.who(), cause.Count(l.Number), cause.Count(l.Sender), cause.Clock(j.now), cause.Count(l.port),
+		"tokens of %v.", j.who(), cause.Count(l.Number), cause.Count(l.Sender), cause.Clock(j.now), cause.Port{Number: l.port},
 		size(sm))
 }
 
 func (j *Judge) causeRefusal(l *look, pru int, sm float64) cause.Cause {
 	return cause.Of(ruleRefusal, "token", "%v took INC from packet %v of host %v at %v; port %v had %v of PRU, and SM "+
-		"tokens of %v.", j.who(), cause.Count(l.Number), cause.Count(l.Sender), cause.Clock(j.now), cause.Count(l.port),
+		"tokens of %v.", j.who(), cause.Count(l.Number), cause.Count(l.Sender), cause.Clock(j.now), cause.Port{Number: l.port},
 		cause.Counted{N: int64(pru), Noun: "token"}, size(sm))
 }
 

@@ -225,6 +225,19 @@ func (s Switch) String() string {
 	return "Switch " + string(s)
 }
 
+// Port is a port of a switch. Text is what sentences call it; empty: its number.
+type Port struct {
+	Number int
+	Text   string
+}
+
+func (p Port) String() string {
+	if p.Text == "" {
+		return fmt.Sprint(p.Number)
+	}
+	return p.Text
+}
+
 // Queue is a queue of a port of a switch: "queue 2 of port 0".
 type Queue struct {
 	Queue int

@@ -33,11 +33,34 @@ func (c Cause) Role() string {
 	return ""
 }
 
+// Place returns the first port that the sentence names, and the name of its switch.
+func (c Cause) Place() (sw string, port int, ok bool) {
+	for _, a := range c.args {
+		switch a := a.(type) {
+		case Switch:
+			sw = string(a)
+		case Port:
+			if !ok {
+				port, ok = a.Number, true
+			}
+		case Queue:
+			if p, named := a.Port.(Port); named && !ok {
+				port, ok = p.Number, true
+			}
+		}
+	}
+	return sw, port, ok
+}
+
 // role is the name without its number: leaf-0 and leaf-3 have one role.
 func (s Switch) role() string {
-	name := strings.TrimRight(strings.TrimRight(string(s), "0123456789"), "-_.")
-	if name == "" {
-		return "switch"
+	if name := s.Layer(); name != "" {
+		return "switch " + name
 	}
-	return "switch " + name
+	return "switch"
+}
+
+// Layer returns the name without its number; empty: it has no other.
+func (s Switch) Layer() string {
+	return strings.TrimRight(strings.TrimRight(string(s), "0123456789"), "-_.")
 }

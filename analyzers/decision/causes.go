@@ -17,7 +17,9 @@ func (a *Analyzer) what(sw int, now clock.Time, packet uint64) what {
 	return what{cause.Switch(a.view.SwitchName(sw)), cause.Count(packet), cause.Clock(now)}
 }
 
-func (p place) argument() cause.Queue { return cause.Queue{Queue: p.queue, Port: cause.Count(p.port)} }
+func (p place) argument() cause.Queue {
+	return cause.Queue{Queue: p.queue, Port: cause.Port{Number: p.port}}
+}
 
 func causeUndeclared(w what, kind uint8) cause.Cause {
 	return cause.Of(Unknown, "undeclared-kind",

@@ -9,14 +9,16 @@ import (
 	"candela.dev/candela/trace"
 )
 
-func (p place) portText() cause.Argument { return cause.Name(fmt.Sprintf("port %d", p.port)) }
+func (p place) portText() cause.Argument { return portNumber(p.port) }
 func (p place) packet() cause.Argument   { return packet(p.id) }
 
 func packet(id uint64) cause.Argument { return cause.Name(trace.PacketText(id)) }
 
 func number2(v float64) cause.Argument { return cause.Name(fmt.Sprintf("%.1f", v)) }
 
-func portNumber(port int) cause.Argument { return cause.Name(fmt.Sprintf("port %d", port)) }
+func portNumber(port int) cause.Argument {
+	return cause.Port{Number: port, Text: fmt.Sprintf("port %d", port)}
+}
 
 // DEF-1.
 

@@ -17,7 +17,9 @@ type place struct {
 
 func (p *port) place(a *arrival) place { return place{p.d.who, p.index, a.id} }
 
-func (p place) at() cause.Argument     { return cause.Name(fmt.Sprintf("port %d", p.port)) }
+func (p place) at() cause.Argument {
+	return cause.Port{Number: p.port, Text: fmt.Sprintf("port %d", p.port)}
+}
 func (p place) packet() cause.Argument { return cause.Name(trace.PacketText(p.id)) }
 
 // rate is a bit rate for people.
@@ -122,7 +124,7 @@ func unevenDraws(p place, seen int) cause.Cause {
 
 func sameDraws(p place, other cause.Switch, port int) cause.Cause {
 	return cause.Of(ruleTest, "same", "%v drew the same random numbers at %v as %v at port %v.", p.who, p.at(), other,
-		cause.Count(port))
+		cause.Port{Number: port})
 }
 
 func equalDraws(p place, of string, alike int) cause.Cause {
@@ -239,12 +241,12 @@ func aboveBound(p place, above, bound int64, fair rate) cause.Cause {
 
 func registers(who cause.Switch, port, got, want int) cause.Cause {
 	return cause.Of(ruleState, "registers", "%v kept %v values at port %v; its nodes need %v.", who, cause.Count(got),
-		cause.Count(port), cause.Count(want))
+		cause.Port{Number: port}, cause.Count(want))
 }
 
 func counted(who cause.Switch, port int, name string, got, want uint64) cause.Cause {
 	return cause.Of(ruleState, "counted", "%v counted %v %v at port %v; the taps saw %v.", who, cause.Count(got),
-		cause.Name(name), cause.Count(port), cause.Count(want))
+		cause.Name(name), cause.Port{Number: port}, cause.Count(want))
 }
 
 func leakage(p place, tails, lost int) cause.Cause {

@@ -11,14 +11,14 @@ type what struct {
 	number   cause.Count
 	size     cause.Counted
 	src, dst cause.Count // hosts
-	port     cause.Count
+	port     cause.Port
 	at       cause.Instant
 }
 
 func (a *Analyzer) what(t *trace.SwitchTap) what {
 	return what{
 		who: cause.Switch(a.view.SwitchName(t.Switch)), number: cause.Count(t.ID), size: cause.Bytes(int(plain(t))),
-		src: cause.Count(t.Src), dst: cause.Count(t.Dst), port: cause.Count(t.Port), at: cause.Clock(t.Time),
+		src: cause.Count(t.Src), dst: cause.Count(t.Dst), port: cause.Port{Number: t.Port}, at: cause.Clock(t.Time),
 	}
 }
 
@@ -78,15 +78,15 @@ func causeUnreachable(w what) cause.Cause {
 
 func causeUnused(who cause.Switch, port, choices int) cause.Cause {
 	return cause.Of(PathUnused, "never",
-		"%v never used port %v, one of equally short paths, in %v choices.", who, cause.Count(port), cause.Count(choices))
+		"%v never used port %v, one of equally short paths, in %v choices.", who, cause.Port{Number: port}, cause.Count(choices))
 }
 
 // Causes lists an example of each cause.
 func Causes() []cause.Cause {
 	p := what{who: "sw1", number: 1, size: cause.Bytes(64), src: 1, dst: 2, at: 2400}
 	made := what{who: "sw1", number: 5, at: 2400}
-	onTheWay := func(port cause.Count, at cause.Instant) what {
-		return what{who: "sw1", number: 1, dst: 1, port: port, at: at}
+	onTheWay := func(port int, at cause.Instant) what {
+		return what{who: "sw1", number: 1, dst: 1, port: cause.Port{Number: port}, at: at}
 	}
 	return []cause.Cause{
 		causeHeader(p),

@@ -7,13 +7,14 @@ import (
 
 // place is a queue, and an instant.
 type place struct {
-	who         cause.Switch
-	port, queue cause.Count
-	at          cause.Instant
+	who   cause.Switch
+	port  cause.Port
+	queue cause.Count
+	at    cause.Instant
 }
 
 func (j *Judge) place(port, queue int, now clock.Time) place {
-	return place{cause.Switch(j.cfg.Name), cause.Count(port), cause.Count(queue), cause.Clock(now)}
+	return place{cause.Switch(j.cfg.Name), cause.Port{Number: port}, cause.Count(queue), cause.Clock(now)}
 }
 
 func packets(n int) cause.Counted { return cause.Counted{N: int64(n), Noun: "packet"} }
@@ -61,7 +62,7 @@ func causeShare(p place, other int, apart, allowed float64) cause.Cause {
 
 // Causes lists an example of each cause.
 func Causes() []cause.Cause {
-	p := place{who: "sw1", port: 3, queue: 1, at: 2400}
+	p := place{who: "sw1", port: cause.Port{Number: 3}, queue: 1, at: 2400}
 	return []cause.Cause{
 		causeBuffer(p, 210_000, 200_000), causeLimit(p, cause.Bytes(31_000), cause.Bytes(30_000)),
 		causeThreshold(p, 12_000, 11_250), causeRefusal(p, 1500, 3000), causeIdle(p, 120*clock.Nanosecond),

@@ -33,7 +33,7 @@ func causeTwice(who cause.Switch, id uint64) cause.Cause {
 
 func causePauses(who cause.Switch, port int, at, could clock.Time) cause.Cause {
 	return cause.Of(ruleIdle, "pauses", "Port %v of %v sent nothing until %v although a packet could leave at %v.",
-		cause.Count(port), who, cause.Clock(at), cause.Clock(could))
+		cause.Port{Number: port}, who, cause.Clock(at), cause.Clock(could))
 }
 
 func causeUnrepeated(who cause.Switch, at clock.Time) cause.Cause {

@@ -184,7 +184,7 @@ func causeLevel(who cause.Switch, port int, mean, least, most float64, k, n int,
 	return cause.Of(ruleLevel, "elsewhere", "Port %v of %v kept %v packets waiting on average; its traffic allows "+
 		"%v to %v. "+
 		"So it was in %v of %v stretches; a correct port does that with a probability of at most %v.",
-		cause.Count(port), who,
+		cause.Port{Number: port}, who,
 		number("%.1f", mean), number("%.1f", least), number("%.1f", most), cause.Count(k), cause.Count(n), number("%.1g", p))
 }
 
@@ -192,14 +192,14 @@ func causeRate(who cause.Switch, port int, rank uint64, share float64, allowed s
 	p float64) cause.Cause {
 	return cause.Of(ruleRate, "other-share",
 		"Port %v of %v admitted %v %% of the packets of rank %v; its traffic allows %v. "+
-			"So it was in %v of %v stretches; a correct port does that with a probability of at most %v.", cause.Count(port),
+			"So it was in %v of %v stretches; a correct port does that with a probability of at most %v.", cause.Port{Number: port},
 		who,
 		number("%.1f", 100*share), cause.Count(rank), cause.Name(allowed), cause.Count(k), cause.Count(n), number("%.1g", p))
 }
 
 func causeNotJudged(who cause.Switch, port int, why string) cause.Cause {
 	return cause.Of(ruleNotJudged, "theorem", "Port %v of %v is not judged by theorem 3, because %v.",
-		cause.Count(port), who,
+		cause.Port{Number: port}, who,
 		cause.Name(why))
 }
 

@@ -15,13 +15,13 @@ type what struct {
 	who  cause.Switch
 	came *entry // nil: not known
 	left *sai.Observation
-	out  cause.Name // port
+	out  cause.Port
 }
 
 func (a *Analyzer) who() cause.Switch { return cause.Switch(a.config.Name) }
 
 func (a *Analyzer) what(e *entry, o *sai.Observation) what {
-	return what{a.who(), e, o, cause.Name(a.config.Ports[o.Port])}
+	return what{a.who(), e, o, cause.Port{Number: o.Port, Text: a.config.Ports[o.Port]}}
 }
 
 func (w what) packet() cause.Name {
@@ -217,7 +217,7 @@ func copyExamples() []cause.Cause {
 		o := e.Observation
 		o.TimePS, o.TTL, o.DSCP, o.Length = 300_000, 63, 48, 256
 		change(e, &o)
-		return what{came: e, left: &o, out: "Ethernet0"}
+		return what{came: e, left: &o, out: cause.Port{Text: "Ethernet0"}}
 	}
 	copied := left(func(*entry, *sai.Observation) {})
 	only := func(change func(left *sai.Observation)) what {
@@ -245,14 +245,14 @@ func copyExamples() []cause.Cause {
 		causeLossless(copied),
 		causeACL(copied, "host"),
 		causeRoom(left(func(e *entry, o *sai.Observation) { e.ID, e.ahead, o.TimePS = 100, 3000, 20_000 }), 20_000),
-		causeOnce(what{left: &sai.Observation{ID: 1001, TimePS: 300_000}, out: "Ethernet0"}),
+		causeOnce(what{left: &sai.Observation{ID: 1001, TimePS: 300_000}, out: cause.Port{Text: "Ethernet0"}}),
 		causeOrder(only(func(o *sai.Observation) { o.TimePS = 320_000 }), 100_000),
 		causeOvertake(left(func(e *entry, o *sai.Observation) { e.ID, o.TimePS = 2, 320_000 }), 1, 250_000),
 	}
 }
 
 // by returns the packet leaving by another port.
-func (w what) by(port cause.Name) what {
-	w.out = port
+func (w what) by(port string) what {
+	w.out = cause.Port{Text: port}
 	return w
 }

@@ -100,7 +100,9 @@ func (s *Store) blamed(ctx context.Context, what string) (issue int64, hash stri
 			err := row.Scan(&issue, &hash, &variant)
 			found = append(found, variant)
 			return err
-		}, `SELECT id, hash, variant FROM issue WHERE hash >= $1 AND hash < $2 ORDER BY hash LIMIT 2`, what, what+"g")
+		}, `SELECT id, hash, variant FROM issue WHERE hash >= $1 AND hash < $2 UNION
+			SELECT i.id, i.hash, i.variant FROM former_issue f JOIN issue i ON i.id = f.issue WHERE f.hash >= $1 AND f.hash < $2
+			ORDER BY 2 LIMIT 2`, what, what+"g")
 		switch {
 		case err != nil:
 			return 0, "", nil, err

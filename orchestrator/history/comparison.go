@@ -326,6 +326,7 @@ func (c *comparer) findings(p pair) {
 	case p.b.judged() == 0:
 		c.out.Tests = append(c.out.Tests, ComparedTest{State: NotRun, Subject: p.b.subject, Reason: p.b.reason})
 	}
+	p.matchPorts()
 	var all []string
 	for _, o := range []*outcomes{p.a, p.b} {
 		if o != nil {
@@ -356,6 +357,36 @@ func (c *comparer) findings(p pair) {
 		}
 		f.State = state
 		c.out.Findings = append(c.out.Findings, f)
+	}
+}
+
+// matchPorts gives findings of a former version, which have no port's role, the identity of the first of the other side
+// that differs only in that.
+func (p pair) matchPorts() {
+	if p.a == nil || p.b == nil {
+		return
+	}
+	for _, of := range [][2]*outcomes{{p.a, p.b}, {p.b, p.a}} {
+		former, now := of[0].issues, of[1].issues
+		for _, id := range sortedKeys(former) {
+			old := former[id]
+			if _, ok := portless(old.role); ok || now[id] != nil {
+				continue
+			}
+			best := ""
+			for _, other := range sortedKeys(now) {
+				o := now[other]
+				plain, ok := portless(o.role)
+				if ok && plain == old.role && o.rule == old.rule && o.cause == old.cause && former[other] == nil &&
+					(best == "" || o.role < now[best].role) {
+					best = other
+				}
+			}
+			if best != "" {
+				former[best] = old
+				delete(former, id)
+			}
+		}
 	}
 }
 

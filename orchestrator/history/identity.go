@@ -24,6 +24,12 @@ func identity(origin, point, rule, cause, role string) string {
 	return hex.EncodeToString(h.Sum(nil)[:identityBytes])
 }
 
+// portless returns a role without that of the port; ok: it has one.
+func portless(role string) (plain string, ok bool) {
+	plain, _, ok = strings.Cut(role, ", ")
+	return plain, ok
+}
+
 // origin returns the first key that a test is known to have had.
 func (t *Test) origin() string {
 	if len(t.Was) > 0 {

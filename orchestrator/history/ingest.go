@@ -667,7 +667,11 @@ func (w *writer) issue(p placed, point string, f *Finding) (int64, error) {
 		return id, nil
 	}
 	var id int64
-	err := w.tx.QueryRowContext(w.ctx, `SELECT id FROM issue WHERE hash = $1`, hash).Scan(&id)
+	err := w.tx.QueryRowContext(w.ctx, `SELECT id FROM issue WHERE hash = $1
+		UNION ALL SELECT issue FROM former_issue WHERE hash = $1`, hash).Scan(&id)
+	if errors.Is(err, sql.ErrNoRows) {
+		id, err = w.adopt(p.test.origin, point, f, hash)
+	}
 	if errors.Is(err, sql.ErrNoRows) {
 		if id, err = w.nextID("issue"); err == nil {
 			_, err = w.tx.ExecContext(w.ctx, `INSERT INTO issue (id, hash, variant, rule, cause, role)
@@ -678,4 +682,19 @@ func (w *writer) issue(p placed, point string, f *Finding) (int64, error) {
 		w.known.issues[hash] = id
 	}
 	return id, err
+}
+
+// adopt has a finding about a port continue the one that a former version wrote without the port's role. Its error is
+// sql.ErrNoRows if there is none.
+func (w *writer) adopt(origin, point string, f *Finding, hash string) (id int64, err error) {
+	plain, ok := portless(f.Role)
+	if !ok {
+		return 0, sql.ErrNoRows
+	}
+	former := identity(origin, point, f.Rule, f.Cause, plain)
+	if err := w.tx.QueryRowContext(w.ctx, `SELECT id FROM issue WHERE hash = $1`, former).Scan(&id); err != nil {
+		return 0, err
+	}
+	return id, cmp.Or(w.exec(`UPDATE issue SET hash = $1, role = $2 WHERE id = $3`, hash, f.Role, id),
+		w.exec(`INSERT INTO former_issue (hash, issue) VALUES ($1, $2)`, former, id))
 }

@@ -181,8 +181,10 @@ func (w *writer) mergeVariant(into, from int64) error {
 	for _, v := range list {
 		if v[1] == 0 {
 			err = w.exec(`UPDATE issue SET variant = $1 WHERE id = $2`, into, v[0])
-		} else if err = w.exec(`UPDATE finding SET issue = $1 WHERE issue = $2`, v[1], v[0]); err == nil {
-			err = w.exec(`DELETE FROM issue WHERE id = $1`, v[0])
+		} else {
+			err = cmp.Or(w.exec(`UPDATE finding SET issue = $1 WHERE issue = $2`, v[1], v[0]),
+				w.exec(`UPDATE former_issue SET issue = $1 WHERE issue = $2`, v[1], v[0]),
+				w.exec(`DELETE FROM issue WHERE id = $1`, v[0]))
 		}
 		if err != nil {
 			return err
@@ -193,20 +195,25 @@ func (w *writer) mergeVariant(into, from int64) error {
 
 // rename gives the issues of a test the identities that follow from its origin.
 func (w *writer) rename(t testRow) error {
-	list, err := w.tx.QueryContext(w.ctx, `SELECT i.id, i.hash, v.point, i.rule, i.cause, i.role FROM issue i
+	list, err := w.tx.QueryContext(w.ctx, `SELECT i.id, i.hash, v.point, i.rule, i.cause, i.role,
+		EXISTS (SELECT 1 FROM former_issue f WHERE f.issue = i.id) FROM issue i
 		JOIN variant v ON v.id = i.variant WHERE v.test = $1`, t.id)
 	if err != nil {
 		return err
 	}
-	wanted := make(map[int64]string)
+	wanted, former := make(map[int64]string), make(map[int64]string)
 	for list.Next() {
 		var id int64
 		var hash, point, rule, cause, role string
-		if err := list.Scan(&id, &hash, &point, &rule, &cause, &role); err != nil {
+		var adopted bool
+		if err := list.Scan(&id, &hash, &point, &rule, &cause, &role, &adopted); err != nil {
 			return errors.Join(err, list.Close())
 		}
 		if want := identity(t.origin, point, rule, cause, role); want != hash {
 			wanted[id] = want
+			if plain, ok := portless(role); ok && adopted {
+				former[id] = identity(t.origin, point, rule, cause, plain)
+			}
 		}
 	}
 	if err := errors.Join(list.Err(), list.Close()); err != nil {
@@ -215,6 +222,12 @@ func (w *writer) rename(t testRow) error {
 	for id, hash := range wanted {
 		if err := w.exec(`UPDATE issue SET hash = $1 WHERE id = $2`, hash, id); err != nil {
 			return err
+		}
+		if old, ok := former[id]; ok {
+			err := w.exec(`INSERT INTO former_issue (hash, issue) VALUES ($1, $2) ON CONFLICT DO NOTHING`, old, id)
+			if err != nil {
+				return err
+			}
 		}
 	}
 	return nil

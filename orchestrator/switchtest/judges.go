@@ -110,6 +110,7 @@ func (r *run) collect(analysis *analyzers.Analysis) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", j.name, err)
 		}
+		r.addPortRoles(result.Findings)
 		analysis.Add(j.name, result)
 	}
 	r.analysis = analysis

@@ -39,6 +39,7 @@ type run struct {
 	ledger    *ledger // what taps saw; nil: the run is not tapped everywhere
 	stream    *stream // what endpoints say; nil: taps see everything
 	watched   *watched
+	ports     *portRoles // nil: no finding has named a port yet
 	judges    []*judge
 	endpoints *endpoints
 	capture   *captures

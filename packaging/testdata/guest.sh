@@ -141,16 +141,54 @@ renewed() { # the timer's service renews the list
   [ "$(sha256sum /etc/candela/pki/revoked.crl)" != "${before}" ]
 }
 
+# verbs: the helper for RDMA devices starts, or names the library that this Debian lacks.
+verbs() {
+  out=$(/usr/lib/candela/candela-verbs 2>&1 </dev/null)
+  echo "${out}" | grep -q 'libibverbs\|candela-verbs' || { echo "it says: ${out}"; return 1; }
+}
+
+documents() { # dashboard, recipes and the guide that units refer to
+  for name in grafana.json github-nightly.yml gitlab-nightly.yml nightly.md; do
+    [ -s "/usr/share/doc/candela/${name}" ] || { echo "no ${name}"; return 1; }
+  done
+  grep -q '"panels"' /usr/share/doc/candela/grafana.json
+}
+
+# night runs a night of one test with the packaged unit: runs, summary, store and metrics are where the package has them.
+night() {
+  mkdir -p /etc/candela/suites || return 1
+  printf 'name: one\ntraffic: {message-size: 1024}\n' >/etc/candela/suites/one.yml
+  sed -i 's/^repetitions: 5/repetitions: 1/' /etc/candela/nightly.yml
+  candela nightly /etc/candela/nightly.yml --check || return 1
+  systemctl start candela-nightly || { journalctl -q -n 6 -o cat -u candela-nightly; return 1; }
+  is candela-nightly Result success && is candela-nightly ExecMainStatus 0 || return 1
+  candela history list --history /var/lib/candela/nights/history.db | grep -q one || { echo "the store has no run"; return 1; }
+  grep -q '^candela_nightly_exit_status.* 0$' /var/lib/candela/nightly.prom || { cat /var/lib/candela/nightly.prom; return 1; }
+  grep -q '"schema"' /var/lib/candela/nights/*/*/summary.json
+}
+
+# scheduled: the timer waits for the evening, and starts nothing before.
+scheduled() {
+  systemctl enable --now candela-nightly.timer && is candela-nightly.timer ActiveState active || return 1
+  is candela-nightly ActiveState inactive && [ -n "$(property candela-nightly.timer NextElapseUSecRealtime)" ]
+}
+
 sleepy() { # a unit that is neither running nor enabled
   is "$1" ActiveState inactive && is "$1" UnitFileState disabled
 }
 
 files >/root/before
 check "install" dpkg -i "${deb}"
-check "the units are valid" systemd-analyze verify candela-agent.service candela-switchd.service candela-pki.service candela-pki.timer
+check "the units are valid" systemd-analyze verify candela-agent.service candela-switchd.service candela-pki.service candela-pki.timer \
+  candela-nightly.service candela-nightly.timer
 check "installing starts nothing: agent" sleepy candela-agent
 check "installing starts nothing: switchd" sleepy candela-switchd
+check "installing starts nothing: nightly" sleepy candela-nightly.timer
 check "the orchestrator runs" candela version
+check "candela-verbs starts" verbs
+check "dashboard and recipes" documents
+check "a night" night
+check "the timer of nights" scheduled
 systemctl start candela-agent 2>/dev/null
 check "a unit that is not configured says so" sh -c 'journalctl -q -o cat -u candela-agent | grep -q "eth1\|agent.pem"'
 systemctl stop candela-agent
@@ -186,8 +224,10 @@ check "enable" systemctl enable candela-agent candela-switchd
 rm -f /etc/systemd/system/copied-*.service
 check "remove while it runs" dpkg -r candela
 check "nothing runs after removal" gone candela-agent
+check "no night is due after removal" is candela-nightly.timer LoadState not-found
 check "the configuration stays until a purge" test -e /etc/candela/agent.env
 check "purge" dpkg -P candela
+check "a purge takes the nights" unknown /var/lib/candela
 check "a purge keeps certificates" test -e /etc/candela/agent.key
 rm -r /etc/candela
 files >/root/after

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"candela.dev/candela/exporter"
+	"candela.dev/candela/injector/softswitch"
 	agentpb "candela.dev/candela/proto/agent/v1"
 	injectorpb "candela.dev/candela/proto/injector/v1"
 )
@@ -73,7 +74,7 @@ func (m *agentMetrics) finished(f *agentpb.FinishResponse) {
 	}
 }
 
-// switchMetrics are the losses of a switch's ports, as it answers orchestrators.
+// switchMetrics are what a switch counted and lost, as it answers orchestrators.
 type switchMetrics struct{ sw injectorSwitch }
 
 var (
@@ -81,17 +82,24 @@ var (
 		"Frames that arrived and that the switch never saw, for want of room.", []string{"port", "interface"}, nil)
 	switchUnsent = prometheus.NewDesc("candela_switch_unsent_frames_total",
 		"Frames that the switch forwarded and that never left.", []string{"port", "interface"}, nil)
+	switchRoCE = prometheus.NewDesc("candela_switch_roce_packets_total",
+		"RoCE packets that the switch received (direction rx) and sent (tx) since its pipeline was pushed.",
+		[]string{"port", "interface", "direction"}, nil)
+	switchPauses = prometheus.NewDesc("candela_switch_pause_frames_total",
+		"Pause and PFC frames that the switch received since its pipeline was pushed.", []string{"port", "interface"}, nil)
+	switchMirrored = prometheus.NewDesc("candela_switch_mirrored_packets_total",
+		"Copies for dumpers, by clone session, since the pipeline was pushed.", []string{"session"}, nil)
 	switchUp = prometheus.NewDesc("candela_switch_up", "1 if the datapath answers.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (m *switchMetrics) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{switchMissed, switchUnsent, switchUp} {
+	for _, d := range []*prometheus.Desc{switchMissed, switchUnsent, switchRoCE, switchPauses, switchMirrored, switchUp} {
 		ch <- d
 	}
 }
 
-// Collect implements prometheus.Collector. A switch that cannot say what it lost (bmv2) exports only that it is up.
+// Collect implements prometheus.Collector. A switch that cannot say what it counted (bmv2) exports only that it is up.
 func (m *switchMetrics) Collect(ch chan<- prometheus.Metric) {
 	up := 1.
 	if s, ok := m.sw.(interface {
@@ -112,5 +120,28 @@ func (m *switchMetrics) Collect(ch chan<- prometheus.Metric) {
 				p.GetInterface())
 		}
 	}
+	m.counts(ch)
 	ch <- prometheus.MustNewConstMetric(switchUp, prometheus.GaugeValue, up)
+}
+
+func (m *switchMetrics) counts(ch chan<- prometheus.Metric) {
+	s, ok := m.sw.(interface {
+		Counts() (ports []softswitch.PortCount, mirrored []uint64)
+	})
+	if !ok {
+		return
+	}
+	counter := func(d *prometheus.Desc, n uint64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), labels...)
+	}
+	ports, mirrored := s.Counts()
+	for _, p := range ports {
+		port := strconv.Itoa(p.Port)
+		counter(switchRoCE, p.RoCERx, port, p.Interface, "rx")
+		counter(switchRoCE, p.RoCETx, port, p.Interface, "tx")
+		counter(switchPauses, p.PauseRx, port, p.Interface)
+	}
+	for i, n := range mirrored {
+		counter(switchMirrored, n, strconv.Itoa(i+1))
+	}
 }

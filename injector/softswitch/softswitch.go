@@ -64,6 +64,7 @@ type Switch struct {
 	cfg      Config
 	server   *switchd.Server
 	path     datapath
+	counts   switchd.Datapath // whose counters P4Runtime serves
 	offloads []*link.Offloads
 }
 
@@ -118,6 +119,7 @@ func Open(cfg Config) (_ *Switch, err error) {
 		}
 		s.path, served.Datapath, served.Info = d, d.Pipeline(), p4.Software()
 	}
+	s.counts = served.Datapath
 	s.server, err = switchd.New(served)
 	return s, err
 }
@@ -160,6 +162,33 @@ func (s *Switch) Describe(context.Context, *injectorpb.DescribeRequest) (*inject
 		}
 	}
 	return r, nil
+}
+
+// PortCount is what the switch counted at a port. A push of the pipeline sets it to 0.
+type PortCount struct {
+	Port             int
+	Interface        string
+	RoCERx, RoCETx   uint64 // packets
+	PauseRx          uint64 // frames
+	RxBytes, TxBytes uint64 // of RoCE packets
+}
+
+// Counts returns what the switch counted at its ports, and the copies of each mirror session, from 1.
+func (s *Switch) Counts() (ports []PortCount, mirrored []uint64) {
+	s.server.Do(func() {
+		for i, name := range slices.Concat(s.cfg.Ports, s.cfg.Mirrors) {
+			p := PortCount{Port: i, Interface: name}
+			p.RoCERx, p.RxBytes = s.counts.Counter(p4.CounterRoCERx, i)
+			p.RoCETx, p.TxBytes = s.counts.Counter(p4.CounterRoCETx, i)
+			p.PauseRx, _ = s.counts.Counter(p4.CounterPauseRx, i)
+			ports = append(ports, p)
+		}
+		for session := range len(s.cfg.Mirrors) {
+			n, _ := s.counts.Counter(p4.CounterMirrored, session+1)
+			mirrored = append(mirrored, n)
+		}
+	})
+	return ports, mirrored
 }
 
 // Losses returns what every port has lost since the switch was opened.

@@ -81,15 +81,20 @@ type Lease struct {
 func (c *Client) Hold(ctx context.Context) (*Lease, error) {
 	held, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	timer := time.AfterFunc(CallTimeout, cancel)
-	defer timer.Stop()
 	stop := context.AfterFunc(ctx, cancel)
-	defer stop()
 	stream, err := c.agent.Lease(held)
 	if err == nil {
 		err = stream.Send(&agentpb.LeaseRequest{Run: c.run})
 	}
 	if err == nil || errors.Is(err, io.EOF) {
 		_, err = stream.Recv()
+	}
+	// Either may have ended the stream just as the answer came: then the machine is not held.
+	switch late, stopped := !timer.Stop(), !stop(); {
+	case stopped:
+		err = context.Cause(ctx)
+	case late:
+		err = status.Errorf(codes.DeadlineExceeded, "no answer within %v", CallTimeout)
 	}
 	if err != nil {
 		cancel()

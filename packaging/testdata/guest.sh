@@ -70,14 +70,15 @@ live:
 YML
 }
 
-# fit runs testbed check. Everybody must answer, and packets must have come through the switch and its mirror. That none is lost or late
-# takes more processor time than an emulated guest on a busy machine may get: then it is tried again, and at last only said.
+# fit runs testbed check. Everybody must answer, and packets must have come through the switch and its mirror, in one of three tries:
+# calls have time limits. That no packet is lost or late takes more processor time than an emulated guest on a busy machine may get:
+# that is only said.
 fit() {
   carried=
   for _ in 1 2 3; do
     out=$(candela testbed check --lldp-wait 0 /root/lab.yml 2>&1) && return 0
     for who in requester responder dumper-1 switch; do
-      echo "${out}" | grep -q "^${who}: version" || { carried=; echo "no answer of ${who}"; break 2; }
+      echo "${out}" | grep -q "^${who}: version" || { carried=; echo "no answer of ${who}"; continue 2; }
     done
     if echo "${out}" | grep -q '^dumper-1: [1-9][0-9]* copies'; then
       carried=1

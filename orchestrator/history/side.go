@@ -181,8 +181,8 @@ func (s *Store) withProperty(ctx context.Context, b *side, names []string, value
 			cmp.Or(strings.Join(sortedKeys(known), ", "), "none")))
 	}
 	var night sql.NullInt64
-	err = s.db.QueryRowContext(ctx, `SELECT max(night) FROM run WHERE environment IN (`+numbers(b.environments)+`)`).
-		Scan(&night)
+	err = s.db.QueryRowContext(ctx, `SELECT max((SELECT max(t.night) FROM tally t WHERE t.environment = e.id AND t.runs > 0))
+		FROM environment e WHERE e.id IN (`+numbers(b.environments)+`)`).Scan(&night)
 	b.night = Night(night.Int64)
 	b.label += " (night " + b.night.String() + ")"
 	return s.explain("read", err)

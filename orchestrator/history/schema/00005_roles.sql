@@ -11,3 +11,6 @@ CREATE TABLE former_issue (
 );
 
 CREATE INDEX former_issue_issue ON former_issue (issue);
+
+-- The latest night with a firmware: of one that is long gone, the index of runs by night passes all runs since.
+CREATE INDEX tally_environment ON tally (environment, night);

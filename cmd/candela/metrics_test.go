@@ -29,7 +29,7 @@ import (
 // TestARunningAgentExportsWhatItServed asks a process of the command and reads its metrics over HTTP.
 func TestARunningAgentExportsWhatItServed(t *testing.T) {
 	runtimetest.SkipRace(t)
-	metrics := freeAddress(t)
+	metrics := unusedAddress(t)
 	dir, err := os.MkdirTemp("", "cdm") // sockets have short paths
 	if err != nil {
 		t.Fatal(err)
@@ -65,6 +65,19 @@ func TestARunningAgentExportsWhatItServed(t *testing.T) {
 			t.Errorf("the metrics lack %s", want)
 		}
 	}
+}
+
+// unusedAddress returns an address on which nobody listens.
+func unusedAddress(t *testing.T) string {
+	t.Helper()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := free.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return free.Addr().String()
 }
 
 // startServing starts a server of the command, waits until it serves, and ends it with the test.
@@ -156,7 +169,7 @@ func TestARunningSwitchExportsWhatItCountedAndLost(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = peers[i].Close() })
 	}
-	metrics, address := freeAddress(t), "unix:"+path("switch")
+	metrics, address := unusedAddress(t), "unix:"+path("switch")
 	startServing(t, "switchd", "--listen", address, "--datapath", "qemu", "--ports", path("a")+","+path("b"), "--mirror",
 		path("d"), "--metrics", metrics)
 	conn, err := transport.Dial(address, nil)

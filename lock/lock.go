@@ -85,6 +85,9 @@ type Switch struct {
 	// how long after it nobody is blamed for what follows the old one.
 	Moves   bool
 	Settled clock.Duration
+	// Marks says that such a switch begins without locks and tells servers of moves by PUSH_REQ with a mark, which they
+	// answer by PUSH_EMPTY.
+	Marks bool
 
 	// Priorities is P, up to 255; 0 and 1: none (§8). Requests without a priority have the lowest.
 	Priorities int

@@ -70,25 +70,6 @@ func (j *Judge) twice(d *device, l *state, r *request, p *Packet) {
 	}
 }
 
-// misplaced judges N10.
-func (j *Judge) misplaced(d *device, l *state, p *Packet, server bool) {
-	if !d.Placed || d.out || d.restarted || d.Moves || p.Time <= d.changed.Add(d.Settled) {
-		return
-	}
-	slots := d.Locks[l.id]
-	if (slots > 0) == !server {
-		return
-	}
-	switch {
-	case p.Header.Op == netlock.Acquire && p.Header.Mark == netlock.Owned:
-		j.tell(l, sentAway(d.place(l, p)), p.Time, p.ID)
-	case server:
-		j.tell(l, byServer(d.place(l, p)), p.Time, p.ID)
-	default:
-		j.tell(l, bySwitch(d.place(l, p)), p.Time, p.ID)
-	}
-}
-
 // takenOver judges N13.
 func (j *Judge) takenOver(d *device, l *state, r *request, p *Packet) {
 	if r.server {

@@ -309,6 +309,7 @@ func (j *Judge) forwarded(d *device, p *Packet) {
 			r.phase = owned
 			l.server = p.Dst
 			j.misplaced(d, l, p, true)
+			j.sendsOwn(d, l, r, p)
 		}
 	case netlock.Unmarked, netlock.Failover:
 		if r.linked || r.asks > 1 {
@@ -432,6 +433,7 @@ func (j *Judge) pushAnswered(d *device, p *Packet) {
 	case p.Header.Mark == netlock.Owned:
 		j.handedOver(l, l.classAt(classOf(d, &p.Header)), p)
 	case p.Header.Mark == netlock.Failover:
+		j.given(l, p)
 		l.classes(func(c *class) { j.settles(l, c, p) })
 	default:
 		j.settles(l, l.classAt(classOf(d, &p.Header)), p)
@@ -515,6 +517,7 @@ func (j *Judge) pushRequested(d *device, p *Packet) {
 	} else {
 		l.tainted = true
 		j.moves(l)
+		j.told(d, l, p)
 	}
 	if h.Mark == netlock.Failover {
 		l.classes(func(c *class) {
@@ -558,6 +561,9 @@ func (j *Judge) granted(d *device, p *Packet, k key, since clock.Time) {
 	}
 	r.answers++
 	j.misplaced(d, l, p, server)
+	if !server {
+		j.grantsOwn(d, l, p, since)
+	}
 	if r.linked {
 		return // it holds already: nothing changes
 	}
@@ -662,6 +668,7 @@ func (j *Judge) outage(d *device) {
 		if l := &j.locks[i]; l.used && int(l.sw) == d.number {
 			l.tainted = true
 			j.moves(l)
+			l.home = home{moved: unknown, taken: unknown, left: unknown}
 			l.classes(func(c *class) {
 				c.restarted, c.remain, c.sent, c.base = true, false, 0, 0
 				c.requested, c.began, c.settled, c.asked = unknown, unknown, unknown, unknown

@@ -33,6 +33,7 @@ type Judge struct {
 	serial   uint64 // of grants
 	gaps     int
 	gap      clock.Time // the end of the last one
+	replaced bool       // a server has been
 	failed   bool       // a switch that is not on standby has stopped
 	failedAt clock.Time
 	unsure   int64
@@ -231,6 +232,9 @@ func (j *Judge) enters(d *device, p *Packet) {
 		if r := j.find(j.keyOf(d, h, p.Dst)); r != nil && r.phase == parked {
 			j.owns(j.of(r), r) // it was sent to be buffered as the lock moved
 		}
+		if l := j.lockOf(d.number, h.Lock); l != nil {
+			j.servesOwn(d, l, p)
+		}
 	case netlock.Reject, netlock.PushRequest:
 	}
 }
@@ -364,7 +368,9 @@ func (j *Judge) takesOver(d *device, now clock.Time) {
 }
 
 // ServerStopped says that a lock server no longer answers: another one will own its locks.
-func (j *Judge) ServerStopped(now clock.Time, server netip.Addr) { j.servers[server] = now }
+func (j *Judge) ServerStopped(now clock.Time, server netip.Addr) {
+	j.servers[server], j.replaced = now, true
+}
 
 func (j *Judge) giveUp(why string) {
 	if !j.overrun {

@@ -102,6 +102,7 @@ type state struct {
 	lost       int32      // parked ones that were given up
 	ownedSince clock.Time // the first grant since the switch took over
 	server     netip.Addr // that owns it
+	home       home
 	retiring   bool
 	recent     [4]int32 // requests that came last, of captures whose clocks are apart
 	turn       uint8
@@ -263,7 +264,7 @@ func (j *Judge) lock(id uint32, sw uint8) int32 {
 	l := &j.locks[i]
 	all := l.all[:0]
 	*l = state{id: id, sw: sw, used: true, holders: none, doubt: j.gaps > 0, ended: unknown, exclusive: unknown,
-		ownedSince: unknown, primary: unknown, stirred: unknown}
+		ownedSince: unknown, primary: unknown, stirred: unknown, home: j.newHome(j.switches[sw])}
 	if n := j.switches[sw].Priorities; n > 1 {
 		for range n {
 			all = append(all, class{event: unknown, backlog: newBacklog()})
@@ -350,7 +351,7 @@ func (j *Judge) retire(l *state) {
 }
 
 func (j *Judge) forgettable(l *state) bool {
-	if l.lost > 0 || l.parked > 0 {
+	if l.lost > 0 || l.parked > 0 || l.home.away() || l.home.left != unknown {
 		return false
 	}
 	numbered := false

@@ -54,6 +54,8 @@ func Transport() wire.Transport {
 			Bugs: []parameter.Bug{
 				{Name: "keeps-buffer", Rule: "lock.single-queue",
 					Doc: "A lock server keeps what it buffers when the switch has lost its registers."},
+				{Name: "keeps-granting", Rule: "lock.placement",
+					Doc: "A lock server goes on to grant a lock that it has given to the switch."},
 				{Name: "server-grants-early", Rule: "lock.failover",
 					Doc: "A lock server that replaces a failed one grants before the leases of holders have ended."},
 			},

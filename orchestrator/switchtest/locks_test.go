@@ -336,6 +336,8 @@ duration-us: 6000
 		{"slots: 30, allocation: knapsack, allocation-us: 300", "", "",
 			map[string]string{"grants-while-taking": "lock.mutual-exclusion", "forgets-owner": "lock.mutual-exclusion",
 				"leaves-holders": "lock.mutual-exclusion"}},
+		{"slots: 30, allocation: knapsack, allocation-us: 250", "", "", // before anybody is hurt
+			map[string]string{"grants-while-taking": "lock.placement", "forgets-owner": "lock.placement"}},
 	} {
 		t.Run(c.model, func(t *testing.T) {
 			t.Parallel()

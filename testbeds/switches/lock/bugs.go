@@ -43,6 +43,8 @@ const (
 	MovesSilently
 	ForgetsBackup
 	KeepsYielded
+	KeepsServing
+	KeepsGranting
 )
 
 const (
@@ -51,6 +53,9 @@ const (
 	// seldom is how many grants GrantsTwice has for each that it makes twice.
 	seldom = 50
 )
+
+// ofServers are the bugs of lock servers.
+const ofServers = KeepsBuffer | ServerGrantsEarly | KeepsGranting
 
 // Has reports whether a bug is in the set.
 func (b Bugs) Has(bug Bugs) bool { return b&bug != 0 }
@@ -108,6 +113,8 @@ func Table() []Bug {
 		{AllocatesByRate, "allocates-by-rate", "N14", "Slots go to the locks that are asked for most, whatever they need."},
 		{MovesSilently, "moves-silently", "N4",
 			"While a lock moves to the switch, only PUSH_REQ, which may be lost, tells the server to buffer."},
+		{KeepsServing, "keeps-serving", "N10", "The switch goes on to serve a lock that it has given to the server."},
+		{KeepsGranting, "keeps-granting", "N10", "A server goes on to grant a lock that it has given to the switch."},
 	}
 }
 

@@ -99,6 +99,8 @@ func trials() map[lock.Bugs]trial {
 			n.shared, n.think, n.poll, n.kill, n.clients, n.locks = 0.97, micro(190), micro(1), 0.1, 30, 1
 		}, 64, overlaps},
 		lock.GrantsBeforeLease: {restarts, 16, overlaps},
+		lock.KeepsServing:      {moves, 16, overlaps},
+		lock.KeepsGranting:     {moves, 3, overlaps},
 		lock.ForgetsBackup:     {backups, 16, overlaps},
 		lock.KeepsYielded:      {backups, 16, overlaps},
 		lock.ServerGrantsEarly: {func(n *network, cfg *lock.Config) {

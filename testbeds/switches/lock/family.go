@@ -136,7 +136,7 @@ func model() switches.Model {
 		},
 	}
 	for _, b := range Table() {
-		if b.Bug&(KeepsBuffer|ServerGrantsEarly) == 0 { // those are of lock servers
+		if b.Bug&ofServers == 0 {
 			m.Bugs = append(m.Bugs, parameter.Bug{Name: b.Name, Doc: b.Doc, Rule: rules[b.Rule]})
 		}
 	}
@@ -245,7 +245,7 @@ func settingsOf(v parameter.Values, _ int) (any, error) {
 	}
 	of := lock.Switch{Recirculation: s.recirculate, RecirculationMost: s.recirculate, Dedup: s.config.Dedup,
 		TIDCheck: s.config.TIDCheck, OneRTT: len(s.databases) > 0, Placed: !s.dynamic, Slots: v.Int("slots"),
-		Locks: s.installed, Moves: s.dynamic, Priorities: s.config.Priorities, Lease: s.control.Lease,
+		Locks: s.installed, Moves: s.dynamic, Marks: s.dynamic, Priorities: s.config.Priorities, Lease: s.control.Lease,
 		Poll: s.control.Poll, PushRetry: s.config.PushTimeout,
 		Processing: map[Processing]lock.Processing{Listing: lock.Listing, Snapshot: lock.Snapshot,
 			ChainLock: lock.ChainLock}[s.config.Processing]}

@@ -262,7 +262,16 @@ func (d *DataPlane) handOver(now clock.Time, l *entry) {
 func (d *DataPlane) handedOver(now clock.Time, l *entry, q *ring) {
 	q.answered()
 	q.handed = true
-	if !slices.ContainsFunc(l.rings, func(q ring) bool { return !q.handed }) {
+	switch {
+	case slices.ContainsFunc(l.rings, func(q ring) bool { return !q.handed }):
+	case d.cfg.Bugs.Has(KeepsServing):
+		l.phase, l.leaving = serving, false
+		for i := range l.rings {
+			q := &l.rings[i]
+			q.back, q.lost, q.handed = q.sent, 0, false
+		}
+		d.drained = min(d.drained, now)
+	default:
 		d.remove(now, l)
 	}
 }

@@ -197,7 +197,7 @@ func (s *Server) Keep(now clock.Time, r Request, move uint64) []Output {
 	if k := s.backlog(r.Lock); move != 0 && (!k.moved || move > k.base) {
 		s.yield(now, r.Lock, k, move)
 	}
-	if b := s.backlog(r.Lock).buffer(s.class(&r)); b.owned {
+	if b := s.backlog(r.Lock).buffer(s.class(&r)); b.owned || s.Bugs.Has(KeepsGranting) {
 		s.acquire(now, r)
 	} else {
 		s.buffer(r, b)

@@ -1,0 +1,96 @@
+package lock
+
+import (
+	"candela.dev/candela/clock"
+	"candela.dev/candela/packet/netlock"
+)
+
+// home is where a lock lives that moves between a switch and its server (N10). What they tell each other shows it: the
+// switch may grant once the server has said that its own queue is empty, and until it tells the server that it owns the
+// lock; the server may grant at all other times.
+type home struct {
+	known bool
+	moved clock.Time // when the switch began to take it; unknown: it has not since it gave it to the server
+	base  uint64     // number of that move
+	taken clock.Time // when the server said that the switch may have it; unknown: it has not
+	left  clock.Time // when the switch told the server that it owns the lock, the last time; unknown: it never had it
+}
+
+// newHome returns where a lock lives of which nothing has been seen: at its server.
+func (j *Judge) newHome(d *device) home {
+	return home{known: d.Marks && len(j.switches) == 1 && j.gaps == 0 && !d.restarted, moved: unknown, taken: unknown,
+		left: unknown}
+}
+
+// away reports whether the switch has a lock, or takes it.
+func (h *home) away() bool { return h.moved != unknown }
+
+// told follows a PUSH_REQ with a mark.
+func (j *Judge) told(d *device, l *state, p *Packet) {
+	h := &l.home
+	switch {
+	case !d.Marks || len(j.switches) > 1:
+	case p.Header.Mark == netlock.Failover:
+		if !h.away() || h.base != p.Header.Sent {
+			h.moved, h.base, h.taken = p.Time, p.Header.Sent, unknown
+		}
+		if !h.known { // of what left before nothing is known
+			h.known, h.left = true, p.Time
+		}
+	case h.away():
+		h.moved, h.taken, h.left = unknown, unknown, p.Time
+	}
+}
+
+// given follows a server that gives a lock to the switch. It may say so again, also when it has got the lock back.
+func (j *Judge) given(l *state, p *Packet) {
+	if h := &l.home; h.away() && h.taken == unknown && p.Header.Sent == h.base {
+		h.taken = p.Time
+	}
+}
+
+// servesOwn judges a grant of a server as it comes.
+func (j *Judge) servesOwn(d *device, l *state, p *Packet) {
+	h := &l.home
+	if h.known && !j.replaced && h.taken != unknown && p.Time > h.taken.Add(j.facts.Uncertainty) {
+		j.tell(l, byServer(d.place(l, p)), p.Time, p.ID)
+	}
+}
+
+// grantsOwn judges a grant of the switch: when the server has not yet given the lock, or when the switch had given it to
+// the server.
+func (j *Judge) grantsOwn(d *device, l *state, p *Packet, since clock.Time) {
+	h := &l.home
+	if !h.known || h.taken != unknown && p.Time >= h.taken.Add(-j.facts.Uncertainty) {
+		return
+	}
+	if h.left == unknown || since != unknown && since > h.left.Add(d.PipelineMost+j.facts.Uncertainty) {
+		j.tell(l, bySwitch(d.place(l, p)), p.Time, p.ID)
+	}
+}
+
+// sendsOwn judges a request that the switch sends to the server as one for a lock of the server.
+func (j *Judge) sendsOwn(d *device, l *state, r *request, p *Packet) {
+	if h := &l.home; h.known && h.away() && r.asks == 1 && r.arrived > h.moved.Add(j.facts.Uncertainty) {
+		j.tell(l, sentAway(d.place(l, p)), p.Time, p.ID, r.id)
+	}
+}
+
+// misplaced judges N10 where locks stay, or the control plane tells when they move.
+func (j *Judge) misplaced(d *device, l *state, p *Packet, server bool) {
+	if !d.Placed || d.out || d.restarted || d.Moves || p.Time <= d.changed.Add(d.Settled) {
+		return
+	}
+	slots := d.Locks[l.id]
+	if (slots > 0) == !server {
+		return
+	}
+	switch {
+	case p.Header.Op == netlock.Acquire && p.Header.Mark == netlock.Owned:
+		j.tell(l, sentAway(d.place(l, p)), p.Time, p.ID)
+	case server:
+		j.tell(l, byServer(d.place(l, p)), p.Time, p.ID)
+	default:
+		j.tell(l, bySwitch(d.place(l, p)), p.Time, p.ID)
+	}
+}

@@ -31,7 +31,8 @@ func proveTimes(ctx context.Context, checked *trace.Checked, t *config.Test, a *
 	early := func(f analyzers.Finding) bool {
 		return slices.Contains(earlyRules, f.Rule) && f.Severity == analyzers.Violation
 	}
-	if t.Traffic.TxDepth != 1 || !slices.ContainsFunc(a.Findings, early) {
+	// Nobody knows when an application posts.
+	if t.Traffic.TxDepth != 1 || t.Traffic.External != nil || !slices.ContainsFunc(a.Findings, early) {
 		return nil, nil
 	}
 	p := postings{

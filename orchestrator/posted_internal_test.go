@@ -116,7 +116,13 @@ func TestTheOrderOfPacketsProvesAnEarlyTimeoutOfSoftware(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			proofs, err := proveTimes(t.Context(), trace.CheckedRecords(trace.Meta{Connections: known}, w.records), test, a)
+			checked := trace.CheckedRecords(trace.Meta{Connections: known}, w.records)
+			foreign := &config.Test{Traffic: test.Traffic}
+			foreign.Traffic.External = &config.External{}
+			if proofs, err := proveTimes(t.Context(), checked, foreign, a); len(proofs) > 0 || err != nil {
+				t.Errorf("of an application, which posts when it likes: %v, %v", proofs, err)
+			}
+			proofs, err := proveTimes(t.Context(), checked, test, a)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -87,6 +87,12 @@ const (
 
 // Fill writes a header into that of a packet.
 func Fill(n *netlock.Header, h *wire.Header) {
+	h.NDP, h.TCP = ndp.Header{}, tcp.Header{}
+	FillBlank(n, h)
+}
+
+// FillBlank writes a header into that of a packet in which it is zero.
+func FillBlank(n *netlock.Header, h *wire.Header) {
 	flags := ndp.Flags(n.Mark) << markShift
 	if n.Mode == netlock.Exclusive {
 		flags |= exclusive
@@ -100,7 +106,6 @@ func Fill(n *netlock.Header, h *wire.Header) {
 	}
 	h.Flow, h.Number, h.Rank = n.Lock, n.Transaction, n.Timestamp
 	// Field by field: a processor waits for narrow stores before it copies a struct that was made of them.
-	h.NDP, h.TCP = ndp.Header{}, tcp.Header{}
 	h.NDP.Kind, h.NDP.Flags, h.NDP.Path, h.NDP.Connection = ndp.Kind(n.Op), flags, n.Tenant, n.Avail
 	h.NDP.Length = uint16(n.Client)<<half | uint16(n.Priority)
 	h.NDP.Seq, h.NDP.Counter = uint32(n.Index>>word), uint32(n.Index)

@@ -54,8 +54,11 @@ var (
 	// stated is that of values of the source that a mechanism yields.
 	stated = comparison.FromMechanism("").Of(comparison.PaperStatement)
 	// tpcc is that of values that depend on how many transactions clients have at a time.
-	tpcc = comparison.FromChoice("*chosen*: 3 threads of each client, and 5000 slots in E5 and E6; the source " +
-		"has no numbers").
+	tpcc = comparison.FromChoice("*chosen*: 2 threads of each client, calibrated by the largest rate of R12").
+		Of(comparison.PaperStatement)
+	// retried is that of values beside NetChain, of which the source says no more than "client-side retry".
+	retried = comparison.FromChoice("*chosen*: 2 threads of each client; a transaction of NetChain starts anew 10 us " +
+		"after one of its requests was rejected").
 		Of(comparison.PaperStatement)
 	// shown is that of values without a tolerance.
 	shown = comparison.Unjudged("there is no value to compare with").Of(comparison.PaperStatement)

@@ -131,6 +131,12 @@ func (p *point) committed(from clock.Duration) float64 {
 	return p.grants(from, p.Test.Duration) * float64(p.sum("locks.transactions")) / float64(max(1, all.all()))
 }
 
+// locksEach returns how many locks a transaction takes, if few start anew.
+func (p *point) locksEach() float64 {
+	all := p.between(0, p.Test.Duration)
+	return float64(all.all()) / float64(max(1, p.sum("locks.transactions")))
+}
+
 // between sums up the grants of a part of the time.
 func (p *point) between(from, to clock.Duration) (sum counts) {
 	for i := int(from / p.bin); i < min(bins, int(to/p.bin)); i++ {

@@ -338,7 +338,7 @@ func packetOf(now clock.Time, sw *fabric.Switch, at *peer, src, dst wire.HostID,
 	p := sw.Blank()
 	p.Protocol, p.Src, p.Dst, p.Flags, p.Class, p.DSCP = fabric.NetLock, src, dst, flags, at.class, at.dscp
 	p.IPv6, p.Entropy, p.Size = at.ipv6, at.entropy, wirelock.Size(h, at.ipv6)
-	wirelock.Fill(h, &p.Header)
+	wirelock.FillBlank(h, &p.Header)
 	sw.Complete(now, p)
 	return p
 }

@@ -296,7 +296,7 @@ func (h *host) Poll(now clock.Time, p *fabric.Packet) bool {
 	if m.answer {
 		p.Flags |= fabric.Returned
 	}
-	netlock.Fill(&m.header, &p.Header)
+	netlock.FillBlank(&m.header, &p.Header)
 	p.Entropy = uint16(m.header.Client)
 	h.free = now.Add(h.gap)
 	return true

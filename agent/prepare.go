@@ -55,6 +55,7 @@ func prepareRequest(run string, h Host) *agentpb.PrepareRequest {
 			LocalIp: c.IPs[h.Side].AsSlice(), Mtu: uint32(c.MTU), AckTimeout: uint32(c.AckTimeout),
 			RetryCount: uint32(c.RetryCount),
 			RnrRetry:   uint32(c.RNRRetry), MinRnrTimer: uint32(c.MinRNRTimer),
+			FlowLabel: c.FlowLabel, SourcePort: uint32(c.SourcePort), MaxRdAtomic: uint32(c.MaxRDAtomic),
 			Traffic: trafficToProto(c.Traffic[h.Side]), PeerTraffic: trafficToProto(c.Traffic[h.Side.Peer()]),
 		}
 		if psn := c.InitialPSN[h.Side]; psn != nil {
@@ -246,12 +247,17 @@ func connectionOf(m *agentpb.Connection, side generator.Side) (c testbeds.Connec
 	if !ok {
 		return c, fmt.Errorf("IP address of %d bytes", len(m.GetLocalIp()))
 	}
-	for _, v := range []uint32{m.GetAckTimeout(), m.GetRetryCount(), m.GetRnrRetry(), m.GetMinRnrTimer()} {
+	for _, v := range []uint32{m.GetAckTimeout(), m.GetRetryCount(), m.GetRnrRetry(), m.GetMinRnrTimer(),
+		m.GetMaxRdAtomic()} {
 		if v > math.MaxUint8 {
 			return c, fmt.Errorf("%d doesn't fit into a byte", v)
 		}
 	}
+	if m.GetFlowLabel() > packet.MaxFlowLabel || m.GetSourcePort() > math.MaxUint16 {
+		return c, fmt.Errorf("flow label %#x, UDP source port %d", m.GetFlowLabel(), m.GetSourcePort())
+	}
 	c = testbeds.Connection{
+		FlowLabel: m.GetFlowLabel(), SourcePort: uint16(m.GetSourcePort()), MaxRDAtomic: int(m.GetMaxRdAtomic()),
 		MTU: int(m.GetMtu()), AckTimeout: uint8(m.GetAckTimeout()), RetryCount: uint8(m.GetRetryCount()),
 		RNRRetry: uint8(m.GetRnrRetry()), MinRNRTimer: uint8(m.GetMinRnrTimer()),
 	}

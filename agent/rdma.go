@@ -224,12 +224,16 @@ func (r *rdmaHost) open(h *Host, program string) (err error) {
 		q.Connections = append(q.Connections, verbs.Connection{
 			IP: c.IPs[h.Side], GIDIndex: r.gid, IPSN: c.InitialPSN[h.Side], MTU: c.MTU, AckTimeout: c.AckTimeout,
 			RetryCount: c.RetryCount, RNRRetry: c.RNRRetry, MinRNRTimer: c.MinRNRTimer, HopLimit: h.NIC.HopLimit,
+			FlowLabel: c.FlowLabel, SourcePort: c.SourcePort, MaxRDAtomic: c.MaxRDAtomic,
 			TrafficClass: h.NIC.DSCP<<2 | uint8(h.NIC.ECN),
 			Traffic:      c.Traffic[h.Side], PeerTraffic: c.Traffic[h.Side.Peer()],
 		})
 	}
 	var opened verbs.OpenResponse
 	if err := r.process.Call(ctx, verbs.OpOpen, q, &opened); err != nil {
+		return err
+	}
+	if err := opened.Ignored(&q); err != nil {
 		return err
 	}
 	r.info = opened.Device

@@ -49,12 +49,14 @@ func fakeVerbs(how string) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	vendor, schema := uint32(0xffffff), verbs.Schema
+	vendor, schema, attributes := uint32(0xffffff), verbs.Schema, verbs.Attributes()
 	switch how {
 	case "hardware":
 		vendor = 0x15b3
 	case "old":
 		schema = "candela.verbs/v1"
+	case "older attributes":
+		attributes = []string{verbs.AttributeFlowLabel, verbs.AttributeMaxRDAtomic}
 	}
 	polls := 0
 	in := bufio.NewScanner(os.Stdin)
@@ -74,7 +76,7 @@ func fakeVerbs(how string) {
 				fmt.Fprintln(os.Stderr, "the device caught fire")
 				os.Exit(3)
 			}
-			result = verbs.OpenResponse{Ends: []verbs.End{{IP: netip.MustParseAddr("10.0.0.2"), QPN: 17, IPSN: 5}},
+			result = verbs.OpenResponse{Attributes: attributes, Ends: []verbs.End{{IP: netip.MustParseAddr("10.0.0.2"), QPN: 17, IPSN: 5}},
 				Device: verbs.Device{Name: "rxe0", VendorID: vendor, MaxReads: 16, Lacks: verbs.Lacking(vendor)}}
 		case verbs.OpStatus:
 			polls++
@@ -126,7 +128,7 @@ func deviceHost() *Host {
 		RDMA: &RDMA{Device: "rxe0", Port: 1, Software: true}, Spec: &testbeds.Spec{Seed: 1,
 			Connections: []testbeds.Connection{{IPs: [2]netip.Addr{netip.MustParseAddr("10.0.0.2"),
 				netip.MustParseAddr("10.0.0.1")}, Traffic: [2]generator.Traffic{traffic, {}}, MTU: 1024, AckTimeout: 14,
-				RetryCount: 7, RNRRetry: 6, MinRNRTimer: 12}}}}
+				RetryCount: 7, RNRRetry: 6, MinRNRTimer: 12, FlowLabel: 0x123, SourcePort: 50000, MaxRDAtomic: 3}}}}
 }
 
 // withDevice calls f in a namespace where b is an interface and the program is the fake one; log reads its requests.
@@ -210,7 +212,7 @@ func TestADeviceServesATestAndLeavesNothing(t *testing.T) {
 		c := q.Connections[0]
 		if q.Device != "rxe0" || q.Port != 1 || q.Echo != "b" || c.GIDIndex != nil || c.HopLimit != 64 ||
 			c.TrafficClass != 26<<2|uint8(packet.ECT0) || c.MTU != 1024 || c.AckTimeout != 14 || c.RetryCount != 7 ||
-			c.RNRRetry != 6 || c.MinRNRTimer != 12 || c.Traffic.Messages != 3 || c.PeerTraffic.Messages != 0 {
+			c.FlowLabel != 0x123 || c.SourcePort != 50000 || c.MaxRDAtomic != 3 || c.RNRRetry != 6 || c.MinRNRTimer != 12 || c.Traffic.Messages != 3 || c.PeerTraffic.Messages != 0 {
 			t.Errorf("the program got %+v", q)
 		}
 		if ends := r.Local(); len(ends) != 1 || ends[0].QPN != 17 || ends[0].IPSN != 5 || ends[0].MAC == (packet.MAC{}) {
@@ -297,13 +299,14 @@ func TestADeviceThatCannotServeTheTestIsRefusedByName(t *testing.T) {
 		"a port that is down": {device: func(f fstest.MapFS) { put(f, "state", "1: DOWN") }, want: `state is "1: DOWN"`},
 		"a GID of RoCE v1": {device: without("gid_attrs/types/3"),
 			host: func(h *Host) { h.RDMA.GIDIndex = index(1) }, want: "GID 1 is of type IB/RoCE v1"},
-		"a GID of another address":     {host: func(h *Host) { h.RDMA.GIDIndex = index(0) }, want: "not of 10.0.0.2"},
-		"an MTU that is too large":     {host: func(h *Host) { h.Spec.Connections[0].MTU = 4096 }, want: "MTU of 4096 needs"},
-		"another MAC":                  {host: func(h *Host) { h.NIC.MAC = &packet.MAC{2} }, want: "the MAC"},
-		"hardware said to be software": {how: "hardware", want: "is hardware (vendor 0x15b3)"},
-		"software said to be hardware": {host: func(h *Host) { h.RDMA.Software = false }, want: "software: true"},
-		"a program that dies":          {how: "dies", want: "exit status 3: the device caught fire"},
-		"an old program":               {how: "old", want: "install candela and candela-verbs of one version"},
+		"a GID of another address":            {host: func(h *Host) { h.RDMA.GIDIndex = index(0) }, want: "not of 10.0.0.2"},
+		"an MTU that is too large":            {host: func(h *Host) { h.Spec.Connections[0].MTU = 4096 }, want: "MTU of 4096 needs"},
+		"another MAC":                         {host: func(h *Host) { h.NIC.MAC = &packet.MAC{2} }, want: "the MAC"},
+		"hardware said to be software":        {how: "hardware", want: "is hardware (vendor 0x15b3)"},
+		"software said to be hardware":        {host: func(h *Host) { h.RDMA.Software = false }, want: "software: true"},
+		"a program that dies":                 {how: "dies", want: "exit status 3: the device caught fire"},
+		"a program that ignores an attribute": {how: "older attributes", want: "doesn't know source_port of a queue pair"},
+		"an old program":                      {how: "old", want: "install candela and candela-verbs of one version"},
 	} {
 		how := tt.how
 		if how == "" {

@@ -39,7 +39,7 @@ func fullHost(side generator.Side) *Host {
 		Connections: []testbeds.Connection{{
 			IPs:     [2]netip.Addr{netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("10.0.0.1")},
 			Traffic: [2]generator.Traffic{traffic(3), traffic(5)}, InitialPSN: [2]*packet.PSN{&psn, &psn}, MTU: 1024,
-			AckTimeout: 14,
+			AckTimeout: 14, MaxRDAtomic: 3, FlowLabel: 5, SourcePort: 50000,
 		}},
 	}}
 }

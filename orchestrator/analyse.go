@@ -257,7 +257,21 @@ func fieldsConfig(t *config.Test) fields.Config {
 		set := *m == 1
 		s.MigReq = &set
 	}
-	return fields.Config{Requester: s, Responder: s}
+	cfg := fields.Config{Requester: s, Responder: s, Connections: map[int]fields.Settings{}}
+	for n := 1; n <= t.Traffic.Connections; n++ {
+		label, port := uint32(t.Traffic.FlowLabelOf(n)), uint16(t.Traffic.SourcePortOf(n))
+		own := s
+		if label != 0 {
+			own.FlowLabel = &label // what port follows from it is the host's choice
+		}
+		if port != 0 {
+			own.SourcePort = &port
+		}
+		if label != 0 || port != 0 {
+			cfg.Connections[n] = own
+		}
+	}
+	return cfg
 }
 
 func gbnConfig(connections int, t *config.Test, c *Counters) gbn.Config {

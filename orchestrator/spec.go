@@ -28,11 +28,13 @@ func specOf(p *plan.Plan) testbeds.Spec {
 			Name: d.Name, Weight: d.Weight, Rate: d.Rate, Cores: d.Cores, PPSPerCore: d.PPSPerCore, Buffer: d.Buffer,
 		})
 	}
-	for _, c := range p.Connections {
+	for i, c := range p.Connections {
 		spec.Connections = append(spec.Connections, testbeds.Connection{
 			IPs: c.IPs, Traffic: c.Traffic, InitialPSN: c.InitialPSN, MTU: t.Traffic.MTU,
 			AckTimeout: uint8(t.Traffic.AckTimeout), RetryCount: uint8(t.Traffic.RetryCount),
 			RNRRetry: uint8(t.Traffic.RNRRetry), MinRNRTimer: uint8(t.Traffic.MinRNRTimer),
+			MaxRDAtomic: t.Traffic.MaxRDAtomic, FlowLabel: uint32(t.Traffic.FlowLabelOf(i + 1)),
+			SourcePort: uint16(t.Traffic.SourcePortOf(i + 1)),
 		})
 	}
 	return spec

@@ -43,7 +43,8 @@ func fullTest(t *testing.T, event trace.EventType, class packet.Class) *config.T
 testbed: virtual
 requester: {nic: {ip-list: [10.0.0.2/24, 10.0.0.12/24], mac: "02:00:00:00:00:01", bugs: [no-nack]}}
 responder: {nic: {ip-list: [10.0.0.1/24], mac: "02:00:00:00:00:02", bugs: [no-nack]}}
-traffic: {num-connections: 2, rdma-verb: [write, send], num-msgs-per-qp: 3, message-size: 10240, initial-psn: 5}
+traffic: {num-connections: 2, rdma-verb: [write, send], num-msgs-per-qp: 3, message-size: 10240, initial-psn: 5,
+  flow-label: 5, source-port: 50000, max-rd-atomic: 3}
 injector: {snap-bytes: 256}
 `), config.Options{})
 	if err != nil {

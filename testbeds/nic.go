@@ -51,7 +51,7 @@ func (c *Connection) QPConfig(index, side int) rdma.QPConfig {
 	cfg := rdma.QPConfig{
 		Context: index, LocalIP: c.IPs[side], MTU: c.MTU, RetryCount: c.RetryCount, RNRRetry: c.RNRRetry,
 		Timeout:     c.AckTimeout,
-		MinRNRTimer: c.MinRNRTimer,
+		MinRNRTimer: c.MinRNRTimer, MaxReads: c.MaxRDAtomic, FlowLabel: c.FlowLabel, SourcePort: c.SourcePort,
 	}
 	if psn := c.InitialPSN[side]; psn != nil {
 		cfg.IPSN, cfg.FixIPSN = *psn, true

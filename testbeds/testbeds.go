@@ -87,6 +87,9 @@ type Connection struct {
 	RetryCount  uint8
 	RNRRetry    uint8
 	MinRNRTimer uint8
+	MaxRDAtomic int    // outstanding READs and atomics of each side; 0: the host's choice
+	FlowLabel   uint32 // of both sides; 0: the host's choice
+	SourcePort  uint16 // of UDP, of both sides; 0: the host's choice
 }
 
 // Switch is the injector between the hosts.

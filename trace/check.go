@@ -332,6 +332,7 @@ func (s *scan) meta() (Meta, error) {
 		}
 		m.Connections, m.Notes = connections, append(m.Notes, notes...)
 	}
+	m.FlowLabels = s.dec.labels.of(m.Connections)
 	return m, s.vouch(&m)
 }
 

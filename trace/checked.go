@@ -87,6 +87,9 @@ type Meta struct {
 	// Interfaces are those that the (first) capture was recorded on, with the frames that it missed, if the file says so.
 	Interfaces []Interface
 
+	// FlowLabels are the IPv6 flow labels of the flows, by packet; of a pair of captures none are listed.
+	FlowLabels []FlowLabel
+
 	// Notes are what a reader of results must know, such as ambiguous inference or a capture that starts in the middle.
 	Notes []string
 }

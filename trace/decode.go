@@ -289,6 +289,7 @@ type Decoder struct {
 	port      uint16
 	clock     TimeUnwrapper
 	templates templates
+	labels    labels
 	template  int     // of the last frame, −1: none
 	key       flowKey // of the last frame, for inference and for captures by Lumina
 	srcPort   uint16  // UDP, of the last frame, where key is wanted
@@ -338,7 +339,11 @@ func (d *Decoder) Decode(f *Frame, r *Record) error {
 			agrees: agrees,
 			sum:    constantSum(f.Data[s.l3:])})
 	}
-	return d.complete(&s, f, r)
+	if err := d.complete(&s, f, r); err != nil {
+		return err
+	}
+	d.labels.note(f.Data, &s, &d.key, r)
+	return nil
 }
 
 // reservedAck are the reserved bits next to the acknowledge request.

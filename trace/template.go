@@ -48,12 +48,12 @@ const (
 const templateWords = 8
 
 // The parts of a frame without VLAN tag and IP options that vary within a template, in the eight-byte words from the
-// EtherType on, read little-endian: identification, TTL, checksums, acknowledge request and PSN; in IPv6 flow label and
-// hop limit. The reserved bits next to the acknowledge request are 0 in all frames of a template.
+// EtherType on, read little-endian: identification, TTL, checksums, acknowledge request and PSN; in IPv6 the hop limit.
+// The reserved bits next to the acknowledge request are 0 in all frames of a template.
 const (
 	maskV4Type, maskV4Flags  = 0x0000_ffff_ffff_ffff, 0xffff_0000_ff00_ffff
 	maskV4Ports, maskV4BTH   = 0xffff_0000_ffff_ffff, 0x0000_ffff_ffff_ffff
-	maskV6Type, maskV6Next   = 0xffff_0000_f0ff_ffff, 0xffff_ffff_ffff_00ff
+	maskV6Next               = 0xffff_ffff_ffff_00ff
 	maskV6Opcode, maskV6Dest = 0xffff_ffff_ffff_0000, 0x0000_0000_ffff_ffff
 
 	templateStart = packet.EthernetLen - 2
@@ -82,7 +82,7 @@ func templateKey(frame []byte, words *[templateWords]uint64) (hash uint64, ok bo
 			return 0, false
 		}
 		b = frame[templateStart:templatedV6:templatedV6]
-		words[0] = binary.LittleEndian.Uint64(b) & maskV6Type
+		words[0] = binary.LittleEndian.Uint64(b)
 		words[1] = binary.LittleEndian.Uint64(b[8:]) & maskV6Next
 		words[2], words[3] = binary.LittleEndian.Uint64(b[16:]), binary.LittleEndian.Uint64(b[24:])
 		words[4] = binary.LittleEndian.Uint64(b[32:])
@@ -91,6 +91,7 @@ func templateKey(frame []byte, words *[templateWords]uint64) (hash uint64, ok bo
 		words[7] = binary.LittleEndian.Uint64(b[54:]) & maskV6Dest
 	}
 	h := hashV4(words[2], words[3], words[4])
+	h ^= words[0] * 0xff51afd7ed558ccd // with the flow label
 	h ^= (words[5]^words[6]<<1)*0xc2b2ae3d27d4eb4f ^ words[7]*0x165667b19e3779f9
 	return h ^ h>>31, true
 }

@@ -62,6 +62,21 @@ func causeSourcePort(w what, was, is uint16) cause.Cause {
 		count(is), w.at)
 }
 
+func causeSourcePortSetting(w what, is, want uint16) cause.Cause {
+	return cause.Of(RuleSourcePortSetting, "other-value", "%v sent %v from UDP source port %v at %v; it is set to %v.",
+		w.who, w.op, count(is), w.at, count(want))
+}
+
+func causeFlowLabel(flow trace.FlowID, is, want uint32) cause.Cause {
+	return cause.Of(RuleFlowLabel, "other-value", "%v sent packets with IPv6 flow label %v; it is set to %v.",
+		cause.Host(flow), cause.Hex(is), cause.Hex(want))
+}
+
+func causeFlowLabelChanged(flow trace.FlowID, was, is uint32) cause.Cause {
+	return cause.Of(RuleFlowLabelChanged, "changed", "%v changed its IPv6 flow label from %v to %v.",
+		cause.Host(flow), cause.Hex(was), cause.Hex(is))
+}
+
 func causeDSCPChanged(w what, was, is uint8) cause.Cause {
 	return cause.Of(RuleDSCPChanged, "changed", "%v sent %v with DSCP %v at %v; the packets before had DSCP %v.", w.who,
 		w.op, count(is), w.at, count(was))
@@ -157,6 +172,8 @@ func Causes() []cause.Cause {
 		causeMigReqRefused(1, 0, 1, 1),
 		causeMigReqSetting(sent(packet.SendOnly, 0), 0, 1),
 		causeSourcePort(sent(packet.WriteOnly, us), 50000, 50001),
+		causeSourcePortSetting(what{responder, packet.Acknowledge, 2 * us}, 50001, 50000),
+		causeFlowLabel(0, 0, 0x123), causeFlowLabelChanged(0, 1, 3),
 		causeDSCPChanged(sent(packet.WriteOnly, us), 0, 7),
 		causeImmediate(sent(packet.SendOnlyImm, 2*us)),
 		causeOperands(sent(packet.FetchAdd, us)),

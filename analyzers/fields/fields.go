@@ -390,6 +390,7 @@ func (a *Analyzer) repeatedOperands(r *trace.Record, d *direction) {
 
 // Finish implements analyzers.Analyzer.
 func (a *Analyzer) Finish() analyzers.Result {
+	a.labels()
 	for connection := 1; 2*connection <= len(a.flows); connection++ {
 		a.migReqs(connection)
 	}

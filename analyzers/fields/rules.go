@@ -4,29 +4,35 @@ import "candela.dev/candela/analyzers"
 
 // Rules of this package.
 const (
-	RuleVersion         = "fields.version"
-	RuleReserved        = "fields.reserved"
-	RuleMigReq          = "fields.mig-req"
-	RuleMigReqDiffers   = "fields.mig-req-differs"
-	RuleMigReqSetting   = "fields.mig-req-setting"
-	RuleSourcePort      = "fields.source-port"
-	RuleDSCPChanged     = "fields.dscp-changed"
-	RuleRetransmission  = "fields.retransmission"
-	RulePayloadChanged  = "fields.payload-changed"
-	RuleReadChanged     = "fields.read-changed"
-	RuleNotCompared     = "fields.not-compared"
-	RuleAtomicAlignment = "fields.atomic-alignment"
-	RuleAtomicResult    = "fields.atomic-result"
-	RuleOpcode          = "fields.opcode"
-	RuleNotification    = "fields.notification"
-	RulePayload         = "fields.payload"
-	RuleSolicited       = "fields.response-solicited"
-	RuleAckReq          = "fields.response-ack-request"
-	RuleDSCP            = "fields.dscp"
-	RuleECN             = "fields.ecn"
+	RuleVersion           = "fields.version"
+	RuleReserved          = "fields.reserved"
+	RuleMigReq            = "fields.mig-req"
+	RuleMigReqDiffers     = "fields.mig-req-differs"
+	RuleMigReqSetting     = "fields.mig-req-setting"
+	RuleSourcePort        = "fields.source-port"
+	RuleSourcePortSetting = "fields.source-port-setting"
+	RuleFlowLabel         = "fields.flow-label"
+	RuleFlowLabelChanged  = "fields.flow-label-changed"
+	RuleDSCPChanged       = "fields.dscp-changed"
+	RuleRetransmission    = "fields.retransmission"
+	RulePayloadChanged    = "fields.payload-changed"
+	RuleReadChanged       = "fields.read-changed"
+	RuleNotCompared       = "fields.not-compared"
+	RuleAtomicAlignment   = "fields.atomic-alignment"
+	RuleAtomicResult      = "fields.atomic-result"
+	RuleOpcode            = "fields.opcode"
+	RuleNotification      = "fields.notification"
+	RulePayload           = "fields.payload"
+	RuleSolicited         = "fields.response-solicited"
+	RuleAckReq            = "fields.response-ack-request"
+	RuleDSCP              = "fields.dscp"
+	RuleECN               = "fields.ecn"
 )
 
 const lumina = "Lumina (Yu, thesis, Johns Hopkins 2023), section 6.2.2"
+
+// attributes is where a queue pair's path is set.
+const attributes = "ibv_modify_qp(3), ah_attr"
 
 var rules = []analyzers.Rule{
 	{ID: RuleVersion, Severity: analyzers.Violation, Clause: "9.2",
@@ -43,6 +49,13 @@ var rules = []analyzers.Rule{
 	{ID: RuleSourcePort, Severity: analyzers.Warning, Clause: "RoCEv2 A17.3.1.1",
 		Statement: "The UDP source port stays the same in one direction of a connection, so that its packets take one path " +
 			"and stay in order."},
+	{ID: RuleSourcePortSetting, Severity: analyzers.Violation, Clause: "RoCEv2 A17.3.1.1; " + attributes,
+		Statement: "A host sends the UDP source port that its queue pair is set to."},
+	{ID: RuleFlowLabel, Severity: analyzers.Violation, Clause: "8.3; " + attributes,
+		Statement: "A host sends the IPv6 flow label that its queue pair is set to."},
+	{ID: RuleFlowLabelChanged, Severity: analyzers.Warning, Clause: "RFC 6437, section 2",
+		Statement: "The IPv6 flow label stays the same in one direction of a connection, so that its packets take one path " +
+			"through the network."},
 	{ID: RuleDSCPChanged, Severity: analyzers.Warning, Clause: "RFC 2474, 3; RoCEv2 A17.9",
 		Statement: "The DSCP stays the same in all requests of a side of a connection, in its READ responses and in its " +
 			"acknowledgements, " +

@@ -16,6 +16,9 @@ type Settings struct {
 	CNPDSCP *uint8
 	ECN     *packet.ECN // of data packets
 	MigReq  *bool
+	// SourcePort is the UDP source port and FlowLabel the IPv6 flow label of all packets but CNPs.
+	SourcePort *uint16
+	FlowLabel  *uint32
 	// Origin says where MigReq is set.
 	Origin string
 }
@@ -58,6 +61,10 @@ func (a *Analyzer) settings(r *trace.Record, s *Settings) {
 			a.set(causeECN(a.what(r), r.ECN, *s.ECN), r, fmt.Sprint(*s.ECN), fmt.Sprintf("%s with %v", what, r.ECN))
 		}
 	}
+	if s.SourcePort != nil && *s.SourcePort != r.SrcPort && r.Opcode != packet.CNP {
+		a.set(causeSourcePortSetting(a.what(r), r.SrcPort, *s.SourcePort), r, fmt.Sprintf("UDP source port %d",
+			*s.SourcePort), fmt.Sprintf("%s from port %d", what, r.SrcPort))
+	}
 	if s.MigReq != nil && *s.MigReq != r.Has(trace.MigReq) && r.Opcode != packet.CNP {
 		why := causeMigReqSetting(a.what(r), bit(r.Has(trace.MigReq)), bit(*s.MigReq))
 		f := a.finding(why, r, fmt.Sprintf("MigReq %d (%s)", bit(*s.MigReq), s.Origin),
@@ -72,7 +79,7 @@ func (a *Analyzer) settings(r *trace.Record, s *Settings) {
 // agree reports whether a data packet is as its sender is set.
 func (s *Settings) agree(r *trace.Record) bool {
 	return (s.DSCP == nil || *s.DSCP == r.DSCP) && (s.ECN == nil || *s.ECN == r.ECN) &&
-		(s.MigReq == nil || *s.MigReq == r.Has(trace.MigReq))
+		(s.MigReq == nil || *s.MigReq == r.Has(trace.MigReq)) && (s.SourcePort == nil || *s.SourcePort == r.SrcPort)
 }
 
 // set reports an IP header field that differs from its sender's setting. Switches before a capture may rewrite it.

@@ -219,7 +219,8 @@ func whyLost(bug, rule, view string, cell found) string {
 		return "the rule only warns"
 	case strings.HasPrefix(bug, "accepts-foreign"), strings.HasPrefix(bug, "drops-foreign"), bug == "invalidate-ignored":
 		return "which remote keys are valid is not in a capture"
-	case rule == "gbn.rnr-timer", rule == "fields.dscp", rule == "fields.ecn", bug == "cnp-for-loss":
+	case rule == "gbn.rnr-timer", rule == "fields.dscp", rule == "fields.ecn", bug == "cnp-for-loss",
+		rule == "fields.source-port-setting", rule == "fields.flow-label":
 		return "what the test configured is not in a capture"
 	case bug == "never-acknowledges", bug == "ack-wrong-qp":
 		return "no answer shows the queue pair of the other direction (--connections names it)"

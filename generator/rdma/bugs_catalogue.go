@@ -148,6 +148,8 @@ const (
 
 	// Fields of single packets.
 	BugMigReqChanges
+	BugSourcePortIgnored
+	BugFlowLabelIgnored
 	BugVersionSet
 	BugReservedSet
 	BugImmediateChanges
@@ -367,6 +369,10 @@ var catalogue = []BugInfo{
 		"opcodes and lengths of READ responses are not checked", ""},
 
 	{"mig-req-changes", BugMigReqChanges, "fields.mig-req", "every 16th packet is sent with MigReq = 0", ""},
+	{"source-port-ignored", BugSourcePortIgnored, "fields.source-port-setting",
+		"the UDP source port is that of the QPNs, whatever the queue pair is set to", ""},
+	{"flow-label-ignored", BugFlowLabelIgnored, "fields.flow-label",
+		"IPv6 packets carry flow label 0, whatever the queue pair is set to", ""},
 	{"version-set", BugVersionSet, "fields.version", "requests carry transport header version 1", ""},
 	{"reserved-set", BugReservedSet, "fields.reserved",
 		"requests that ask for an acknowledgement have a reserved bit of the BTH set", ""},

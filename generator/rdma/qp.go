@@ -21,6 +21,8 @@ type QPConfig struct {
 	MinRNRTimer  uint8 // timer code that the responder sends in RNR NAKs, 0 to 31
 	MaxReads     int   // outstanding READs and atomics, as requester and as responder; default 16
 	RegionLength uint64
+	FlowLabel    uint32 // of IPv6, and what the UDP source port is derived from; 0: none
+	SourcePort   uint16 // of UDP; 0: derived from the flow label, or without one from the QPNs
 
 	IPSN    packet.PSN // initial PSN, if FixIPSN; otherwise drawn at random
 	FixIPSN bool
@@ -65,6 +67,9 @@ func (c *QPConfig) validate() error {
 	}
 	if c.IPSN > 1<<24-1 {
 		errs = append(errs, fmt.Errorf("initial PSN %d has more than 24 bits", c.IPSN))
+	}
+	if c.FlowLabel > packet.MaxFlowLabel {
+		errs = append(errs, fmt.Errorf("flow label %#x has more than 20 bits", c.FlowLabel))
 	}
 	return errors.Join(errs...)
 }
@@ -176,7 +181,7 @@ func (q *QP) newFrame() packet.Packet {
 	p := packet.Packet{
 		Eth: packet.Ethernet{Dst: q.remote.MAC, Src: cfg.MAC, Tagged: cfg.Tagged, TCI: cfg.TCI,
 			Type: packet.EtherTypeIPv4},
-		UDP:     packet.UDP{SrcPort: sourcePort(q.qpn, q.remote.QPN), DstPort: packet.Port},
+		UDP:     packet.UDP{SrcPort: q.sourcePort(), DstPort: packet.Port},
 		BTH:     packet.BTH{MigReq: !q.nic.profile.ClearsMigReq, PKey: defaultPKey, DestQP: q.remote.QPN},
 		Headers: packet.HasBTH,
 		HasUDP:  true,
@@ -195,8 +200,23 @@ func (q *QP) newFrame() packet.Packet {
 	if q.remote.IP.Is6() {
 		p.Eth.Type, p.SumUDP = packet.EtherTypeIPv6, true
 		p.IP.Version, p.IP.FlagsFragment = 6, 0
+		if !q.nic.bugs.Has(BugFlowLabelIgnored) {
+			p.IP.FlowLabel = q.cfg.FlowLabel
+		}
 	}
 	return p
+}
+
+// sourcePort returns the UDP source port that the queue pair is set to, or one of its own.
+func (q *QP) sourcePort() uint16 {
+	switch {
+	case q.nic.bugs.Has(BugSourcePortIgnored):
+	case q.cfg.SourcePort != 0:
+		return q.cfg.SourcePort
+	case q.cfg.FlowLabel != 0:
+		return packet.FlowLabelPort(q.cfg.FlowLabel)
+	}
+	return sourcePort(q.qpn, q.remote.QPN)
 }
 
 // sourcePort returns a UDP source port that spreads connections over equal-cost paths: a hash of both QPNs in the

@@ -9,7 +9,9 @@ package verbs
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/netip"
+	"slices"
 
 	"candela.dev/candela/generator"
 	"candela.dev/candela/packet"
@@ -88,6 +90,11 @@ type Connection struct {
 	HopLimit    uint8       `json:"hop_limit"`
 	// TrafficClass is the IP header's: DSCP and ECN bits.
 	TrafficClass uint8 `json:"traffic_class"`
+	// FlowLabel is IPv6's; RoCEv2 derives the UDP source port from it. 0: the device's choice.
+	FlowLabel  uint32 `json:"flow_label,omitempty"`
+	SourcePort uint16 `json:"source_port,omitempty"` // of UDP; 0: that of the flow label, or the device's choice
+	// MaxRDAtomic is the number of outstanding READs and atomics in either direction; 0: 16, or what the device has.
+	MaxRDAtomic int `json:"max_rd_atomic,omitempty"`
 	// Traffic is posted by this side, PeerTraffic by the peer. No messages: nothing.
 	Traffic     generator.Traffic `json:"traffic"`
 	PeerTraffic generator.Traffic `json:"peer_traffic"`
@@ -118,6 +125,35 @@ type End struct {
 type OpenResponse struct {
 	Ends   []End  `json:"ends"`
 	Device Device `json:"device"`
+	// Attributes are those of a queue pair that programs of earlier versions ignore.
+	Attributes []string `json:"attributes,omitempty"`
+}
+
+// Attributes of queue pairs in OpenResponse.
+const (
+	AttributeFlowLabel   = "flow_label"
+	AttributeSourcePort  = "source_port"
+	AttributeMaxRDAtomic = "max_rd_atomic"
+)
+
+// Attributes lists those that this version knows.
+func Attributes() []string {
+	return []string{AttributeFlowLabel, AttributeSourcePort, AttributeMaxRDAtomic}
+}
+
+// Ignored returns an error if the program ignores an attribute that the request sets.
+func (r *OpenResponse) Ignored(q *OpenRequest) error {
+	for i := range q.Connections {
+		c := &q.Connections[i]
+		for name, set := range map[string]bool{AttributeFlowLabel: c.FlowLabel != 0, AttributeSourcePort: c.SourcePort != 0,
+			AttributeMaxRDAtomic: c.MaxRDAtomic != 0} {
+			if set && !slices.Contains(r.Attributes, name) {
+				return fmt.Errorf("candela-verbs doesn't know %s of a queue pair: install candela and candela-verbs of one version",
+					name)
+			}
+		}
+	}
+	return nil
 }
 
 // Device describes an RDMA device.

@@ -110,3 +110,17 @@ func TestStatisticsOfTheLinkAddWhatSysfsLacks(t *testing.T) {
 		}
 	}
 }
+
+func TestAnAttributeThatAProgramIgnoresIsAnError(t *testing.T) {
+	for name, c := range map[string]verbs.Connection{verbs.AttributeFlowLabel: {FlowLabel: 1},
+		verbs.AttributeSourcePort: {SourcePort: 1}, verbs.AttributeMaxRDAtomic: {MaxRDAtomic: 1}, "": {}} {
+		q := &verbs.OpenRequest{Connections: []verbs.Connection{{}, c}}
+		old, now := verbs.OpenResponse{}, verbs.OpenResponse{Attributes: verbs.Attributes()}
+		if err := old.Ignored(q); (err == nil) != (name == "") || err != nil && !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := now.Ignored(q); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -162,10 +162,26 @@ type Traffic struct {
 	ECN           ECN
 	DSCP          int
 	HopLimit      int
+	FlowLabels    []int // dealt out to the connections; empty: the hosts choose
+	SourcePorts   []int // of UDP, dealt out to the connections; empty: the hosts choose
+	MaxRDAtomic   int   // outstanding READs and atomics of each queue pair; 0: 16, or what the device has
 	IterScope     injector.IterScope
 	DataEvents    []DataEvent
 	ControlEvents []ControlEvent
 	External      *External // nil: the generator makes the traffic
+}
+
+// FlowLabelOf returns the flow label of the 1-based connection; 0: the hosts choose.
+func (t *Traffic) FlowLabelOf(connection int) int { return dealt(t.FlowLabels, connection) }
+
+// SourcePortOf returns the UDP source port of the 1-based connection; 0: the hosts choose.
+func (t *Traffic) SourcePortOf(connection int) int { return dealt(t.SourcePorts, connection) }
+
+func dealt(list []int, connection int) int {
+	if len(list) == 0 {
+		return 0
+	}
+	return list[(connection-1)%len(list)]
 }
 
 // InitialPSN fixes the first PSN of each side; nil: drawn from the seed.

@@ -85,6 +85,9 @@ func (d *decoder) validateExternal(t *Test) {
 	one("barrier-sync", tr.BarrierSync)
 	one("stale-rkey", tr.StaleRKey)
 	one("multi-gid", tr.MultiGID)
+	one("flow-label", len(tr.FlowLabels) > 0)
+	one("source-port", len(tr.SourcePorts) > 0)
+	one("max-rd-atomic", tr.MaxRDAtomic != 0)
 	one("initial-psn", tr.InitialPSN != InitialPSN{})
 	if len(t.Expect.Completion) > 0 && d.fine("expect.completion") {
 		d.problemAt("expect.completion", "an application's completions are its own",

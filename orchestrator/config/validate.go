@@ -36,6 +36,7 @@ func (d *decoder) validate(t *Test) {
 	d.validateFrames(t)
 	d.validateInvalidate(t)
 	d.validateExternal(t)
+	d.validatePorts(t)
 	d.validateEvents(t)
 	d.validateExpect(t)
 	d.validateTrimReaction(t)

@@ -123,7 +123,8 @@ func (m *machine) opening(device string) verbs.OpenRequest {
 		c := &m.spec.Connections[i]
 		r.Connections = append(r.Connections, verbs.Connection{
 			IP: c.IPs[m.side], IPSN: c.InitialPSN[m.side], MTU: c.MTU, AckTimeout: c.AckTimeout, RetryCount: c.RetryCount,
-			RNRRetry: c.RNRRetry, MinRNRTimer: c.MinRNRTimer, HopLimit: h.HopLimit, TrafficClass: h.DSCP<<2 | uint8(h.ECN),
+			RNRRetry: c.RNRRetry, MinRNRTimer: c.MinRNRTimer, HopLimit: h.HopLimit, FlowLabel: c.FlowLabel,
+			SourcePort: c.SourcePort, MaxRDAtomic: c.MaxRDAtomic, TrafficClass: h.DSCP<<2 | uint8(h.ECN),
 			Traffic: c.Traffic[m.side], PeerTraffic: c.Traffic[1-m.side],
 		})
 	}

@@ -99,7 +99,7 @@ func (a *agent) port() verbs.Port { return verbs.Port{Device: a.config.Device, N
 
 func (a *agent) tryOpen(r verbs.OpenRequest) (verbs.OpenResponse, error) {
 	a.config, a.byQPN = r, make(map[packet.QPN]int)
-	var response verbs.OpenResponse
+	response := verbs.OpenResponse{Attributes: verbs.Attributes()}
 	total, completions := 0, 0
 	layouts := make([]layout, len(r.Connections))
 	for i := range r.Connections {
@@ -121,6 +121,9 @@ func (a *agent) tryOpen(r verbs.OpenRequest) (verbs.OpenResponse, error) {
 		}
 	}
 	if a.device, err = ibv.Open(r.Device, r.Port, completions); err != nil {
+		return response, err
+	}
+	if err := a.checkAttributes(); err != nil {
 		return response, err
 	}
 	if a.memory, err = a.device.Register(total); err != nil {
@@ -146,6 +149,26 @@ func (a *agent) tryOpen(r verbs.OpenRequest) (verbs.OpenResponse, error) {
 		Lacks:    verbs.Lacking(attr.VendorID),
 	}
 	return response, nil
+}
+
+// checkAttributes returns why the device can't have the attributes of the queue pairs; nil: it can, as far as is known.
+func (a *agent) checkAttributes() error {
+	attr := a.device.Attributes()
+	for i := range a.config.Connections {
+		c := &a.config.Connections[i]
+		switch soft := verbs.Software(attr.VendorID); {
+		case soft && c.SourcePort != 0:
+			return fmt.Errorf("connection %d: %s can't be set to UDP source port %d: soft-RoCE derives it from the QPN", i+1,
+				a.config.Device, c.SourcePort)
+		case soft && c.FlowLabel != 0:
+			return fmt.Errorf("connection %d: %s can't be set to flow label %#x: soft-RoCE sends 0", i+1, a.config.Device,
+				c.FlowLabel)
+		case c.MaxRDAtomic > attr.MostReads:
+			return fmt.Errorf("connection %d: %s has at most %d outstanding READs and atomics in both directions, the test wants %d",
+				i+1, a.config.Device, attr.MostReads, c.MaxRDAtomic)
+		}
+	}
+	return nil
 }
 
 func (a *agent) openPair(c *verbs.Connection, l layout, random *rand.Rand) (*pair, error) {
@@ -174,7 +197,8 @@ func (a *agent) connect(r verbs.ConnectRequest) (struct{}, error) {
 			err = p.Connect(ibv.Path{
 				GIDIndex: gid, PeerIP: peer.IP, PeerQPN: peer.QPN, PeerIPSN: peer.IPSN, IPSN: p.ipsn, MTU: c.MTU,
 				AckTimeout: c.AckTimeout, RetryCount: c.RetryCount, RNRRetry: c.RNRRetry, MinRNRTimer: c.MinRNRTimer,
-				HopLimit: c.HopLimit, TrafficClass: c.TrafficClass,
+				HopLimit: c.HopLimit, TrafficClass: c.TrafficClass, FlowLabel: c.FlowLabel, SourcePort: c.SourcePort,
+				MaxRDAtomic: c.MaxRDAtomic,
 			})
 		}
 		if err != nil {

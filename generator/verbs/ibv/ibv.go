@@ -4,7 +4,9 @@ package ibv
 
 /*
 #cgo LDFLAGS: -libverbs
+#include <dlfcn.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <infiniband/verbs.h>
@@ -74,7 +76,7 @@ static int candela_init_qp(struct ibv_qp *qp, int port) {
 }
 
 static int candela_receive_qp(struct ibv_qp *qp, int mtu, uint32_t dest, uint32_t psn, int reads, int rnr_timer,
-		const void *dgid, int sgid, int hops, int tclass, int port) {
+		const void *dgid, int sgid, int hops, int tclass, uint32_t flow_label, int port) {
 	struct ibv_qp_attr a;
 	memset(&a, 0, sizeof a);
 	a.qp_state = IBV_QPS_RTR;
@@ -89,6 +91,7 @@ static int candela_receive_qp(struct ibv_qp *qp, int mtu, uint32_t dest, uint32_
 	a.ah_attr.grh.sgid_index = sgid;
 	a.ah_attr.grh.hop_limit = hops;
 	a.ah_attr.grh.traffic_class = tclass;
+	a.ah_attr.grh.flow_label = flow_label;
 	return ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
 		IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
 }
@@ -104,6 +107,19 @@ static int candela_send_qp(struct ibv_qp *qp, uint32_t psn, int timeout, int ret
 	a.max_rd_atomic = reads;
 	return ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
 		IBV_QP_MAX_QP_RD_ATOMIC);
+}
+
+// candela_source_port sets the UDP source port of a connected queue pair. libmlx5 alone has a function for that, which
+// takes no other driver's queue pair. It is looked for at run time, so that the program runs without the library.
+static int candela_source_port(struct ibv_qp *qp, uint16_t port) {
+	void *library = dlopen("libmlx5.so.1", RTLD_NOW);
+	if (!library)
+		return EOPNOTSUPP;
+	bool (*supported)(struct ibv_device *) = (bool (*)(struct ibv_device *))dlsym(library, "mlx5dv_is_supported");
+	int (*set)(struct ibv_qp *, uint16_t) = (int (*)(struct ibv_qp *, uint16_t))dlsym(library, "mlx5dv_modify_qp_udp_sport");
+	if (!supported || !set || !supported(qp->context->device))
+		return EOPNOTSUPP;
+	return set(qp, port);
 }
 */
 import "C"
@@ -139,7 +155,8 @@ type Attributes struct {
 	Firmware   string
 	VendorID   uint32
 	VendorPart uint32
-	MaxReads   int
+	MaxReads   int // of queue pairs that set none
+	MostReads  int // that a queue pair can set
 }
 
 func failed(what string, code C.int) error {
@@ -210,13 +227,19 @@ func (d *Device) Attributes() Attributes {
 	return Attributes{
 		Firmware: C.GoString(&d.attr.fw_ver[0]), VendorID: uint32(d.attr.vendor_id),
 		VendorPart: uint32(d.attr.vendor_part_id),
-		MaxReads:   d.reads(),
+		MaxReads:   d.reads(), MostReads: d.mostReads(),
 	}
 }
 
-// reads returns the maximum number of outstanding READs and atomics in either direction.
+// mostReads returns the maximum number of outstanding READs and atomics that both directions can have.
+func (d *Device) mostReads() int {
+	return max(1, min(int(d.attr.max_qp_rd_atom), int(d.attr.max_qp_init_rd_atom)))
+}
+
+// reads returns the number of outstanding READs and atomics in either direction if the caller sets none.
 func (d *Device) reads() int {
-	return max(1, min(16, int(d.attr.max_qp_rd_atom), int(d.attr.max_qp_init_rd_atom)))
+	const enough = 16
+	return min(enough, d.mostReads())
 }
 
 // Close frees the device. The caller must have closed queue pairs and memory.
@@ -309,6 +332,20 @@ type Path struct {
 	MinRNRTimer  uint8
 	HopLimit     uint8
 	TrafficClass uint8
+	FlowLabel    uint32 // 0: none
+	SourcePort   uint16 // of UDP; 0: the device's choice
+	MaxRDAtomic  int    // 0: 16, or what the device has
+}
+
+// label returns the flow label of the path, and whether the device gets the source port from it.
+func (p *Path) label() (label uint32, enough bool) {
+	switch {
+	case p.SourcePort == 0:
+		return p.FlowLabel, true
+	case p.FlowLabel != 0:
+		return p.FlowLabel, packet.FlowLabelPort(p.FlowLabel) == p.SourcePort
+	}
+	return packet.PortFlowLabel(p.SourcePort)
 }
 
 // Connect makes the queue pair ready to receive and to send.
@@ -320,14 +357,32 @@ func (q *QP) Connect(p Path) error {
 	}
 	gid := p.PeerIP.As16()
 	reads := C.int(q.device.reads())
+	if p.MaxRDAtomic != 0 {
+		reads = C.int(p.MaxRDAtomic)
+	}
+	label, derived := p.label()
 	code := C.candela_receive_qp(q.qp, mtu, C.uint32_t(p.PeerQPN), C.uint32_t(p.PeerIPSN), reads, C.int(p.MinRNRTimer),
-		unsafe.Pointer(&gid[0]), C.int(p.GIDIndex), C.int(p.HopLimit), C.int(p.TrafficClass), q.device.port)
+		unsafe.Pointer(&gid[0]), C.int(p.GIDIndex), C.int(p.HopLimit), C.int(p.TrafficClass),
+		C.uint32_t(label), q.device.port)
 	if code != 0 {
 		return failed("queue pair to RTR", code)
 	}
 	code = C.candela_send_qp(q.qp, C.uint32_t(p.IPSN), C.int(p.AckTimeout), C.int(p.RetryCount), C.int(p.RNRRetry), reads)
 	if code != 0 {
 		return failed("queue pair to RTS", code)
+	}
+	if derived {
+		return nil
+	}
+	return q.setSourcePort(p.SourcePort)
+}
+
+// setSourcePort sets a UDP source port that the flow label does not give.
+func (q *QP) setSourcePort(port uint16) error {
+	if code := C.candela_source_port(q.qp, C.uint16_t(port)); code != 0 {
+		return fmt.Errorf("device %s: UDP source port %d (only mlx5 has mlx5dv_modify_qp_udp_sport; others derive ports from "+
+			"49152 on from a flow label, and the test must then give no other flow-label): %w",
+			C.GoString(C.ibv_get_device_name(q.device.context.device)), port, failed("set it", code))
 	}
 	return nil
 }

@@ -2576,7 +2576,13 @@ type Connection struct {
 	InitialPsn *uint32  `protobuf:"varint,7,opt,name=initial_psn,json=initialPsn,proto3,oneof" json:"initial_psn,omitempty"`
 	Traffic    *Traffic `protobuf:"bytes,8,opt,name=traffic,proto3" json:"traffic,omitempty"`
 	// What the peer requests of this host.
-	PeerTraffic   *Traffic `protobuf:"bytes,9,opt,name=peer_traffic,json=peerTraffic,proto3" json:"peer_traffic,omitempty"`
+	PeerTraffic *Traffic `protobuf:"bytes,9,opt,name=peer_traffic,json=peerTraffic,proto3" json:"peer_traffic,omitempty"`
+	// Of IPv6, and what the UDP source port is derived from; 0: the host's choice.
+	FlowLabel uint32 `protobuf:"varint,10,opt,name=flow_label,json=flowLabel,proto3" json:"flow_label,omitempty"`
+	// Of UDP; 0: the host's choice.
+	SourcePort uint32 `protobuf:"varint,11,opt,name=source_port,json=sourcePort,proto3" json:"source_port,omitempty"`
+	// Outstanding READs and atomics; 0: the host's choice.
+	MaxRdAtomic   uint32 `protobuf:"varint,12,opt,name=max_rd_atomic,json=maxRdAtomic,proto3" json:"max_rd_atomic,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2672,6 +2678,27 @@ func (x *Connection) GetPeerTraffic() *Traffic {
 		return x.PeerTraffic
 	}
 	return nil
+}
+
+func (x *Connection) GetFlowLabel() uint32 {
+	if x != nil {
+		return x.FlowLabel
+	}
+	return 0
+}
+
+func (x *Connection) GetSourcePort() uint32 {
+	if x != nil {
+		return x.SourcePort
+	}
+	return 0
+}
+
+func (x *Connection) GetMaxRdAtomic() uint32 {
+	if x != nil {
+		return x.MaxRdAtomic
+	}
+	return 0
 }
 
 // Traffic is what one side requests.
@@ -4521,7 +4548,7 @@ const file_agent_v1_agent_proto_rawDesc = "" +
 	"\n" +
 	"NicSetting\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value\"\xe5\x02\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\"\xc9\x03\n" +
 	"\n" +
 	"Connection\x12\x19\n" +
 	"\blocal_ip\x18\x01 \x01(\fR\alocalIp\x12\x10\n" +
@@ -4535,7 +4562,13 @@ const file_agent_v1_agent_proto_rawDesc = "" +
 	"\vinitial_psn\x18\a \x01(\rH\x00R\n" +
 	"initialPsn\x88\x01\x01\x123\n" +
 	"\atraffic\x18\b \x01(\v2\x19.candela.agent.v1.TrafficR\atraffic\x12<\n" +
-	"\fpeer_traffic\x18\t \x01(\v2\x19.candela.agent.v1.TrafficR\vpeerTrafficB\x0e\n" +
+	"\fpeer_traffic\x18\t \x01(\v2\x19.candela.agent.v1.TrafficR\vpeerTraffic\x12\x1d\n" +
+	"\n" +
+	"flow_label\x18\n" +
+	" \x01(\rR\tflowLabel\x12\x1f\n" +
+	"\vsource_port\x18\v \x01(\rR\n" +
+	"sourcePort\x12\"\n" +
+	"\rmax_rd_atomic\x18\f \x01(\rR\vmaxRdAtomicB\x0e\n" +
 	"\f_initial_psn\"\xaa\x01\n" +
 	"\aTraffic\x12\x14\n" +
 	"\x05verbs\x18\x01 \x03(\tR\x05verbs\x12\x1a\n" +

@@ -183,8 +183,8 @@ func TestARunningSwitchExportsWhatItCountedAndLost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = client.Program(ctx, injector.Setup{FloodPorts: []uint16{0, 1}, Mirrors: []injector.Mirror{{Port: 2, Weight: 1}}},
-		nil, nil)
+	setup := injector.Setup{FloodPorts: []uint16{0, 1}, Mirrors: []injector.Mirror{{Port: 2, Weight: 1}}}
+	_, err = client.Program(ctx, setup, nil, nil)
 	if err := errors.Join(err, client.OpenGate(ctx)); err != nil {
 		t.Fatal(err)
 	}

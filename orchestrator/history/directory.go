@@ -210,8 +210,8 @@ func (r *Run) results(o *orchestrator.OpenedRun, a *analyzers.Analysis, j *judge
 	return err
 }
 
-// measured returns the metrics of a run. A counter that has not grown is left out, as a NIC has a hundred of them, unless
-// the test compares it with earlier runs.
+// measured returns the metrics of a run. A counter that has not grown is left out, as a NIC has a hundred of them,
+// unless the test compares it with earlier runs.
 func measured(o *orchestrator.OpenedRun, a *analyzers.Analysis) ([]Metric, error) {
 	var g generator.Report
 	var c orchestrator.Counters

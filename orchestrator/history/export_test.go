@@ -34,7 +34,7 @@ func MetricOf(name, unit string, values []int64) Metric {
 // Downgrade takes a store back to the schema of version 2, which had neither tally nor packs.
 func Downgrade(s *Store) error {
 	for _, text := range []string{`DROP TABLE tally`, `DROP TABLE pack`, `DROP INDEX run_failed`, `DROP INDEX run_lost`,
-		`DROP TABLE former_issue`,
+		`DROP TABLE former_issue`, `DROP INDEX finding_waived`,
 		`DELETE FROM goose_db_version WHERE version_id > 2`} {
 		if _, err := s.db.Exec(text); err != nil {
 			return err

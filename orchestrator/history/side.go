@@ -181,8 +181,8 @@ func (s *Store) withProperty(ctx context.Context, b *side, names []string, value
 			cmp.Or(strings.Join(sortedKeys(known), ", "), "none")))
 	}
 	var night sql.NullInt64
-	err = s.db.QueryRowContext(ctx, `SELECT max((SELECT max(t.night) FROM tally t WHERE t.environment = e.id AND t.runs > 0))
-		FROM environment e WHERE e.id IN (`+numbers(b.environments)+`)`).Scan(&night)
+	err = s.db.QueryRowContext(ctx, `SELECT max((SELECT max(t.night) FROM tally t WHERE t.environment = e.id AND
+		t.runs > 0)) FROM environment e WHERE e.id IN (`+numbers(b.environments)+`)`).Scan(&night)
 	b.night = Night(night.Int64)
 	b.label += " (night " + b.night.String() + ")"
 	return s.explain("read", err)
@@ -415,9 +415,16 @@ func (s *Store) loadFindings(ctx context.Context, b *side, w where) error {
 	for _, o := range b.subjects {
 		byRow[[2]int64{o.variant, o.testbed}] = o
 	}
-	// CROSS JOIN: SQLite keeps the order of tables, of which the first has the few runs.
-	w.conditions = append(slices.Clone(w.conditions), "f.run = r.id", "i.id = f.issue", "r.verdict IN (0, 1)",
-		"f.severity = 1", "f.expected = 0")
+	// CROSS JOIN: SQLite keeps the order of tables, of which the first has the few runs. The violations of a run that
+	// passed are expected or waived; each half has an index.
+	w.conditions = append(slices.Clone(w.conditions), "f.run = r.id", "i.id = f.issue", "f.severity = 1", "f.expected = 0")
+	half := func(condition string) string {
+		part := w
+		part.conditions = append(slices.Clone(w.conditions), condition)
+		return `SELECT r.id, r.run_id, r.variant, r.testbed, i.id, i.hash, i.rule, i.cause, i.role, w.text, f.headline,
+			r.started, f.number FROM run r CROSS JOIN finding f CROSS JOIN issue i LEFT JOIN waiver w ON w.id = f.waiver` +
+			part.String()
+	}
 	type seen struct {
 		run   int64
 		issue string
@@ -429,7 +436,9 @@ func (s *Store) loadFindings(ctx context.Context, b *side, w where) error {
 		var hash string
 		var x occurrence
 		var waiver sql.NullString
-		err := row.Scan(&run, &x.in, &k[0], &k[1], &issue, &hash, &x.rule, &x.cause, &x.role, &waiver, &x.headline)
+		var started, number int64
+		err := row.Scan(&run, &x.in, &k[0], &k[1], &issue, &hash, &x.rule, &x.cause, &x.role, &waiver, &x.headline,
+			&started, &number)
 		o := byRow[k]
 		if err != nil || o == nil {
 			return err
@@ -450,9 +459,7 @@ func (s *Store) loadFindings(ctx context.Context, b *side, w where) error {
 			at.waived++
 		}
 		return nil
-	}, `SELECT r.id, r.run_id, r.variant, r.testbed, i.id, i.hash, i.rule, i.cause, i.role, w.text, f.headline FROM run r
-		CROSS JOIN finding f CROSS JOIN issue i LEFT JOIN waiver w ON w.id = f.waiver`+w.String()+
-		` ORDER BY r.started, r.run_id, f.number`, w.args...)
+	}, half("r.verdict = 1")+` UNION ALL `+half("r.verdict = 0 AND f.waiver IS NOT NULL")+` ORDER BY 12, 2, 13`, w.args...)
 }
 
 func (s *Store) loadMetrics(ctx context.Context, b *side) error {
@@ -594,7 +601,7 @@ func (o *outcomes) add(r *Run) {
 	complaints := r.complaints()
 	for i := range complaints {
 		f := &complaints[i]
-		if f.Severity != analyzers.Violation || f.Expected {
+		if f.Severity != analyzers.Violation || f.Expected || r.Verdict == Pass && f.Waiver == "" {
 			continue
 		}
 		hash := identity(o.subject.Key, r.Point, f.Rule, f.Cause, f.Role)

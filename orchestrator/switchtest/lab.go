@@ -169,7 +169,8 @@ func Between(ctx context.Context, text []byte, remote *live.Remote, dir, version
 // RunLab runs p in its lab, writes the run directory and judges, as [orchestrator.Execute] does. open connects to the
 // lab.
 func RunLab(ctx context.Context, p *Plan, open LabOpener, o orchestrator.Options) (*orchestrator.Outcome, error) {
-	r := &labRun{run: run{facts: facts{plan: p, waivers: o.Waivers, baseline: o.Baseline}}, open: open, files: make(map[string][]byte)}
+	r := &labRun{run: run{facts: facts{plan: p, waivers: o.Waivers, baseline: o.Baseline}}, open: open,
+		files: make(map[string][]byte)}
 	return orchestrator.Execute(ctx, r, o)
 }
 

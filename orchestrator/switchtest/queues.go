@@ -175,7 +175,8 @@ func (d *QueuesDocument) Write(w io.Writer) error { return writeJSON(w, d) }
 
 // queueMetric is a metric with a value of each queue that carried a packet.
 func queueMetric(name, of, doc string, value func(q *QueueResult) int64) metric {
-	return metric{name: name, worse: config.WorseMore, of: of, unit: analyzers.UnitBytes, scale: 1, doc: doc, ofQueues: true,
+	return metric{name: name, worse: config.WorseMore, of: of, unit: analyzers.UnitBytes, scale: 1, doc: doc,
+		ofQueues: true,
 		sample: func(r *run) []int64 {
 			if r.queues == nil {
 				return nil

@@ -207,13 +207,18 @@ expect: {unfinished: 0}
 func lockRun(t *testing.T, text string) (rules map[string]string, coverage map[string]int64) {
 	t.Helper()
 	o := judge(t, parse(t, text)[0])
-	rules = map[string]string{}
+	return violatedRules(o), o.Analysis.Coverage["lock"]
+}
+
+// violatedRules returns the rules that a run violates, with the first message of each.
+func violatedRules(o *orchestrator.Outcome) map[string]string {
+	rules := map[string]string{}
 	for _, f := range o.Analysis.Findings {
 		if f.Severity == analyzers.Violation && rules[f.Rule] == "" {
 			rules[f.Rule] = f.Message
 		}
 	}
-	return rules, o.Analysis.Coverage["lock"]
+	return rules
 }
 
 // The chapter's most valuable negative test (reference model netlock.md, section 5.2): the listing grants twice, what

@@ -276,10 +276,13 @@ func (irdma) knobs(n *NIC, s Settings) ([]knob, error) {
 func (irdma) settings(*NIC) []string { return []string{irdmaParameters} }
 
 // plain is a driver without congestion control: software RoCE, a veth, an unknown one.
-type plain struct{ is string }
+type plain struct{ is, from string }
+
+// unknownVendor is the vendor of counters whose names nothing is known of.
+const unknownVendor = "unknown"
 
 func (d plain) name() string   { return d.is }
-func (d plain) vendor() string { return d.is }
+func (d plain) vendor() string { return d.from }
 
 func (d plain) knobs(_ *NIC, s Settings) ([]knob, error) {
 	return nil, unsupported("package nic knows no congestion control of "+d.is, s.wanted()...)

@@ -107,9 +107,9 @@ func (n *NIC) chooseDriver() driver {
 	target, err := n.files.root.Readlink(n.net("device/driver"))
 	switch {
 	case n.Device == "":
-		return plain{"virtual"}
+		return plain{"virtual", unknownVendor}
 	case err != nil:
-		return plain{"rxe"}
+		return plain{"rxe", "rxe"}
 	}
 	switch kernel := path.Base(target); kernel {
 	case "mlx5_core":
@@ -118,13 +118,18 @@ func (n *NIC) chooseDriver() driver {
 		return bnxt{}
 	case "ice", "i40e", "idpf":
 		return irdma{}
+	case "hns3":
+		return plain{kernel, "hisilicon"}
 	default:
-		return plain{kernel}
+		return plain{kernel, unknownVendor}
 	}
 }
 
 // Driver is the name under which this package knows the driver.
 func (n *NIC) Driver() string { return n.driver.name() }
+
+// Vendor is the name of the vendor's counters in package analyzers/counters.
+func (n *NIC) Vendor() string { return n.driver.vendor() }
 
 // Settings are what a test requests of a NIC. Nil fields are not changed.
 type Settings struct {

@@ -34,12 +34,18 @@ type Host struct {
 	RPOff    bool `json:"rp_off,omitempty"`
 }
 
+// ethtoolPrefix is what agents put before the names of ethtool's statistics.
+const ethtoolPrefix = "ethtool."
+
 // Delta returns finish − start of a counter under its vendor's name. A counter that was not read before the test,
 // because the driver creates it at its first use, counts from 0.
 func (h *Host) Delta(name string) (n int64, ok bool) {
 	finish, ok := h.Finish[name]
 	if !ok {
-		return 0, false
+		name = ethtoolPrefix + name
+		if finish, ok = h.Finish[name]; !ok {
+			return 0, false
+		}
 	}
 	return finish - h.Start[name], true
 }

@@ -42,7 +42,9 @@ var ruleIDs = [numCounters]string{
 type names [numCounters]string
 
 // namings are vendor tables. NVIDIA: the mlx5 driver's hardware counters and ethtool statistics (Lumina, §5.4, and the
-// driver's documentation). Intel: the irdma driver's hardware statistics.
+// driver's documentation). Intel: the irdma driver's hardware statistics. Broadcom and HiSilicon: those of Linux's
+// bnxt_re (hw_counters.c) and hns_roce (hns_roce_main.c) whose meaning their names leave no doubt about; whether
+// to_retransmits counts timeouts or packets, or oos_drop_count gaps or packets, no document says.
 var namings = map[string]names{
 	"nvidia": {
 		TxPackets: "tx_vport_rdma_unicast_packets", RxPackets: "rx_vport_rdma_unicast_packets",
@@ -57,6 +59,12 @@ var namings = map[string]names{
 		CNPSent: "cnpSent", CNPHandled: "cnpHandled", CNPIgnored: "cnpIgnored", ECNMarked: "RxECNMrkd",
 		RxDiscards: "ip4InDiscards",
 	},
+	"broadcom": {
+		PacketSeqErr: "seq_err_naks_rcvd", RNRReceived: "rnr_naks_rcvd",
+		CNPSent: "tx_cnp_pkts", CNPHandled: "rx_cnp_pkts", ECNMarked: "rx_ecn_marked_pkts",
+		TxDiscards: "tx_roce_discards", RxDiscards: "rx_roce_discards",
+	},
+	"hisilicon": {CNPSent: "tx_cnp_pkt", CNPHandled: "rx_cnp_pkt"},
 	"candela": {
 		TxPackets: "tx_packets", RxPackets: "rx_packets",
 		PacketSeqErr: "packet_seq_err", OutOfSequence: "out_of_sequence", ImpliedNak: "implied_nak_seq_err",
@@ -67,6 +75,8 @@ var namings = map[string]names{
 	},
 	// Soft-RoCE documents no counter's exact meaning: none is judged yet.
 	"rxe": {},
+	// Nothing is known of the counters of other drivers; they are recorded.
+	"unknown": {},
 }
 
 // Namings returns the known values of Host.Naming.

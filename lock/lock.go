@@ -26,6 +26,7 @@ const (
 	RuleFailover     = "lock.failover"         // N13
 	RuleAllocation   = "lock.allocation"       // N14
 	RuleTransparency = "lock.transparency"     // N15
+	RuleOneTrip      = "lock.one-round-trip"   // §5.3
 )
 
 // Processing is how a switch processes releases (§5.2).

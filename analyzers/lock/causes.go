@@ -221,8 +221,8 @@ func neverExpired(p place) cause.Cause {
 // N13.
 
 func tooSoon(p place, who string, after, lease cause.Duration) cause.Cause {
-	return cause.Of(lock.RuleFailover, "soon", "%v granted %v by packet %v %v after %v; whoever had it before may hold it "+
-		"for %v.", p.who, p.at(), p.packet(), after, cause.Name(who), lease)
+	return cause.Of(lock.RuleFailover, "soon", "%v granted %v by packet %v %v after %v; whoever had it before may hold "+
+		"it for %v.", p.who, p.at(), p.packet(), after, cause.Name(who), lease)
 }
 
 func begunEarly(p place, before cause.Duration) cause.Cause {
@@ -241,8 +241,8 @@ func bypassed(p place, after cause.Duration) cause.Cause {
 }
 
 func besideBackup(p place, grant uint64, after cause.Duration) cause.Cause {
-	return cause.Of(lock.RuleFailover, "beside", "%v granted %v by packet %v, although the backup had granted it by packet "+
-		"%v %v before and had got no release.", p.who, p.at(), p.packet(), packet(grant), after)
+	return cause.Of(lock.RuleFailover, "beside", "%v granted %v by packet %v, although the backup had granted it by "+
+		"packet %v %v before and had got no release.", p.who, p.at(), p.packet(), packet(grant), after)
 }
 
 // N14.
@@ -274,6 +274,18 @@ func reordered(who cause.Switch, id, by uint64) cause.Cause {
 		"later in the same flow.", who, packet(id), packet(by))
 }
 
+// The variant of one round trip.
+
+func queuedQuery(p place, after cause.Duration) cause.Cause {
+	return cause.Of(lock.RuleOneTrip, "queued", "%v sent the grant of %v in packet %v to the database, although the "+
+		"request had come %v before and waited: what the database is asked was to be dropped.", p.who, p.at(), p.packet(), after)
+}
+
+func lostQuery(p place) cause.Cause {
+	return cause.Of(lock.RuleOneTrip, "lost", "%v sent the grant of %v in packet %v to the client, although nobody had "+
+		"the lock when the request came: it was to go to the database with the request.", p.who, p.at(), p.packet())
+}
+
 func notJudged(what, why string) cause.Cause {
 	return cause.Of(ruleNotJudged, "not-judged", "Not judged is %v: %v.", cause.Name(what), cause.Name(why))
 }
@@ -296,9 +308,11 @@ func Causes() []cause.Cause {
 		sentAway(p), byServer(p), bySwitch(p),
 		overQuota("", 1, 101, 100), rejectedEarly(p, 1, 9, 100), rejectedFreely(p, 1),
 		heldOn(p, span(500*us)), neverExpired(p),
-		tooSoon(p, "it took over", span(2*clock.Millisecond), span(10*clock.Millisecond)), unneeded(p), bypassed(p, span(8*us)),
+		tooSoon(p, "it took over", span(2*clock.Millisecond), span(10*clock.Millisecond)), unneeded(p),
+		bypassed(p, span(8*us)),
 		besideBackup(p, 9, span(8*us)),
 		tooMuch("", 11, 10), beyond("", 7, 3, 2), notOptimal("", 110, 200),
+		queuedQuery(p, span(8*us)), lostQuery(p),
 		changed("", 12), reordered("", 12, 13),
 		notJudged("packets of others", "there are too many flows"),
 	}

@@ -78,7 +78,8 @@ func (j *Judge) takenOver(d *device, l *state, r *request, p *Packet) {
 		}
 		if at, ok := j.servers[l.server]; ok && at != clock.Never && p.Src != l.server && d.Lease > 0 &&
 			p.Time < at.Add(d.Lease-j.facts.Uncertainty) {
-			j.tell(l, tooSoon(d.place(l, p), "its server had failed", cause.Span(p.Time.Sub(at)), cause.Span(d.Lease)), p.Time, p.ID)
+			j.tell(l, tooSoon(d.place(l, p), "its server had failed", cause.Span(p.Time.Sub(at)), cause.Span(d.Lease)),
+				p.Time, p.ID)
 		}
 		return
 	}

@@ -588,6 +588,7 @@ func (j *Judge) granted(d *device, p *Packet, k key, since clock.Time) {
 	r.vague = l.doubt
 	j.exclusive(d, l, r, p)
 	j.takenOver(d, l, r, p)
+	j.oneTrip(d, l, r, p, wasWaiting)
 	if !server && !unasked {
 		j.passed(d, l, r, p)
 		j.resync(d, l, r)

@@ -208,7 +208,7 @@ func answering(r *request) bool { return r.asks > 0 || r.linked }
 func (j *Judge) enters(d *device, p *Packet) {
 	h := &p.Header
 	trunk := d.trunk(p.Port)
-	if slices.Contains(j.facts.Databases, p.Src) {
+	if slices.Contains(j.facts.Databases, p.Src) || j.toDatabase(p) {
 		return
 	}
 	if p.DstPort == netlock.ReplyPort && (trunk && !d.peer(p.Port) || h.Op == netlock.Acquire) {
@@ -244,6 +244,10 @@ func (j *Judge) leaves(d *device, p *Packet, since clock.Time) {
 	if slices.Contains(j.facts.Databases, p.Src) {
 		return
 	}
+	if j.toDatabase(p) {
+		j.asksDatabase(d, p, since)
+		return
+	}
 	switch {
 	case p.DstPort == netlock.ReplyPort && d.peer(p.Port): // what a server answers the other switch
 	case p.DstPort == netlock.ReplyPort && h.Op == netlock.Reject:
@@ -251,8 +255,6 @@ func (j *Judge) leaves(d *device, p *Packet, since clock.Time) {
 	case p.DstPort == netlock.ReplyPort && (h.Op == netlock.Acquire || h.Op == netlock.PushBack ||
 		h.Op == netlock.GrantFromServer):
 		j.granted(d, p, j.keyOf(d, h, p.Dst), since)
-	case h.Op == netlock.Acquire && d.OneRTT && slices.Contains(j.facts.Databases, p.Dst):
-		j.granted(d, p, j.keyOf(d, h, p.Src), since)
 	case h.Op == netlock.Acquire:
 		j.forwarded(d, p)
 	case h.Op == netlock.PushRequest:
@@ -266,6 +268,8 @@ func (j *Judge) dropped(d *device, p *Packet) {
 	arrives := p.ID == d.entered && p.Time == d.enteredAt
 	switch {
 	case d.out:
+	case j.toDatabase(p):
+		j.asksDatabase(d, p, unknown)
 	case h.Op == netlock.PushBack && arrives:
 		j.returnsAgain(d, p)
 	case p.DstPort == netlock.ReplyPort && (h.Op == netlock.Acquire || h.Op == netlock.PushBack ||
@@ -435,5 +439,6 @@ func (j *Judge) coverage() map[string]int64 {
 	return map[string]int64{"packets": m.packets, "requests": m.requests, "grants-switch": m.bySwitch,
 		"grants-server": m.byServer, "rejects": m.rejects, "releases": m.released, "buffered": m.buffered,
 		"pushed-back": m.pushed, "orders": m.orders, "delays": m.delays, "unsure": j.unsure,
-		"others": m.others}
+		"to-database": m.toDatabase,
+		"others":      m.others}
 }

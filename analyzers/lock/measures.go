@@ -15,7 +15,7 @@ const million = 1_000_000
 // measures are what the judge counts and measures.
 type measures struct {
 	packets, requests, bySwitch, byServer, rejects, released, buffered, pushed int64
-	orders, delays, others                                                     int64
+	orders, delays, others, toDatabase                                         int64
 	// from the first ACQUIRE to the grant, at the switch
 	atSwitch, atServer *analyzers.Distribution
 	wait               *analyzers.Distribution // in the queue: without the pipeline

@@ -48,6 +48,8 @@ func Rules() []analyzers.Rule {
 			"switch.", v, false},
 		{lock.RuleTransparency, source + "10 (N15)", "Packets of others leave the switch unchanged and, within a flow, in " +
 			"order.", v, false},
+		{lock.RuleOneTrip, source + "5.3", "If grants go to the database, that of a request which is granted at once does, " +
+			"and one that had to wait goes to the client: what the database is asked has no place in the queue.", v, false},
 		{ruleNotJudged, ofTaps, "What the taps do not show is not judged.", analyzers.Note, false},
 	}
 	var rules []analyzers.Rule

@@ -26,8 +26,11 @@ type Thread struct {
 	Kill        clock.Time     // the thread dies, and releases nothing; 0: never
 	Tenant      uint16
 	Priority    uint8
-	Resend      bool // after the timeout requests without an answer are repeated; else the transaction starts anew
-	Restart     bool // a transaction with a request that is rejected starts anew; else the request is repeated
+	// Database is that of a lock, which the client asks for a row once it has the lock, unless the row came as the grant;
+	// nil: it needs none.
+	Database func(lock uint32) wire.HostID
+	Resend   bool // after the timeout requests without an answer are repeated; else the transaction starts anew
+	Restart  bool // a transaction with a request that is rejected starts anew; else the request is repeated
 }
 
 // Sink hears what becomes of the transactions of a host.
@@ -44,6 +47,7 @@ type Counts struct {
 	BySwitch, ByServer     int64 // grants, by who sent them
 	Transactions           int64 // that were committed
 	Expired, Resent        int64 // transactions that timed out; requests that were repeated
+	Queries                int64 // of databases
 	Rejected, Late, Strays int64 // answers: over the quota; to transactions that had expired; to none
 }
 
@@ -98,6 +102,7 @@ type transaction struct {
 type held struct {
 	workload.Lock
 	granted  bool
+	row      bool       // a database has answered
 	rejected bool       // it is asked for again after a pause
 	asked    clock.Time // for the last time
 }
@@ -253,21 +258,35 @@ func (c *Client) patience(t *thread) clock.Duration { return max(t.Timeout, 2*t.
 func (c *Client) acquire(now clock.Time, tr *transaction, i int) {
 	c.Counts.Requests++
 	l := &tr.locks[i]
-	l.granted, l.rejected, l.asked = false, false, now
+	l.granted, l.row, l.rejected, l.asked = false, false, false, now
 	c.send(now, netlock.Acquire, tr, &l.Lock)
 }
+
+// query asks the database of a lock for a row, with the packet by which a switch does, but marked, so that no switch
+// takes it for a request.
+func (c *Client) query(now clock.Time, tr *transaction, i int) {
+	c.Counts.Queries++
+	l := &tr.locks[i]
+	l.asked = now
+	p := c.send(now, netlock.Acquire, tr, &l.Lock)
+	p.To, p.Header.Mark = tr.of.Database(l.ID), netlock.Owned
+}
+
+// done reports whether a transaction has what it needs of a lock.
+func (t *thread) done(l *held) bool { return l.granted && (l.row || t.Database == nil) }
 
 func (c *Client) release(now clock.Time, tr *transaction, l *workload.Lock) {
 	c.Counts.Releases++
 	c.send(now, netlock.Release, tr, l)
 }
 
-func (c *Client) send(now clock.Time, op netlock.Op, tr *transaction, l *workload.Lock) {
+func (c *Client) send(now clock.Time, op netlock.Op, tr *transaction, l *workload.Lock) *Packet {
 	p, t := c.out.push(), tr.of
 	p.To = t.Directory(l.ID)
 	h := &p.Header // as Header: nothing else of it is ever set
 	h.Op, h.Mode, h.Client, h.Transaction, h.Lock = op, modeOf(l), t.number, tr.id, l.ID
-	h.Timestamp, h.Tenant, h.Priority = uint64(now.Nanoseconds()), t.Tenant, t.Priority
+	h.Timestamp, h.Tenant, h.Priority, h.Mark = uint64(now.Nanoseconds()), t.Tenant, t.Priority, netlock.Unmarked
+	return p
 }
 
 func modeOf(l *workload.Lock) netlock.Mode {
@@ -277,14 +296,14 @@ func modeOf(l *workload.Lock) netlock.Mode {
 	return netlock.Shared
 }
 
-// Receive takes a packet that has arrived.
-func (c *Client) Receive(now clock.Time, h *netlock.Header) {
+// Receive takes a packet that has arrived; row: from a database.
+func (c *Client) Receive(now clock.Time, h *netlock.Header, row bool) {
 	if int(h.Client) >= len(c.threads) {
 		c.Counts.Strays++
 		return
 	}
 	t := c.threads[h.Client]
-	tr, i := t.find(h)
+	tr, i := t.find(h, row)
 	switch {
 	case tr == nil:
 		c.unexpected(now, t, h)
@@ -303,8 +322,15 @@ func (c *Client) Receive(now clock.Time, h *netlock.Header) {
 		tr.locks[i].rejected = true
 		c.timers.add(timer{at: now.Add(pause), kind: timeRetry, of: tr, serial: tr.serial, lock: uint32(i)})
 	default:
-		c.granted(h)
-		tr.locks[i].granted, tr.locks[i].rejected = true, false
+		l := &tr.locks[i]
+		if !l.granted {
+			c.granted(h)
+		}
+		l.granted, l.rejected, l.row = true, false, row
+		if !t.done(l) {
+			c.query(now, tr, i)
+			break
+		}
 		if tr.waiting--; tr.waiting == 0 {
 			c.renew(tr)
 			if t.Think == 0 {
@@ -355,7 +381,7 @@ func (t *thread) cell(id uint32) uint32 {
 
 // find returns the transaction that waits for what a packet answers, and which of its locks that is. Answers mostly
 // come in the order of the requests.
-func (t *thread) find(h *netlock.Header) (*transaction, int) {
+func (t *thread) find(h *netlock.Header, row bool) (*transaction, int) {
 	tr := t.byID[t.cell(h.Transaction)]
 	if tr == nil {
 		return nil, 0
@@ -365,7 +391,7 @@ func (t *thread) find(h *netlock.Header) (*transaction, int) {
 		if tr.next++; tr.next == len(tr.locks) {
 			tr.next = 0
 		}
-		if l := &tr.locks[i]; l.ID == h.Lock && !l.granted {
+		if l := &tr.locks[i]; l.ID == h.Lock && (!l.granted || row && !t.done(l)) {
 			return tr, i
 		}
 	}
@@ -418,7 +444,9 @@ func (c *Client) expire(now clock.Time, tr *transaction) {
 		for i := range tr.locks {
 			l := &tr.locks[i]
 			switch due := l.asked.Add(c.patience(t)); {
-			case l.granted || l.rejected: // it has an answer
+			case t.done(l) || l.rejected: // it has an answer
+			case due <= now && l.granted:
+				c.query(now, tr, i)
 			case due <= now:
 				c.Counts.Resent++
 				c.acquire(now, tr, i)

@@ -64,7 +64,7 @@ func (b *bench) sent() (sent []netlock.Packet) {
 func (b *bench) answer(p netlock.Packet, op packet.Op) []netlock.Packet {
 	h := p.Header
 	h.Op = op
-	b.Receive(b.now, &h)
+	b.Receive(b.now, &h, false)
 	return b.sent()
 }
 
@@ -170,7 +170,7 @@ func TestATransactionStartsAnewWhenARequestIsRejected(t *testing.T) {
 	check(t, "after the pause", b.to(10*clock.Microsecond), "ACQUIRE X lock 7 transaction 2 client 0",
 		"ACQUIRE S lock 8 transaction 2 client 0", "ACQUIRE X lock 9 transaction 2 client 0")
 	check(t, "the timeout of the first attempt", b.to(405*clock.Microsecond))
-	check(t, "its own", b.to(3*clock.Millisecond)[:3], "ACQUIRE X lock 7 transaction 3 client 0",
+	check(t, "its own", b.to(3 * clock.Millisecond)[:3], "ACQUIRE X lock 7 transaction 3 client 0",
 		"ACQUIRE S lock 8 transaction 3 client 0", "ACQUIRE X lock 9 transaction 3 client 0")
 }
 
@@ -217,5 +217,42 @@ func TestHeadersPassThroughPackets(t *testing.T) {
 				t.Errorf("%v: %d bytes are announced, %d are sent", want.String(), size, len(want.AppendTo(nil)))
 			}
 		}
+	}
+}
+
+// A client that has a lock without a row asks the database for it, again if the row is lost, and releases the lock once
+// it has the row. A row that comes as the grant is enough.
+func TestAClientAsksTheDatabaseForWhatDidNotComeWithTheGrant(t *testing.T) {
+	const patience = 100 * clock.Microsecond
+	b := newBench(t, netlock.Thread{Count: 2, Timeout: patience, Resend: true,
+		Next:     func(buf []workload.Lock) []workload.Lock { return append(buf, workload.Lock{ID: 7}) },
+		Database: func(lock uint32) wire.HostID { return wire.HostID(20 + lock) }})
+	first := b.to(0)
+	if len(first) != 1 || first[0].Header.Mark != packet.Unmarked {
+		t.Fatalf("%+v, want a request", first)
+	}
+	query := b.answer(first[0], packet.Acquire)
+	if len(query) != 1 || query[0].To != 27 || query[0].Header.Op != packet.Acquire ||
+		query[0].Header.Mark != packet.Owned || b.Counts.Queries != 1 {
+		t.Fatalf("%+v, want a query", query)
+	}
+	again := b.to(patience)
+	if len(again) != 1 || again[0].To != 27 || b.Counts.Resent != 0 || b.Counts.Queries != 2 {
+		t.Fatalf("%+v, want the query again", again)
+	}
+	row := func(p netlock.Packet) []netlock.Packet {
+		b.Receive(b.now, &p.Header, true)
+		return b.sent()
+	}
+	done := row(again[0])
+	if len(done) != 2 || done[0].Header.Op != packet.Release || done[1].Header.Op != packet.Acquire {
+		t.Fatalf("%+v, want a release and the next request", done)
+	}
+	if more := row(query[0]); len(more) != 0 || b.Counts.Strays != 1 {
+		t.Errorf("%+v after a row that is late, %d strays", more, b.Counts.Strays)
+	}
+	last := row(done[1])
+	if len(last) != 1 || last[0].Header.Op != packet.Release || b.ended != 1 || b.Counts.Queries != 2 {
+		t.Errorf("%+v, want a release; %d queries", last, b.Counts.Queries)
 	}
 }

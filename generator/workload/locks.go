@@ -28,6 +28,7 @@ type Locks struct {
 	Priority    int
 	Resend      bool
 	Restart     bool // a transaction with a request that is rejected starts anew
+	Queries     bool // clients ask databases for rows that did not come as grants
 	Draws       Draws
 	thread      int // of all threads of all clients
 	stream      int
@@ -63,6 +64,9 @@ func threadParameters() parameter.Table {
 		{Name: "databases", Kind: parameter.Ranges, Max: MaxHosts - 1,
 			Doc: "Database servers, which answer what is granted at once (one round trip): lock i is that of the one at " +
 				"position i modulo their number. The switch has the same list."},
+		{Name: "queries", Kind: parameter.Word, Words: []string{"off", "on"}, Default: "off",
+			Doc: "on: a client that has a lock, and no row with it, asks the database itself, and the transaction waits for " +
+				"the row."},
 		{Name: "threads", Kind: parameter.Integer, Default: "1", Min: 1, Max: 256, Doc: "Threads of each client."},
 		{Name: "count", Kind: parameter.Integer, Default: "0", Max: 100_000_000,
 			Doc: "Transactions of each thread; 0: until the end of the test."},
@@ -115,7 +119,8 @@ func threads(v parameter.Values, in Scope, draws func(place) Draws) []Flow {
 					Timeout:  v.Duration("timeout-us"),
 					Interval: v.Duration("interval-us"), Kill: v.Duration("kill-us"), Outstanding: v.Int("outstanding"),
 					Priority: v.Int("priority"), Resend: v.Word("on-timeout") == "resend",
-					Restart: v.Word("on-reject") == "restart", thread: number, stream: stream,
+					Restart: v.Word("on-reject") == "restart", Queries: v.Word("queries") == "on",
+					thread: number, stream: stream,
 					Draws: draws(place{c, len(clients), thread, v.Int("threads"), in.Seed, stream, v.Int("merge")})},
 			})
 		}
@@ -153,6 +158,9 @@ func checkThreads(v parameter.Values, hosts int) (int, []Problem) {
 			problems = append(problems, Problem{"databases", fmt.Sprintf("host %d is also a client or lock server", d), ""})
 			break
 		}
+	}
+	if v.Word("queries") == "on" && len(v.Ranges("databases")) == 0 {
+		problems = append(problems, Problem{"queries", "is on without databases", "name the hosts that are asked"})
 	}
 	if v.Word("on-timeout") == "resend" && v.Table().Find("locks") >= 0 && v.Int("locks-each") > 1 {
 		problems = append(problems, Problem{"on-timeout", "is resend, and transactions of several locks may wait for " +

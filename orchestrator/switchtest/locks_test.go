@@ -391,7 +391,10 @@ func (d networkDraw) lockNetwork() string {
 	if databases > 0 {
 		answers = fmt.Sprintf("databases: %d..%d", clients+servers, clients+servers+databases-1)
 		model += ", " + answers
-		answers += ", "
+		if answers += ", "; d.one(3) {
+			answers += "queries: on, "
+			model += ", one-round-trip: " + d.of("on", "off")
+		}
 	}
 	lease, poll := int(d.magnitude(100, 10_000)), int(d.magnitude(10, 1000))
 	if plain {

@@ -45,6 +45,9 @@ const (
 	KeepsYielded
 	KeepsServing
 	KeepsGranting
+	QueuesQuery
+	LosesQuery
+	AnswersBoth
 )
 
 const (
@@ -64,7 +67,7 @@ func (b Bugs) Has(bug Bugs) bool { return b&bug != 0 }
 type Bug struct {
 	Bug  Bugs
 	Name string
-	Rule string // of section 10: N1 to N15
+	Rule string // of section 10: N1 to N15, or a section
 	Doc  string
 }
 
@@ -110,6 +113,11 @@ func Table() []Bug {
 			"A switch that returns grants locks whose queues at the backup are not empty."},
 		{KeepsYielded, "keeps-yielded", "N13",
 			"A backup says at once that its queue is empty, and goes on to grant what waits in it."},
+		{QueuesQuery, "queues-query", "5.3",
+			"What the database is asked is queued with a request that waits, whose grant goes there."},
+		{LosesQuery, "loses-query", "5.3",
+			"What the database is asked is dropped also of requests that are granted at once."},
+		{AnswersBoth, "answers-both", "N2", "A grant that goes to the database goes to the client, too."},
 		{AllocatesByRate, "allocates-by-rate", "N14", "Slots go to the locks that are asked for most, whatever they need."},
 		{MovesSilently, "moves-silently", "N4",
 			"While a lock moves to the switch, only PUSH_REQ, which may be lost, tells the server to buffer."},

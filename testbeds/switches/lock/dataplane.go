@@ -365,7 +365,9 @@ func (d *DataPlane) insert(now clock.Time, l *entry, q *ring, r *Request) {
 	if granted {
 		d.grant(now, l, q, at)
 	}
-	s.OneRTT = false // a slot has no room for it
+	if !d.cfg.Bugs.Has(QueuesQuery) {
+		s.OneRTT = false // a slot has no room for it
+	}
 }
 
 // grantable reports whether a request that is queued now is granted at once.
@@ -401,7 +403,10 @@ func (d *DataPlane) grant(now clock.Time, l *entry, q *ring, n uint64) {
 	}
 	d.grants++
 	o := d.output(Grant)
-	o.Request, o.Database = s.Request, s.OneRTT
+	o.Request, o.Database = s.Request, s.OneRTT && !d.cfg.Bugs.Has(LosesQuery)
+	if o.Database && d.cfg.Bugs.Has(AnswersBoth) {
+		d.emit(Output{Kind: Grant, Request: s.Request})
+	}
 	if d.cfg.Bugs.Has(GrantsTwice) && d.grants%seldom == 0 {
 		d.emit(Output{Kind: Grant, Request: s.Request, Database: s.OneRTT})
 	}

@@ -25,7 +25,8 @@ const (
 var rules = map[string]string{"N1": lock.RuleExclusion, "N2": lock.RuleOnce, "N3": lock.RuleLost, "N4": lock.RuleOrder,
 	"N5": lock.RuleSingleQueue, "N6": lock.RulePriority, "N7": lock.RuleBatch, "N8": lock.RuleDelay,
 	"N9": lock.RuleOccupancy, "N10": lock.RulePlacement, "N11": lock.RuleQuota, "N12": lock.RuleLease,
-	"N13": lock.RuleFailover, "N14": lock.RuleAllocation, "N15": lock.RuleTransparency}
+	"N13": lock.RuleFailover, "N14": lock.RuleAllocation, "N15": lock.RuleTransparency,
+	"5.3": lock.RuleOneTrip}
 
 // Family declares the family.
 func Family() switches.Family {
@@ -112,6 +113,8 @@ func model() switches.Model {
 				{Name: "databases", Kind: parameter.Ranges, Max: 1 << 16,
 					Doc: "Hosts that answer what is granted at once (one round trip): lock i is that of the one at position i " +
 						"modulo their number. The workload has the same list."},
+				{Name: "one-round-trip", Kind: parameter.Word, Words: []string{"on", "off"}, Default: "on",
+					Doc: "off: what is granted goes to the client, who asks the database itself (`queries` of the workload)."},
 			}...),
 		},
 		NoNIC:     "it manages locks for many hosts",
@@ -187,6 +190,11 @@ func check(v parameter.Values, _ int, _ []switches.Frames) (problems []switches.
 	return problems
 }
 
+// OneRoundTrip reports whether a switch, and its lock servers, ask databases themselves what is granted at once.
+func OneRoundTrip(v parameter.Values) bool {
+	return v.Table().Find("databases") >= 0 && len(v.Ranges("databases")) > 0 && v.Word("one-round-trip") == "on"
+}
+
 // set reads the settings of a switch.
 func set(v parameter.Values, bugs []string) (*settings, error) {
 	names := []string{"listing", "snapshot", "chainlock"}
@@ -205,8 +213,10 @@ func set(v parameter.Values, bugs []string) (*settings, error) {
 			c.Quotas[uint16(tenant+1)] = n
 		}
 	}
-	for _, h := range v.Ranges("databases") {
-		s.databases = append(s.databases, wire.HostID(h))
+	if OneRoundTrip(v) {
+		for _, h := range v.Ranges("databases") {
+			s.databases = append(s.databases, wire.HostID(h))
+		}
 	}
 	s.control = ControlConfig{Lease: v.Duration("lease-us"), Poll: v.Duration("poll-us"), Quota: v.Duration("quota-us")}
 	if s.dynamic {

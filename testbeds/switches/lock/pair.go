@@ -11,8 +11,8 @@ import (
 
 // Two switches of the topology standby are a pair (section 9). What one has for the other leaves by the link between
 // them: requests and releases of locks that the other one has, as clients sent them; PUSH_REQ and PUSH_EMPTY with mark
-// FAILOVER, by which a lock returns; and what a server answers the backup, which comes on the path to a client, and that
-// path leads through the original again.
+// FAILOVER, by which a lock returns; and what a server answers the backup, which comes on the path to a client, and
+// that path leads through the original again.
 //
 // A backup that takes over, and an original that has returned, take each lock when it is asked for. The backup grants
 // nothing before the leases of the original's holders have ended; the original nothing of a lock before the backup has
@@ -26,8 +26,8 @@ type pair struct {
 // from reports whether a packet has come from the other switch.
 func (of *pair) from(in *fabric.Port) bool { return of.port >= 0 && in != nil && in.Index() == of.port }
 
-// passes reports whether a packet that comes from a server is for the other switch, which asked for it: the lock has not
-// been taken from there.
+// passes reports whether a packet that comes from a server is for the other switch, which asked for it: the lock has
+// not been taken from there.
 func (of *pair) passes(plane *DataPlane, h *netlock.Header, answer bool, in *fabric.Port) bool {
 	return of.source == FromBackup && answer && (h.Op == netlock.PushBack || h.Op == netlock.PushEmpty) && !of.from(in) &&
 		plane.elsewhere(h.Lock)

@@ -28,6 +28,17 @@ type endpoints struct {
 	*transport.Setup
 	hosts map[fabric.HostID]*host
 	order []fabric.HostID
+	// databases: some hosts are.
+	databases bool
+}
+
+// row reports whether a host that answers is a database.
+func (r *endpoints) row(from fabric.HostID) bool {
+	if !r.databases {
+		return false
+	}
+	h := r.hosts[from]
+	return h != nil && h.database
 }
 
 func open(s *transport.Setup, flows iter.Seq[*transport.Flow]) (transport.Endpoints, error) {
@@ -50,7 +61,9 @@ func open(s *transport.Setup, flows iter.Seq[*transport.Flow]) (transport.Endpoi
 			h := r.host(fabric.HostID(server), f.Mark)
 			h.ahead = false
 			s := h.server
-			s.databases = databases
+			if lock.OneRoundTrip(r.Test.Switch.Values) {
+				s.databases = databases
+			}
 			s.address = fabric.HostID.IPv4
 			if f.Mark.IPv6 {
 				s.address = fabric.HostID.IPv6
@@ -58,7 +71,7 @@ func open(s *transport.Setup, flows iter.Seq[*transport.Flow]) (transport.Endpoi
 		}
 		for _, database := range databases {
 			h := r.host(database, f.Mark)
-			h.ahead, h.database = false, true
+			h.ahead, h.database, r.databases = false, true, true
 		}
 	}
 	return r, err
@@ -94,6 +107,9 @@ func (r *endpoints) Start(f *transport.Flow) error {
 			}
 			return wire.HostID(l.Servers[lock%uint32(len(l.Servers))])
 		}}
+	if l.Queries {
+		t.Database = func(lock uint32) wire.HostID { return wire.HostID(l.Databases[lock%uint32(len(l.Databases))]) }
+	}
 	if l.Kill > 0 {
 		t.Kill = f.Start.Add(l.Kill)
 	}
@@ -115,7 +131,8 @@ func (r *endpoints) Counters(add func(host fabric.HostID, name string, n int64))
 			}{
 				{"requests", c.Requests}, {"releases", c.Releases}, {"granted-by-switch", c.BySwitch},
 				{"granted-by-server", c.ByServer}, {"transactions", c.Transactions}, {"expired", c.Expired},
-				{"resent", c.Resent}, {"rejected", c.Rejected}, {"granted-late", c.Late}, {"stray-answers", c.Strays},
+				{"resent", c.Resent}, {"queries", c.Queries}, {"rejected", c.Rejected}, {"granted-late", c.Late},
+				{"stray-answers", c.Strays},
 			} {
 				add(id, "locks."+of.name, of.n)
 			}
@@ -226,7 +243,7 @@ func (h *host) Receive(now clock.Time, p *fabric.Packet) {
 	switch {
 	case m.answer && h.ahead && at <= h.end:
 		h.run(at)
-		h.client.Receive(at, &m.header)
+		h.client.Receive(at, &m.header, h.of.row(m.peer))
 		h.drain(at)
 	case !m.answer && !h.database: // its cores take it when it gets there
 		h.server.receive(at, m)
@@ -261,7 +278,7 @@ func (h *host) fails(probability float64) bool {
 // take has client or database process a packet: answers are for clients.
 func (h *host) take(now clock.Time, m *message) {
 	if m.answer {
-		h.client.Receive(now, &m.header)
+		h.client.Receive(now, &m.header, h.of.row(m.peer))
 		h.drain(now)
 		return
 	}
@@ -313,7 +330,8 @@ func (h *host) leave(now clock.Time) *message {
 	}
 	for h.leaving.due() <= now {
 		if m := h.leaving.pop(); !h.fails(h.loss) {
-			if h.twice = !m.answer && h.fails(h.duplicates); h.twice {
+			clients := !m.answer && m.header.Op != packet.GrantFromServer
+			if h.twice = clients && h.fails(h.duplicates); h.twice {
 				h.again = *m
 			}
 			return m

@@ -388,7 +388,7 @@ func (e *engine) openNext() bool {
 
 const (
 	someDays = 1024
-	busyDay  = 4 // events, on average: fewer are not worth a day
+	busyDay  = 8 // events, on average: fewer are not worth a day
 )
 
 // review doubles the length of days if they have few events, because opening a day costs as much as serving one. Days

@@ -57,8 +57,8 @@ func (j *Judge) servesOwn(d *device, l *state, p *Packet) {
 	}
 }
 
-// grantsOwn judges a grant of the switch: when the server has not yet given the lock, or when the switch had given it to
-// the server.
+// grantsOwn judges a grant of the switch: before the server has given it the lock, or after the switch has given that
+// back.
 func (j *Judge) grantsOwn(d *device, l *state, p *Packet, since clock.Time) {
 	h := &l.home
 	if !h.known || h.taken != unknown && p.Time >= h.taken.Add(-j.facts.Uncertainty) {

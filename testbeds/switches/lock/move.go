@@ -18,9 +18,9 @@ import (
 // To the switch: requests queue there and none is granted; releases go on to the former owner. PUSH_REQ with mark
 // FAILOVER makes the server clear what it has buffered. When its own queue is empty it answers with PUSH_EMPTY of the
 // same mark, and the switch grants. Until then also requests to be buffered have the number of the move: if PUSH_REQ is
-// lost, they tell the server, which otherwise would grant them before those that wait in the switch. A switch that has lost its registers does the same, and also waits until the leases
-// of those who may hold its locks have ended. From a backup switch locks move in the same way; then the server is
-// asked.
+// lost, they tell the server, which otherwise would grant them before those that wait in the switch. A switch that has
+// lost its registers does the same, and also waits until the leases of those who may hold its locks have ended. From a
+// backup switch locks move in the same way; then the server is asked.
 //
 // The numbers of buffered requests begin with the time: those of an earlier installation never come again.
 

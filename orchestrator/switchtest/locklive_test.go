@@ -64,6 +64,8 @@ func TestLockSwitchesWithBugsAreConvictedOnRealFrames(t *testing.T) {
 		{"lowest-first", []string{"locks: 4,", "locks: 4, priorities: 2,", liveClients, twoPriorities}},
 		{"quota-off-by-one", []string{"locks: 4,", "locks: 4, quota: 20, quota-us: 50000, tenants: 4,",
 			liveClients, liveClients + "tenant: 1, ", "kill-us", "tenant: 2, kill-us"}},
+		{"queues-query answers-both", []string{"hosts: 5,", "hosts: 6,", "locks: 4,", "locks: 4, databases: 5,",
+			liveClients, liveClients + "databases: 5, queries: on, ", "kill-us", "databases: 5, queries: on, kill-us"}},
 		{"grants-before-lease", []string{"duration-us: 2000000",
 			"duration-us: 2000000\nchanges: [{at-us: 90000, state: stopped}, {at-us: 95000, state: running}]"}},
 	} {

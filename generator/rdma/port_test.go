@@ -21,12 +21,12 @@ func TestThePortAndTheLabelThatAQueuePairSends(t *testing.T) {
 		port  uint16 // 0: of the QPNs
 		label uint32
 	}{
-		"neither":                 {},
-		"a port":                  {cfg: QPConfig{SourcePort: port}, port: port},
-		"a label":                 {cfg: QPConfig{FlowLabel: label}, port: packet.FlowLabelPort(label), label: label},
-		"both":                    {cfg: QPConfig{FlowLabel: label, SourcePort: port}, port: port, label: label},
-		"IPv4 has no label":       {cfg: QPConfig{FlowLabel: label}, four: true, port: packet.FlowLabelPort(label)},
-		"a port that is ignored":  {cfg: QPConfig{SourcePort: port}, bugs: []string{"source-port-ignored"}},
+		"neither":                {},
+		"a port":                 {cfg: QPConfig{SourcePort: port}, port: port},
+		"a label":                {cfg: QPConfig{FlowLabel: label}, port: packet.FlowLabelPort(label), label: label},
+		"both":                   {cfg: QPConfig{FlowLabel: label, SourcePort: port}, port: port, label: label},
+		"IPv4 has no label":      {cfg: QPConfig{FlowLabel: label}, four: true, port: packet.FlowLabelPort(label)},
+		"a port that is ignored": {cfg: QPConfig{SourcePort: port}, bugs: []string{"source-port-ignored"}},
 		"a label that is ignored": {cfg: QPConfig{FlowLabel: label}, bugs: []string{"flow-label-ignored"},
 			port: packet.FlowLabelPort(label)},
 	} {

@@ -212,7 +212,8 @@ func TestADeviceServesATestAndLeavesNothing(t *testing.T) {
 		c := q.Connections[0]
 		if q.Device != "rxe0" || q.Port != 1 || q.Echo != "b" || c.GIDIndex != nil || c.HopLimit != 64 ||
 			c.TrafficClass != 26<<2|uint8(packet.ECT0) || c.MTU != 1024 || c.AckTimeout != 14 || c.RetryCount != 7 ||
-			c.FlowLabel != 0x123 || c.SourcePort != 50000 || c.MaxRDAtomic != 3 || c.RNRRetry != 6 || c.MinRNRTimer != 12 || c.Traffic.Messages != 3 || c.PeerTraffic.Messages != 0 {
+			c.FlowLabel != 0x123 || c.SourcePort != 50000 || c.MaxRDAtomic != 3 || c.RNRRetry != 6 ||
+			c.MinRNRTimer != 12 || c.Traffic.Messages != 3 || c.PeerTraffic.Messages != 0 {
 			t.Errorf("the program got %+v", q)
 		}
 		if ends := r.Local(); len(ends) != 1 || ends[0].QPN != 17 || ends[0].IPSN != 5 || ends[0].MAC == (packet.MAC{}) {

@@ -7,8 +7,8 @@ import (
 	"candela.dev/candela/packet"
 )
 
-// FlowLabel is an IPv6 flow label that packets of a flow carry. CNPs do not count: NICs make them apart from their queue
-// pairs.
+// FlowLabel is an IPv6 flow label that packets of a flow carry. CNPs do not count: NICs make them apart from their
+// queue pairs.
 type FlowLabel struct {
 	Flow   FlowID
 	Label  uint32

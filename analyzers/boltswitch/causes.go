@@ -75,14 +75,14 @@ func (j *Judge) causeMark(l *look, got, want Flags, congestion word) cause.Cause
 
 func (j *Judge) causeGrant(l *look, sm float64) cause.Cause {
 	return cause.Of(ruleGrant, "no-token", "%v left INC on packet %v of host %v at %v; port %v had no PRU token, and SM "+
-		"tokens of %v.", j.who(), cause.Count(l.Number), cause.Count(l.Sender), cause.Clock(j.now), cause.Port{Number: l.port},
-		size(sm))
+		"tokens of %v.", j.who(), cause.Count(l.Number), cause.Count(l.Sender), cause.Clock(j.now),
+		cause.Port{Number: l.port}, size(sm))
 }
 
 func (j *Judge) causeRefusal(l *look, pru int, sm float64) cause.Cause {
 	return cause.Of(ruleRefusal, "token", "%v took INC from packet %v of host %v at %v; port %v had %v of PRU, and SM "+
-		"tokens of %v.", j.who(), cause.Count(l.Number), cause.Count(l.Sender), cause.Clock(j.now), cause.Port{Number: l.port},
-		cause.Counted{N: int64(pru), Noun: "token"}, size(sm))
+		"tokens of %v.", j.who(), cause.Count(l.Number), cause.Count(l.Sender), cause.Clock(j.now),
+		cause.Port{Number: l.port}, cause.Counted{N: int64(pru), Noun: "token"}, size(sm))
 }
 
 func (j *Judge) causeRefusalLast(l *look) cause.Cause {

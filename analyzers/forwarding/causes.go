@@ -78,7 +78,8 @@ func causeUnreachable(w what) cause.Cause {
 
 func causeUnused(who cause.Switch, port, choices int) cause.Cause {
 	return cause.Of(PathUnused, "never",
-		"%v never used port %v, one of equally short paths, in %v choices.", who, cause.Port{Number: port}, cause.Count(choices))
+		"%v never used port %v, one of equally short paths, in %v choices.", who, cause.Port{Number: port},
+		cause.Count(choices))
 }
 
 // Causes lists an example of each cause.

@@ -278,7 +278,8 @@ func reordered(who cause.Switch, id, by uint64) cause.Cause {
 
 func queuedQuery(p place, after cause.Duration) cause.Cause {
 	return cause.Of(lock.RuleOneTrip, "queued", "%v sent the grant of %v in packet %v to the database, although the "+
-		"request had come %v before and waited: what the database is asked was to be dropped.", p.who, p.at(), p.packet(), after)
+		"request had come %v before and waited: what the database is asked was to be dropped.", p.who, p.at(), p.packet(),
+		after)
 }
 
 func lostQuery(p place) cause.Cause {

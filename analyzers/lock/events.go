@@ -429,10 +429,10 @@ func (j *Judge) pushAnswered(d *device, p *Packet) {
 	} else {
 		j.moves(l)
 	}
-	switch {
-	case p.Header.Mark == netlock.Owned:
+	switch p.Header.Mark {
+	case netlock.Owned:
 		j.handedOver(l, l.classAt(classOf(d, &p.Header)), p)
-	case p.Header.Mark == netlock.Failover:
+	case netlock.Failover:
 		j.given(l, p)
 		l.classes(func(c *class) { j.settles(l, c, p) })
 	default:

@@ -75,9 +75,8 @@ type File struct {
 // tool version. run.json, log.jsonl and the reports hold wall-clock times or derive from the others.
 func memberNames() []string {
 	names := []string{
-		configName, "testbed.yml", "baseline.json", "calibration.json", "comparison.json", "environment.json", "connections.json",
-		entriesName,
-		"generator.json", "counters.json", "integrity.json",
+		configName, "testbed.yml", "baseline.json", "calibration.json", "comparison.json", "environment.json",
+		"connections.json", entriesName, "generator.json", "counters.json", "integrity.json",
 	}
 	names = append(names, orchestrator.CableFiles()...)
 	for _, a := range orchestrator.AnalyzerNames() {

@@ -293,14 +293,14 @@ func transportFields() []field {
 			def:  "0", at: at(func(t *Traffic) *int { return &t.DSCP })},
 		{key: "hop-limit", doc: "IPv4 time to live or IPv6 hop limit. Mirror copies carry the event type there instead.",
 			kind: integer{min: 1, max: 255}, def: "64", at: at(func(t *Traffic) *int { return &t.HopLimit })},
-		{key: "flow-label", doc: "Flow label of the queue pairs, or a list that is dealt out to the connections. Packets of " +
-			"IPv6 carry it, and without source-port the UDP source port is derived from it (Linux: " +
+		{key: "flow-label", doc: "Flow label of the queue pairs, or a list that is dealt out to the connections. Packets " +
+			"of IPv6 carry it, and without source-port the UDP source port is derived from it (Linux: " +
 			"rdma_flow_label_to_udp_sport).", defDoc: "the host's choice",
 			kind: list[int]{of: integer{min: 1, max: packet.MaxFlowLabel, why: "a flow label has 20 bits"}, max: maxConnections,
 				omit: true, single: true},
 			at: at(func(t *Traffic) *[]int { return &t.FlowLabels })},
-		{key: "source-port", doc: "UDP source port of the queue pairs, or a list that is dealt out to the connections. An RDMA " +
-			"device derives ports from 49152 on from a flow label; others need mlx5.", defDoc: "the host's choice",
+		{key: "source-port", doc: "UDP source port of the queue pairs, or a list that is dealt out to the connections. An " +
+			"RDMA device derives ports from 49152 on from a flow label; others need mlx5.", defDoc: "the host's choice",
 			kind: list[int]{of: integer{min: 1, max: math.MaxUint16, why: "a port has 16 bits"}, max: maxConnections,
 				omit: true, single: true},
 			at: at(func(t *Traffic) *[]int { return &t.SourcePorts })},

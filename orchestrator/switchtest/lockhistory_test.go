@@ -36,7 +36,8 @@ type lockUse struct {
 }
 
 // lockHold is a grant of a request until its release. A lease ends it after earliest at the earliest, and after latest
-// if it began as the grant left. Doubtful: an answer to a copy that may have been on its way when the lock was released.
+// if it began as the grant left. Doubtful: an answer to a copy that may have been on its way when the lock was
+// released.
 type lockHold struct {
 	request                  lockRequest
 	mode                     packet.Mode

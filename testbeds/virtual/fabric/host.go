@@ -23,11 +23,11 @@ type Stack interface {
 	HandleTimer(now clock.Time)
 }
 
-// A Sender is a Stack that knows when it has a packet to send. Its host polls it no earlier, and looks at it when the wire
-// is free again only if something is due by then.
+// A Sender is a Stack that knows when it has a packet to send. Its host polls it no earlier, and looks at it when the
+// wire is free again only if something is due by then.
 type Sender interface {
-	// NextPacket returns when Poll has a packet if nothing else happens before, an instant of the past if it has one now, or
-	// clock.Never. From then on, unless the wire is busy, NextTimer is due, too.
+	// NextPacket returns when Poll has a packet if nothing else happens before, an instant of the past if it has one now,
+	// or clock.Never. From then on, unless the wire is busy, NextTimer is due, too.
 	NextPacket() clock.Time
 }
 

@@ -193,7 +193,8 @@ func causeRate(who cause.Switch, port int, rank uint64, share float64, allowed s
 	return cause.Of(ruleRate, "other-share",
 		"Port %v of %v admitted %v %% of the packets of rank %v; its traffic allows %v. "+
 			"So it was in %v of %v stretches; a correct port does that with a probability of at most %v.",
-		cause.Port{Number: port}, who, number("%.1f", 100*share), cause.Count(rank), cause.Name(allowed), cause.Count(k), cause.Count(n), number("%.1g", p))
+		cause.Port{Number: port}, who, number("%.1f", 100*share), cause.Count(rank), cause.Name(allowed), cause.Count(k),
+		cause.Count(n), number("%.1g", p))
 }
 
 func causeNotJudged(who cause.Switch, port int, why string) cause.Cause {

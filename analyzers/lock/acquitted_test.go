@@ -292,3 +292,32 @@ func TestARejectionThatWaitsForItsPortIsARejection(t *testing.T) {
 		}
 	}
 }
+
+// A grant that waits at its port is seen after others that were decided later: its lease ends before theirs, and the
+// request that comes next has its slot.
+func TestLeasesEndInTheOrderOfDecisions(t *testing.T) {
+	for _, ended := range []bool{true, false} {
+		s := newScript(t, func(n *lock.Network) {
+			f := &n.Switches[0]
+			f.Lease, f.Poll, f.Locks = 50*us, us, map[uint32]int{1: 1, 2: 1}
+		})
+		s.fill(0, 110) // for 33 us
+		s.at(100*ns, 0, trace.Entered, 0, header(netlock.Acquire, 1, 1), false)
+		s.at(10*us, 0, trace.Entered, 1, header(netlock.Acquire, 2, 2), false)
+		s.at(500*ns, 0, trace.Left, 1, header(netlock.Acquire, 2, 2), true)
+		s.at(20*us, 0, trace.Left, 0, header(netlock.Acquire, 1, 1), true)
+		if ended {
+			s.at(21*us, 0, trace.Entered, 2, header(netlock.Acquire, 1, 3), false) // 51.6 us
+		} else {
+			s.at(19*us, 0, trace.Entered, 2, header(netlock.Acquire, 1, 3), false)
+			s.now = s.now.Add(2 * us)
+		}
+		s.at(500*ns, 0, trace.Left, 2, header(netlock.Acquire, 1, 3), true)
+		s.at(us, 0, trace.Entered, 2, header(netlock.Release, 1, 3), false)
+		if ended {
+			s.want()
+		} else {
+			s.want(lock.RuleOccupancy)
+		}
+	}
+}

@@ -262,25 +262,14 @@ func (j *Judge) unseen(d *device, r *request) (passes clock.Duration) {
 }
 
 // overfull judges that the lock had a slot for a request (N9). All that were granted before came before it, so that of
-// those that were granted all but those that had been released by then were there.
+// those that were granted all were there but those that had been released by then, or whose leases may have ended.
 func (j *Judge) overfull(d *device, l *state, r *request, p *Packet) {
 	slots := d.Locks[l.id]
 	c := l.class(r)
 	if !d.Placed || d.Moves || slots == 0 || r.crowded || r.first <= max(c.before.order, c.within.order) {
 		return
 	}
-	had := c.grants - r.dequeues + 1
-	if had <= int64(slots) {
-		return
-	}
-	for i := l.holders; i != none; i = j.requests[i].next {
-		if h := &j.requests[i]; !h.expired && d.Lease > 0 {
-			if may, _ := j.lapses(h); may <= r.inserted {
-				had--
-			}
-		}
-	}
-	if had > int64(slots) {
+	if had := c.grants - r.dequeues + 1; had > int64(slots) {
 		j.tell(l, overflowed(d.place(l, p), had, int64(slots)), p.Time, p.ID, r.id)
 	}
 }

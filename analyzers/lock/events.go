@@ -250,8 +250,7 @@ func (j *Judge) lapses(r *request) (may, has clock.Time) {
 func (j *Judge) expire() {
 	for e := j.leases.front(); e != nil && e.at <= j.now; e = j.leases.front() {
 		if r := &j.requests[e.request]; r.linked && !r.expired && r.key == e.key && r.serial == e.serial {
-			r.expired = true
-			j.of(r).class(r).dequeues++
+			j.mayLapse(r)
 		}
 		j.leases.pop()
 	}
@@ -261,6 +260,12 @@ func (j *Judge) expire() {
 		}
 		j.clears.pop()
 	}
+}
+
+// mayLapse notes that the lease of a holder may have ended.
+func (j *Judge) mayLapse(r *request) {
+	r.expired = true
+	j.of(r).class(r).dequeues++
 }
 
 // lapsed ends a hold by its lease.
@@ -625,9 +630,13 @@ func (j *Judge) granted(d *device, p *Packet, k key, since clock.Time) {
 	j.link(l, r)
 	if d.Lease > 0 {
 		may, has := j.lapses(r)
-		l.tainted = l.tainted || may <= p.Time // it may have left the queue, before it was known to be in it
 		i := j.place(r)
-		j.leases.push(leased{at: may, request: i, key: r.key, serial: r.serial})
+		if may <= j.now { // it may have left the queue, before it was known to be in it
+			l.tainted = true
+			j.mayLapse(r)
+		} else {
+			j.leases.push(leased{at: may, request: i, key: r.key, serial: r.serial})
+		}
 		j.clears.push(leased{at: has, request: i, key: r.key, serial: r.serial})
 	}
 }

@@ -454,7 +454,7 @@ func (j *Judge) unpark(l *state, r *request, i int32) {
 	r.next, r.prev, r.queued = none, none, false
 }
 
-// leases are grants in the order in which their leases end.
+// leases are grants in the order in which their leases end. Grants leave in another one: some wait at their ports.
 type leases struct {
 	ring        []leased
 	first, many int
@@ -477,15 +477,21 @@ func (q *leases) push(e leased) {
 		}
 		q.ring, q.first = ring, 0
 	}
-	q.ring[(q.first+q.many)%len(q.ring)] = e
+	i := q.many
+	for ; i > 0 && q.at(i-1).at > e.at; i-- {
+		*q.at(i) = *q.at(i - 1)
+	}
+	*q.at(i) = e
 	q.many++
 }
+
+func (q *leases) at(i int) *leased { return &q.ring[(q.first+i)%len(q.ring)] }
 
 func (q *leases) front() *leased {
 	if q.many == 0 {
 		return nil
 	}
-	return &q.ring[q.first]
+	return q.at(0)
 }
 
 func (q *leases) pop() {

@@ -57,7 +57,7 @@ func TestSeededBugsThatNeedAWorkloadOfTheirOwnAreCaughtByTheirRule(t *testing.T)
 		{"chain-stops", "locks: 4, slots-each: 20", "", contendedLocks, "", false},
 		{"allocates-by-rate", "slots: 9, allocation: knapsack, allocation-us: 300", "", contendedLocks, "", false},
 		{"keeps-buffer", "locks: 4, slots-each: 2", "", contendedLocks, restart, true},
-		{"keeps-granting", "slots: 9, allocation: random, allocation-us: 300", "", contendedLocks, "", true},
+		{"keeps-granting", "slots: 30, allocation: random, allocation-us: 300", "", contendedLocks, "", true},
 		{"keeps-serving", "slots: 30, allocation: random, allocation-us: 300", "", contendedLocks, "", false},
 		{"server-grants-early", "locks: 0", ", server-not-before-us: 600", contendedLocks, "", true},
 	} {

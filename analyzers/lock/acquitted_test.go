@@ -321,3 +321,49 @@ func TestLeasesEndInTheOrderOfDecisions(t *testing.T) {
 		}
 	}
 }
+
+// A copy of a request may wait at the server's port until the request that the server has returned is granted and
+// released: then it is buffered, returned and granted, too.
+func TestACopyThatWaitsForTheServersPortIsGrantedToo(t *testing.T) {
+	for _, buffered := range []bool{true, false} {
+		s := newScript(t, func(n *lock.Network) { n.Switches[0].Locks = map[uint32]int{1: 1} })
+		port3 := func(p *Packet) { p.Port = 3 }
+		parked := header(netlock.Acquire, 1, 2)
+		parked.Mark = netlock.BufferOnly
+		back := func(index, sent uint64) netlock.Header {
+			h := header(netlock.PushBack, 1, 2)
+			h.Index, h.Sent, h.Received, h.Last = index, sent, sent, true
+			return h
+		}
+		s.at(us, 0, trace.Entered, 0, header(netlock.Acquire, 1, 1), false)
+		s.at(500*ns, 0, trace.Left, 0, header(netlock.Acquire, 1, 1), true)
+		s.at(us, 0, trace.Entered, 1, header(netlock.Acquire, 1, 2), false)
+		s.at(500*ns, 0, trace.Left, 1, parked, false, port3)
+		s.at(us, 0, trace.Entered, 0, header(netlock.Release, 1, 1), false)
+		s.at(500*ns, 0, trace.Left, 0, netlock.Header{Op: netlock.PushRequest, Lock: 1, Avail: 1, Sent: 1}, false, port3)
+		s.at(us, 0, trace.Entered, 1, header(netlock.Acquire, 1, 2), false) // the copy
+		s.fill(3, 20)                                                       // for 6.1 us
+		s.at(us, 0, trace.Entered, 1, back(1, 1), true, port3)
+		s.at(500*ns, 0, trace.Left, 1, header(netlock.PushBack, 1, 2), true)
+		s.at(us, 0, trace.Entered, 1, header(netlock.Release, 1, 2), false)
+		s.now = s.now.Add(2 * us)
+		s.fill(2, 100) // for 30 us: what was decided before has left there
+		if s.now = s.now.Add(1596 * ns); buffered {
+			s.at(0, 0, trace.Left, 1, parked, false, port3)
+			s.at(500*ns, 0, trace.Left, 0, netlock.Header{Op: netlock.PushRequest, Lock: 1, Avail: 1, Sent: 2, Index: 1},
+				false, port3)
+			s.at(us, 0, trace.Entered, 1, back(2, 2), true, port3)
+		} else {
+			s.now = s.now.Add(us)
+			s.fill(3, 1) // which was free meanwhile
+			s.now = s.now.Add(us)
+		}
+		s.at(500*ns, 0, trace.Left, 1, header(netlock.PushBack, 1, 2), true)
+		s.at(us, 0, trace.Entered, 1, header(netlock.Release, 1, 2), false)
+		if buffered {
+			s.want()
+		} else {
+			s.want(lock.RuleOnce)
+		}
+	}
+}

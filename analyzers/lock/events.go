@@ -155,8 +155,8 @@ func (j *Judge) released(d *device, r *request, p *Packet) {
 	j.remove(r)
 }
 
-// exorcise forgets requests that have been released and asked again before, as far as no second answer can be on its
-// way to a port: the switch decided about it before the release.
+// exorcise forgets requests that have been released and asked again before, as far as nothing of them can be on its way
+// to a port, that of the client or of a server: the switch decided about it before the release.
 func (j *Judge) exorcise() {
 	for e := j.ghosts.front(); e != nil && e.at < j.now; e = j.ghosts.front() {
 		due := *e
@@ -166,9 +166,10 @@ func (j *Judge) exorcise() {
 			continue
 		}
 		d := j.switches[r.sw]
-		if from := j.quietSince(d, int(r.port)); from == unknown {
+		decided := r.freed.Add(d.PipelineMost + j.facts.Uncertainty)
+		if from := j.allQuietSince(d); from == unknown {
 			continue
-		} else if from < due.at && from != j.now {
+		} else if from <= decided {
 			due.at = j.now.Add(d.PipelineMost)
 			j.ghosts.push(due)
 			continue

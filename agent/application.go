@@ -187,6 +187,15 @@ func (a *application) stop(list []verbs.QueuePair) error {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.alive.Err() != nil {
+		return errGone // nobody would let it go on
+	}
+	if len(a.paused) == 0 {
+		if a.bound != nil {
+			a.bound.Stop()
+		}
+		a.bound = time.AfterFunc(a.longest, func() { _ = a.resume() })
+	}
 	for _, q := range list {
 		if a.paused[q.PID] {
 			continue
@@ -200,9 +209,6 @@ func (a *application) stop(list []verbs.QueuePair) error {
 				"traffic.external.pause: false", processName(q.PID), q.PID, q.QPN, err)
 		}
 		a.paused[q.PID] = true
-	}
-	if a.bound == nil {
-		a.bound = time.AfterFunc(a.longest, func() { _ = a.resume() })
 	}
 	return nil
 }
@@ -292,10 +298,13 @@ func (a *application) counters() (testbeds.HostCounters, error) {
 
 // Close lets the application go on.
 func (a *application) Close() error {
+	a.kill() // from now on nothing is paused
 	err := a.resume()
+	a.mu.Lock()
 	if a.bound != nil {
 		a.bound.Stop()
 	}
+	a.mu.Unlock()
 	if a.echoes != nil {
 		err = errors.Join(err, a.echoes.Close())
 		a.echoes = nil

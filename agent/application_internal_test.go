@@ -163,6 +163,28 @@ func TestAnApplicationGoesOnWhateverHappens(t *testing.T) {
 	}
 }
 
+func TestEveryPauseOfAnApplicationEnds(t *testing.T) {
+	withDevice(t, "ok", func(string, func(string) json.RawMessage) {
+		pid, l := sleeper(t), &listed{}
+		a := watched(t, l)
+		a.longest = 100 * time.Millisecond
+		l.set(connected(18, 4, pid))
+		for range 2 { // the peer's connections may come later than the pause lasts
+			if _, err := a.await(t.Context(), 1); err != nil {
+				t.Fatal(err)
+			}
+			becomes(t, pid, true)
+			becomes(t, pid, false)
+		}
+		if err := a.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.await(t.Context(), 1); !errors.Is(err, errGone) || stopped(t, pid) {
+			t.Errorf("after the release: %v, stands still: %v", err, stopped(t, pid))
+		}
+	})
+}
+
 func TestAnApplicationThatCannotBePausedIsNamed(t *testing.T) {
 	withDevice(t, "ok", func(string, func(string) json.RawMessage) {
 		l := &listed{}

@@ -59,9 +59,7 @@ type application struct {
 // that the test names, which journal notes. list lists the queue pairs of a device.
 func watchApplication(h *Host, sysfs fs.FS, allowed []string, journal *nic.Journal,
 	list func(device string) ([]verbs.QueuePair, error)) (_ *application, err error) {
-	r := &rdmaHost{port: verbs.Port{Device: h.RDMA.Device, Number: h.RDMA.Port}, sysfs: sysfs, side: h.Side,
-		gid: h.RDMA.GIDIndex, journal: journal, active: time.Now()}
-	r.alive, r.kill = context.WithCancel(context.Background())
+	r := newRDMAHost(h, sysfs, journal)
 	a := &application{rdmaHost: r, list: list, signal: signalProcess, pause: h.RDMA.Watch.Pause, longest: longestPause,
 		old: map[packet.QPN]bool{}, mine: map[packet.QPN]bool{}, paused: map[int]bool{}}
 	defer func() {
@@ -69,13 +67,7 @@ func watchApplication(h *Host, sysfs fs.FS, allowed []string, journal *nic.Journ
 			err = errors.Join(fmt.Errorf("%w: %w", errRDMA, err), a.Close())
 		}
 	}()
-	if err := r.find(h, allowed); err != nil {
-		return nil, err
-	}
-	if err := r.tune(h); err != nil {
-		return nil, err
-	}
-	if err := r.checkLink(); err != nil {
+	if err := r.ready(h, allowed); err != nil {
 		return nil, err
 	}
 	r.way = &way{device: r.device, mtu: r.mtu + rdmaHeaders, shared: true, closed: make(chan struct{})}
@@ -93,17 +85,14 @@ func watchApplication(h *Host, sysfs fs.FS, allowed []string, journal *nic.Journ
 		return nil, err
 	}
 	if a.soft() {
-		if r.absorb, err = link.Absorb(r.device); err != nil {
-			return nil, err
+		if r.absorb, err = link.Absorb(r.device); err == nil {
+			a.echoes, err = link.AnswerEchoes(r.device)
 		}
-		if a.echoes, err = link.AnswerEchoes(r.device); err != nil {
-			return nil, err
-		}
+	} else {
+		err = r.control(h)
 	}
-	if !a.soft() {
-		if err := r.control(h); err != nil {
-			return nil, err
-		}
+	if err != nil {
+		return nil, err
 	}
 	before, err := a.list(r.port.Device)
 	for _, q := range before {
@@ -123,15 +112,7 @@ func (a *application) identify(software bool) error {
 	if soft {
 		a.info.VendorID, a.info.Lacks = verbs.SoftwareVendorID, verbs.Lacking(verbs.SoftwareVendorID)
 	}
-	switch {
-	case soft && !software:
-		return fmt.Errorf("%v is software, and its times are those of a CPU: the testbed's description must say "+
-			"software: true of rdma here, so that they are reported and not judged", a.port)
-	case !soft && software:
-		return fmt.Errorf("%v is hardware: the testbed's description says software: true of rdma here, and nothing would "+
-			"judge its times", a.port)
-	}
-	return nil
+	return a.checkSoftware(soft, software)
 }
 
 // fresh lists the application's queue pairs that know their peer, by QPN.

@@ -115,27 +115,54 @@ var errRDMA = errors.New("the RDMA device can't serve the test")
 // openRDMA makes an RDMA device a host. sysfs is the root of the file system that shows the devices, program
 // candela-verbs, allowed the interfaces that a run may use, and journal notes the settings that are changed.
 func openRDMA(h *Host, sysfs fs.FS, program string, allowed []string, journal *nic.Journal) (_ *rdmaHost, err error) {
-	r := &rdmaHost{port: verbs.Port{Device: h.RDMA.Device, Number: h.RDMA.Port}, sysfs: sysfs, side: h.Side,
-		gid: h.RDMA.GIDIndex, journal: journal, active: time.Now()}
-	r.alive, r.kill = context.WithCancel(context.Background())
+	r := newRDMAHost(h, sysfs, journal)
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("%w: %w", errRDMA, err), r.Close())
 		}
 	}()
-	if err := r.find(h, allowed); err != nil {
-		return nil, err
-	}
-	if err := r.tune(h); err != nil {
-		return nil, err
-	}
-	if err := r.checkLink(); err != nil {
+	if err := r.ready(h, allowed); err != nil {
 		return nil, err
 	}
 	if err := r.equip(h); err != nil {
 		return nil, err
 	}
 	return r, r.open(h, program)
+}
+
+func newRDMAHost(h *Host, sysfs fs.FS, journal *nic.Journal) *rdmaHost {
+	r := &rdmaHost{port: verbs.Port{Device: h.RDMA.Device, Number: h.RDMA.Port}, sysfs: sysfs, side: h.Side,
+		gid: h.RDMA.GIDIndex, journal: journal, active: time.Now()}
+	r.alive, r.kill = context.WithCancel(context.Background())
+	return r
+}
+
+// ready finds the device, makes the settings that the test names, and waits for the link.
+func (r *rdmaHost) ready(h *Host, allowed []string) error {
+	if err := r.find(h, allowed); err != nil {
+		return err
+	}
+	if err := r.tune(h); err != nil {
+		return err
+	}
+	return r.checkLink()
+}
+
+// checkSoftware compares what the device is with what the testbed's description says.
+func (r *rdmaHost) checkSoftware(soft, described bool) error {
+	switch {
+	case soft && !described:
+		return fmt.Errorf("%v is software, and its times are those of a CPU: the testbed's description must say "+
+			"software: true of rdma here, so that they are reported and not judged", r.port)
+	case !soft && described:
+		vendor := ""
+		if r.info.VendorID != 0 {
+			vendor = fmt.Sprintf(" (vendor %#x)", r.info.VendorID)
+		}
+		return fmt.Errorf("%v is hardware%s: the testbed's description says software: true of rdma here, and nothing would "+
+			"judge its times", r.port, vendor)
+	}
+	return nil
 }
 
 // find finds the device's interface and checks the device.
@@ -243,14 +270,10 @@ func (r *rdmaHost) open(h *Host, program string) (err error) {
 	for _, e := range opened.Ends {
 		r.ends = append(r.ends, live.End{IP: e.IP, QPN: e.QPN, IPSN: e.IPSN, MAC: r.mac, Region: e.Region})
 	}
-	switch soft := verbs.Software(r.info.VendorID); {
-	case soft && !h.RDMA.Software:
-		return fmt.Errorf("%v is software, and its times are those of a CPU: the testbed's description must say "+
-			"software: true of rdma here, so that they are reported and not judged", r.port)
-	case !soft && h.RDMA.Software:
-		return fmt.Errorf("%v is hardware (vendor %#x): the testbed's description says software: true of rdma here, and "+
-			"nothing would judge its times", r.port, r.info.VendorID)
-	case soft:
+	if err := r.checkSoftware(r.soft(), h.RDMA.Software); err != nil {
+		return err
+	}
+	if r.soft() {
 		r.absorb, err = link.Absorb(r.device)
 		return err
 	}

@@ -195,7 +195,8 @@ func TestAnApplicationThatCannotBePausedIsNamed(t *testing.T) {
 		}
 		l.set(connected(18, 4, os.Getpid()))
 		a.signal = func(int, bool) error { return os.ErrPermission }
-		if _, err := a.await(t.Context(), 1); !errors.Is(err, os.ErrPermission) || !strings.Contains(err.Error(), "CAP_KILL") {
+		if _, err := a.await(t.Context(), 1); !errors.Is(err, os.ErrPermission) ||
+			!strings.Contains(err.Error(), "CAP_KILL") {
 			t.Errorf("of another user: %v", err)
 		}
 	})

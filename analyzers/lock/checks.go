@@ -561,13 +561,10 @@ func (j *Judge) answeredBy(d *device, r *request) clock.Time {
 
 // quietSince returns until when what a port had to send has been sent: the end, unless it is busy.
 func (j *Judge) quietSince(d *device, at int) clock.Time {
-	if at < 0 || at >= len(d.ports) || d.ports[at].rate <= 0 {
+	if at < 0 || at >= len(d.ports) {
 		return unknown
 	}
-	if w := &d.ports[at]; w.until >= j.now {
-		return w.since
-	}
-	return j.now
+	return d.ports[at].QuietSince(j.now)
 }
 
 // allQuietSince returns until when what each of the ports had to send has been sent.

@@ -23,7 +23,7 @@ type Judge struct {
 	servers  map[netip.Addr]clock.Time // when they stopped; Never: they have not
 	tables
 	tenants  map[uint32]*tenant
-	foreign  foreign
+	foreign  Others
 	measures measures
 	noted    map[string]bool
 	now      clock.Time
@@ -57,17 +57,15 @@ type device struct {
 
 // port is the wire of a port.
 type port struct {
-	since, until clock.Time // the busy period that began last
-	rate         clock.BitRate
-	framing      int
-	trunk, peer  bool
+	Wire
+	trunk, peer bool
 }
 
 // New returns a judge.
 func New(facts lock.Network) (*Judge, error) {
 	j := &Judge{facts: facts, report: analyzers.NewReporter(Name, Rules()), hosts: make(map[netip.Addr]uint32),
 		servers: make(map[netip.Addr]clock.Time), tenants: make(map[uint32]*tenant), noted: make(map[string]bool),
-		measures: newMeasures(), foreign: newForeign()}
+		measures: newMeasures(), foreign: NewOthers()}
 	j.tables = newTables()
 	j.facts.Switches = slices.Clone(facts.Switches)
 	if len(facts.Switches) > mostSwitches {
@@ -90,8 +88,7 @@ func New(facts lock.Network) (*Judge, error) {
 		d := &device{Switch: s, number: i, who: cause.Switch(s.Name), takeover: clock.Never, changed: unknown,
 			started: unknown, ports: make([]port, len(s.Ports))}
 		for n, p := range s.Ports {
-			d.ports[n] = port{rate: p.Rate, framing: p.Framing, trunk: p.Trunk, peer: p.Peer,
-				until: -1 << 62}
+			d.ports[n] = port{NewWire(&p), p.Trunk, p.Peer}
 		}
 		if s.Placed {
 			own := make(map[uint32]int, len(s.Locks))
@@ -161,15 +158,7 @@ func (d *device) sends(p *Packet, slack clock.Duration) clock.Time {
 	if p.Port < 0 || p.Port >= len(d.ports) || d.Pauses {
 		return unknown
 	}
-	w := &d.ports[p.Port]
-	if w.rate <= 0 {
-		return unknown
-	}
-	if p.Time > w.until.Add(slack) {
-		w.since = p.Time
-	}
-	w.until = max(w.until, p.Time).Add(w.rate.Serialise(int(p.Size) + w.framing))
-	return w.since
+	return d.ports[p.Port].Sends(p.Time, p.Size, slack)
 }
 
 func (d *device) trunk(port int) bool { return port >= 0 && port < len(d.ports) && d.ports[port].trunk }

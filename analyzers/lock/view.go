@@ -24,27 +24,19 @@ type View interface {
 	End() clock.Time
 }
 
-// Reasons of drops with which a switch consumes packets: nothing is lost.
-const (
-	ReasonTaken   = "taken"
-	ReasonIgnored = "ignored"
-)
-
 // OfSwitches shows a Judge what taps show of the switches of a run.
 type OfSwitches struct {
 	*Judge
-	view   analyzers.SwitchView
+	Taps
 	end    func() clock.Time
 	v6     bool
-	many   bool // switches in the network
 	backup bool // one of them is a backup
-	packet Packet
 }
 
 // NewJudge returns a judge of switches whose family has [lock.Switch] as settings.
 func NewJudge(v analyzers.SwitchView) (analyzers.SwitchJudge, error) {
 	facts := lock.Network{Complete: true, Optimal: true}
-	j := &OfSwitches{view: v, many: analyzers.OneOfMany(v), end: func() clock.Time { return 0 }}
+	j := &OfSwitches{Taps: NewTaps(v), end: func() clock.Time { return 0 }}
 	of, paired := v.(View)
 	if paired {
 		var hosts []uint32
@@ -68,13 +60,7 @@ func NewJudge(v analyzers.SwitchView) (analyzers.SwitchJudge, error) {
 				j.backup = true
 			}
 		}
-		for port := range v.Ports(i) {
-			of := lock.Port{}
-			of.Rate, of.Framing = v.Link(i, port)
-			_, host := v.HostAt(i, port)
-			of.Trunk, of.Peer = !host && peer < 0 || port == peer, port == peer
-			s.Ports = append(s.Ports, of)
-		}
+		s.Ports = Ports(v, i, peer)
 		facts.Switches = append(facts.Switches, s)
 	}
 	var err error
@@ -91,45 +77,16 @@ func (j *OfSwitches) addresses(hosts []uint32) (list []netip.Addr) {
 
 // ObserveLock observes a packet of the lock manager.
 func (j *OfSwitches) ObserveLock(t *trace.SwitchTap, h *netlock.Header) {
-	if !j.take(t) {
-		return
+	if p := j.Lock(t, h); p != nil {
+		j.Packet(p)
 	}
-	p := &j.packet
-	p.Lock, p.Header = true, *h
-	p.Src, p.Dst = j.view.Address(t.Src, t.IPv6), j.view.Address(t.Dst, t.IPv6)
-	if p.DstPort = netlock.Port; t.Flags&trace.Returned != 0 {
-		p.DstPort = netlock.ReplyPort
-	}
-	j.Packet(p)
 }
 
 // Observe implements analyzers.SwitchJudge, for packets of others.
 func (j *OfSwitches) Observe(t *trace.SwitchTap) {
-	if !j.take(t) {
-		return
+	if p := j.Other(t); p != nil {
+		j.Packet(p)
 	}
-	if j.many { // packets of a flow may take several ways
-		j.Packet(&j.packet)
-		return
-	}
-	p := &j.packet
-	p.Flow = uint64(t.Class)<<48 ^ uint64(t.Src)<<40 ^ uint64(t.Dst)<<20 ^ uint64(t.Flow)<<8 ^ uint64(t.Protocol) | 1<<63
-	p.Digest = t.Number*0x9e3779b97f4a7c15 ^ uint64(t.Original)<<32 ^ uint64(t.Size) | 1<<63
-	j.Packet(p)
-}
-
-// take begins the packet of a tap; false: the tap shows none that enters or leaves the switch, or is lost in it.
-func (j *OfSwitches) take(t *trace.SwitchTap) bool {
-	if t.Internal && t.Stage != trace.Dropped || t.Flags&trace.Notification != 0 {
-		return false
-	}
-	j.packet = Packet{Time: t.Time, ID: t.ID, Switch: t.Switch, Port: t.Port, Stage: t.Stage, Size: t.Size}
-	if t.Stage == trace.Dropped {
-		why := j.view.Reason(t.Switch, t.Reason)
-		j.packet.Outage = why.Outage
-		return why.Name != ReasonTaken && why.Name != ReasonIgnored
-	}
-	return true
 }
 
 // Decide implements analyzers.SwitchJudge: lock switches record no decisions.

@@ -36,11 +36,24 @@ func (f *facts) check(ctx context.Context, src trace.Source) (err error) {
 		}
 	}
 	var incomplete *trace.IntegrityError
-	f.checked, f.integrity, err = trace.Check(ctx, src, trace.Options{
-		Format: trace.FormatMirror, Connections: f.known, Counters: f.counters.integrity(),
-		TimeDisorderNS: f.counters.TimeDisorderNS, Workers: f.workers,
-		Vouched: f.soundCables || cables.Status == trace.StatusOK && len(f.trustedCables) == 0,
-	})
+	complete := func() error {
+		f.checked, f.integrity, err = trace.Check(ctx, src, trace.Options{
+			Format: trace.FormatMirror, Connections: f.known, Counters: f.counters.integrity(),
+			TimeDisorderNS: f.counters.TimeDisorderNS, Workers: f.workers,
+			Vouched: f.soundCables || cables.Status == trace.StatusOK && len(f.trustedCables) == 0,
+		})
+		return err
+	}
+	err = complete()
+	if err == nil && f.external() {
+		moved, rerr := f.renumber(ctx)
+		if rerr != nil {
+			return rerr
+		}
+		if moved {
+			err = complete()
+		}
+	}
 	empty := errors.Is(err, trace.ErrNothingToAnalyse)
 	if err != nil && !empty && !errors.As(err, &incomplete) {
 		return err

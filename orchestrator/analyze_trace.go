@@ -155,7 +155,7 @@ func loadFacts(o AnalyzeOptions) (*facts, error) {
 	if f.plan, err = plan.New(test); err != nil {
 		return nil, err
 	}
-	if f.known, err = loadConnections(filepath.Join(dir, "connections.json")); err != nil {
+	if f.known, err = loadConnections(filepath.Join(dir, connectionsFile)); err != nil {
 		return nil, err
 	}
 	for _, c := range f.known.All() {

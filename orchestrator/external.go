@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -151,28 +152,85 @@ func (l *lastPart) String() string {
 // conditionNumbering is an integrity condition of traffic of an application: its packets are numbered from the first.
 const conditionNumbering = "numbering"
 
-// numberingCondition compares the PSNs from which events were placed with the first that the trace shows of each
-// connection. An application that sent before it was found has other first packets than those that the test names.
-func (f *facts) numberingCondition(ctx context.Context) (trace.Condition, error) {
-	cond := trace.Condition{Name: conditionNumbering, Status: trace.StatusOK,
-		Message: "events are placed from the application's first packets"}
-	if f.checked == nil {
-		return cond, nil // other conditions say why
-	}
+// lateness is how many requests each direction of an application's connections had sent when its queue pair was found;
+// negative: the trace lacks so many of its first.
+type lateness struct {
+	flow trace.FlowID
+	by   int
+}
+
+// lateConnections compares the first PSN that the trace shows of each direction with the one that was found, and returns
+// those that differ, in the order of the trace.
+func (f *facts) lateConnections(ctx context.Context) (late []lateness, err error) {
 	seen := map[trace.FlowID]bool{}
-	err := f.checked.ForEach(ctx, func(rec *trace.Record) error {
+	err = f.checked.ForEach(ctx, func(rec *trace.Record) error {
 		if rec.Flow == trace.NoFlow || seen[rec.Flow] || !rec.Opcode.IsRequest() {
 			return nil
 		}
 		seen[rec.Flow] = true
-		first := f.known.InitialPSN(rec.Flow, packet.Requests)
-		if sent := first.Sub(rec.PSN); sent != 0 && cond.Status == trace.StatusOK {
-			cond.Status = trace.StatusViolated
-			cond.Message = fmt.Sprintf("connection %d: the application had sent %d packets when its queue pair was found, and "+
-				"events were placed from packet %d on: pause the application (traffic.external.pause), or let it wait before "+
-				"its first request", rec.Flow.Connection(), sent, sent+1)
+		if by := f.known.InitialPSN(rec.Flow, packet.Requests).Sub(rec.PSN); by != 0 {
+			late = append(late, lateness{rec.Flow, by})
 		}
 		return nil
 	})
-	return cond, err
+	return late, err
+}
+
+// renumber moves the initial PSNs of connections whose application had sent packets before it was found, and reports
+// whether it did. Without events no packet was named by a wrong number, and the trace has the right one: it began before.
+func (f *facts) renumber(ctx context.Context) (bool, error) {
+	if f.checked == nil || len(f.plan.Intents) > 0 {
+		return false, nil
+	}
+	late, err := f.lateConnections(ctx)
+	if err != nil {
+		return false, err
+	}
+	list := slices.Clone(f.known.All())
+	f.connections = slices.Clone(f.connections)
+	moved := false
+	for _, l := range late {
+		if l.by < 0 {
+			continue
+		}
+		i := l.flow.Connection() - 1
+		side, found := &list[i].Requester, &f.connections[i].Requester
+		if l.flow.Reverse() {
+			side, found = &list[i].Responder, &f.connections[i].Responder
+		}
+		side.IPSN = side.IPSN.Add(-l.by)
+		found.IPSN, moved = side.IPSN, true
+	}
+	if !moved {
+		return false, nil
+	}
+	f.known, err = trace.NewConnections(list)
+	return true, err
+}
+
+// numberingCondition compares the PSNs from which events were placed with the first that the trace shows of each
+// connection. An application that sent before it was found has other first packets than those that the test names.
+func (f *facts) numberingCondition(ctx context.Context) (trace.Condition, error) {
+	cond := trace.Condition{Name: conditionNumbering, Status: trace.StatusOK,
+		Message: "packets are numbered from the application's first"}
+	if f.checked == nil {
+		return cond, nil // other conditions say why
+	}
+	late, err := f.lateConnections(ctx)
+	if err != nil || len(late) == 0 {
+		return cond, err
+	}
+	cond.Status = trace.StatusViolated
+	first := late[0]
+	if first.by < 0 {
+		cond.Message = fmt.Sprintf("connection %d: the application's first %d packets are not in the trace, which begins with "+
+			"psn %d; its queue pair was found with psn %d to send", first.flow.Connection(), -first.by,
+			f.known.InitialPSN(first.flow, packet.Requests).Add(-first.by),
+			f.known.InitialPSN(first.flow, packet.Requests))
+		return cond, nil
+	}
+	cond.Message = fmt.Sprintf("connection %d: the application had sent %d packets when its queue pair was found, and "+
+		"events were placed from packet %d on: pause the application (traffic.external.pause), or let it wait before "+
+		"its first request", first.flow.Connection(), first.by, first.by+1)
+	return cond, nil
 }

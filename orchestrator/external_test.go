@@ -18,6 +18,7 @@ import (
 	"candela.dev/candela/orchestrator/plan"
 	"candela.dev/candela/testbeds"
 	"candela.dev/candela/testbeds/virtual"
+	"candela.dev/candela/trace"
 )
 
 // applied is a testbed whose traffic is an application's: 16 packets of a model, whose queue pairs are found late.
@@ -65,7 +66,12 @@ traffic: {mtu: 1024, min-retransmit-timeout: 10, data-pkt-events: [{qpn: 1, psn:
 // runApplied runs a test of an application on a.
 func runApplied(t *testing.T, a *applied, start orchestrator.Application) *orchestrator.Outcome {
 	t.Helper()
-	test, err := config.Parse("application.yml", []byte(appliedTest), orchestrator.Models())
+	return runAppliedTest(t, a, appliedTest, start)
+}
+
+func runAppliedTest(t *testing.T, a *applied, text string, start orchestrator.Application) *orchestrator.Outcome {
+	t.Helper()
+	test, err := config.Parse("application.yml", []byte(text), orchestrator.Models())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,6 +119,31 @@ func TestAnApplicationThatHasSentBeforeMakesTheRunInvalid(t *testing.T) {
 	reasons := strings.Join(o.Verdict.Reasons, "\n")
 	if o.Verdict.Exit != orchestrator.ExitInvalid || !strings.Contains(reasons, "had sent 3 packets") {
 		t.Errorf("%+v", o.Verdict)
+	}
+}
+
+func TestAnApplicationWithoutEventsIsJudgedFromItsFirstPacket(t *testing.T) {
+	const noEvents = "name: application\ntraffic: {mtu: 1024, min-retransmit-timeout: 10}\n"
+	a := &applied{late: 3}
+	o := runAppliedTest(t, a, noEvents, nil)
+	if o.Verdict.Exit != orchestrator.ExitPass {
+		t.Fatalf("%+v", o.Verdict)
+	}
+	if c := o.Report.Connections; len(c) != 1 || c[0].Data != 16 || !c[0].OK {
+		t.Errorf("connections: %+v", c)
+	}
+	file, err := os.Open(filepath.Join(o.Dir, "connections.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	known, err := trace.ReadConnections(file)
+	if err != nil || known.All()[0].Requester.IPSN != a.conns[0].Requester.IPSN.Add(-3) {
+		t.Errorf("connections.json: %+v, %v", known, err)
+	}
+	if late := runAppliedTest(t, &applied{late: -2}, noEvents, nil); late.Verdict.Exit != orchestrator.ExitInvalid ||
+		!strings.Contains(strings.Join(late.Verdict.Reasons, "\n"), "first 2 packets are not in the trace") {
+		t.Errorf("first packets are missing: %+v", late.Verdict)
 	}
 }
 

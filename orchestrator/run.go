@@ -272,7 +272,7 @@ func (r *run) know(conns []injector.Connection) (err error) {
 	if r.known, err = knownConnections(r.plan, conns); err != nil {
 		return err
 	}
-	return r.Dir.WriteFile("connections.json", r.known.Write)
+	return r.Dir.WriteFile(connectionsFile, r.known.Write)
 }
 
 // knownConnections describes the connections for analyzers and for connections.json.
@@ -404,13 +404,21 @@ func (r *run) reconstruct(ctx context.Context) error {
 	return errors.Join(err, file.Close())
 }
 
-const traceFile = "trace.pcap"
+const (
+	traceFile       = "trace.pcap"
+	connectionsFile = "connections.json"
+)
 
 func (r *run) check(ctx context.Context) error {
+	found := r.known
 	if err := r.facts.check(ctx, r.Dir.Source(traceFile)); err != nil {
 		return err
 	}
-	return r.Dir.WriteFile("integrity.json", r.integrity.Write)
+	var numbered error
+	if r.known != found {
+		numbered = r.Dir.WriteFile(connectionsFile, r.known.Write)
+	}
+	return errors.Join(numbered, r.Dir.WriteFile("integrity.json", r.integrity.Write))
 }
 
 func (r *run) analyse(ctx context.Context) error {

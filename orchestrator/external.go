@@ -159,7 +159,7 @@ type lateness struct {
 	by   int
 }
 
-// lateConnections compares the first PSN that the trace shows of each direction with the one that was found, and returns
+// lateConnections compares the first PSN that the trace shows of each direction with the one that was found. It returns
 // those that differ, in the order of the trace.
 func (f *facts) lateConnections(ctx context.Context) (late []lateness, err error) {
 	seen := map[trace.FlowID]bool{}
@@ -176,8 +176,9 @@ func (f *facts) lateConnections(ctx context.Context) (late []lateness, err error
 	return late, err
 }
 
-// renumber moves the initial PSNs of connections whose application had sent packets before it was found, and reports
-// whether it did. Without events no packet was named by a wrong number, and the trace has the right one: it began before.
+// renumber moves the initial PSNs of connections whose application had sent packets before it was found. It reports
+// whether it did. Without events no packet was named by a wrong number, and the trace, which began before, has the right
+// one.
 func (f *facts) renumber(ctx context.Context) (bool, error) {
 	if f.checked == nil || len(f.plan.Intents) > 0 {
 		return false, nil
@@ -223,8 +224,8 @@ func (f *facts) numberingCondition(ctx context.Context) (trace.Condition, error)
 	cond.Status = trace.StatusViolated
 	first := late[0]
 	if first.by < 0 {
-		cond.Message = fmt.Sprintf("connection %d: the application's first %d packets are not in the trace, which begins with "+
-			"psn %d; its queue pair was found with psn %d to send", first.flow.Connection(), -first.by,
+		cond.Message = fmt.Sprintf("connection %d: the application's first %d packets are not in the trace, which begins "+
+			"with psn %d; its queue pair was found with psn %d to send", first.flow.Connection(), -first.by,
 			f.known.InitialPSN(first.flow, packet.Requests).Add(-first.by),
 			f.known.InitialPSN(first.flow, packet.Requests))
 		return cond, nil

@@ -31,19 +31,7 @@ const p4Server = 100
 
 func newP4Switch(t *testing.T, macro string) *p4Switch {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("p4", p4Program))
-	if err != nil {
-		t.Fatal(err)
-	}
-	var routes strings.Builder
-	for h := range 16 {
-		fmt.Fprintf(&routes, "%d: forward(%d); ", p4Address(uint32(h)), h)
-	}
-	fmt.Fprintf(&routes, "%d: forward(%d); ", p4Address(p4Server), p4Server)
-	entries := strings.NewReplacer(
-		"NoAction();\n", "NoAction();\nconst entries = { 1: install(0, 0, 7); 2: install(1, 8, 7); }\n",
-		"default_action = discard();\n", "default_action = discard();\nconst entries = { "+routes.String()+"}\n")
-	sw, err := tna.NewProgram(fstest.MapFS{p4Program: {Data: []byte(entries.Replace(string(text)))}}, p4Program, macro)
+	sw, err := tna.NewProgram(fstest.MapFS{p4Program: {Data: []byte(p4WithEntries(t))}}, p4Program, macro)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,10 +41,31 @@ func newP4Switch(t *testing.T, macro string) *p4Switch {
 	return &p4Switch{BMv2: sw}
 }
 
+// p4WithEntries returns the program with the entries of its tables.
+func p4WithEntries(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("p4", p4Program))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var routes strings.Builder
+	for h := range 16 {
+		fmt.Fprintf(&routes, "%d: forward(%d); ", p4Address(uint32(h)), h)
+	}
+	fmt.Fprintf(&routes, "%d: forward(%d); ", p4Address(p4Server), p4Server)
+	return strings.NewReplacer(
+		"NoAction();\n", "NoAction();\nconst entries = { 1: install(0, 0, 7); 2: install(1, 8, 7); }\n",
+		"default_action = discard();\n", "default_action = discard();\nconst entries = { "+routes.String()+"}\n").
+		Replace(string(text))
+}
+
 func p4Address(host uint32) uint32 { return 10<<24 + host + 1 }
 
-// leave notes what a frame is, at the offsets of Ethernet, IPv4 and UDP.
-func (s *p4Switch) leave(port uint16, frame []byte) {
+// leave notes what a frame is.
+func (s *p4Switch) leave(port uint16, frame []byte) { s.sent = append(s.sent, p4Left(port, frame)) }
+
+// p4Left says what a frame of the lock manager is that left at a port, by the offsets of Ethernet, IPv4 and UDP.
+func p4Left(port uint16, frame []byte) string {
 	const udp, header = 34, 42
 	b := frame[header:]
 	what, to := "forward", binary.BigEndian.Uint16(frame[udp+2:])
@@ -72,8 +81,23 @@ func (s *p4Switch) leave(port uint16, frame []byte) {
 	} else if binary.BigEndian.Uint32(frame[30:]) != p4Address(client) {
 		what = "grant to another address than the port's"
 	}
-	s.sent = append(s.sent, p4Text(what, client, b[3], binary.BigEndian.Uint32(b[4:]), binary.BigEndian.Uint32(b[8:]),
-		b[2]))
+	return p4Text(what, client, b[3], binary.BigEndian.Uint32(b[4:]), binary.BigEndian.Uint32(b[8:]), b[2])
+}
+
+// p4Outputs says what the mechanism sends, as p4Left does, and calls each with what it makes.
+func p4Outputs(list []lock.Output, each func(o *lock.Output)) (said []string) {
+	for i := range list {
+		switch o := &list[i]; o.Kind {
+		case lock.Grant, lock.ForwardOwned, lock.ForwardBuffer:
+			r := &o.Request
+			said = append(said, p4Text(o.Kind.String(), r.Client.Host, r.Client.Thread, r.Transaction, r.Lock, byte(r.Mode)))
+			each(o)
+		case lock.Recirculate:
+			each(o)
+		default: // what the program has not, or sends nothing
+		}
+	}
+	return said
 }
 
 func p4Text(what string, host uint32, thread uint8, transaction, lock uint32, mode byte) string {
@@ -83,6 +107,15 @@ func p4Text(what string, host uint32, thread uint8, transaction, lock uint32, mo
 
 func (s *p4Switch) request(t *testing.T, op netlock.Op, r *lock.Request) []string {
 	t.Helper()
+	s.sent = nil
+	if err := s.Process(uint16(r.Client.Host), p4Frame(op, r), s.leave); err != nil {
+		t.Fatal(err)
+	}
+	return s.sent
+}
+
+// p4Frame returns a frame of a client. Its checksum of IPv4 is left out, which the program does not check.
+func p4Frame(op netlock.Op, r *lock.Request) []byte {
 	h := netlock.Header{Op: op, Mode: r.Mode, Client: r.Client.Thread, Transaction: r.Transaction, Lock: r.Lock}
 	frame := make([]byte, 42)
 	frame[12] = 8
@@ -93,11 +126,7 @@ func (s *p4Switch) request(t *testing.T, op netlock.Op, r *lock.Request) []strin
 	binary.BigEndian.PutUint16(frame[34:], 0xc000)
 	binary.BigEndian.PutUint16(frame[36:], netlock.Port)
 	binary.BigEndian.PutUint16(frame[38:], 8+netlock.Size)
-	s.sent = nil
-	if err := s.Process(uint16(r.Client.Host), h.AppendTo(frame), s.leave); err != nil {
-		t.Fatal(err)
-	}
-	return s.sent
+	return h.AppendTo(frame)
 }
 
 // The P4 program grants and forwards what the mechanism of the testbeds does, packet by packet, with passes that other
@@ -122,22 +151,16 @@ func TestTheP4ProgramDecidesAsTheMechanismDoes(t *testing.T) {
 				waiting := 0
 				var said []string // of the mechanism
 				take := func(list []lock.Output) {
-					said = nil
-					for _, o := range list {
-						r := o.Request
+					said = p4Outputs(list, func(o *lock.Output) {
+						totals[o.Kind.String()]++
 						switch o.Kind {
-						case lock.Grant, lock.ForwardOwned, lock.ForwardBuffer:
-							said = append(said, p4Text(o.Kind.String(), r.Client.Host, r.Client.Thread, r.Transaction, r.Lock, byte(r.Mode)))
-							totals[o.Kind.String()]++
-							if o.Kind == lock.Grant {
-								holders = append(holders, r)
-							}
+						case lock.Grant:
+							holders = append(holders, o.Request)
 						case lock.Recirculate:
-							totals["recirculate"]++
 							passes = append(passes, o.Pass)
-						default: // what the program has not, or sends nothing
+						default:
 						}
-					}
+					})
 				}
 				for step := range steps {
 					now := clock.Time(step)

@@ -31,7 +31,7 @@ const p4Server = 100
 
 func newP4Switch(t *testing.T, macro string) *p4Switch {
 	t.Helper()
-	sw, err := tna.NewProgram(fstest.MapFS{p4Program: {Data: []byte(p4WithEntries(t))}}, p4Program, macro)
+	sw, err := tna.NewProgram(fstest.MapFS{p4Program: {Data: []byte(p4WithEntries(t, 2))}}, p4Program, macro)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,20 +41,23 @@ func newP4Switch(t *testing.T, macro string) *p4Switch {
 	return &p4Switch{BMv2: sw}
 }
 
-// p4WithEntries returns the program with the entries of its tables.
-func p4WithEntries(t *testing.T) string {
+// p4WithEntries returns the program with the entries of its tables: so many locks of 8 slots each.
+func p4WithEntries(t *testing.T, locks int) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("p4", p4Program))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var routes strings.Builder
+	var installed, routes strings.Builder
+	for l := range locks {
+		fmt.Fprintf(&installed, "%d: install(%d, %d, 7); ", l+1, l, 8*l)
+	}
 	for h := range 16 {
 		fmt.Fprintf(&routes, "%d: forward(%d); ", p4Address(uint32(h)), h)
 	}
 	fmt.Fprintf(&routes, "%d: forward(%d); ", p4Address(p4Server), p4Server)
 	return strings.NewReplacer(
-		"NoAction();\n", "NoAction();\nconst entries = { 1: install(0, 0, 7); 2: install(1, 8, 7); }\n",
+		"NoAction();\n", "NoAction();\nconst entries = { "+installed.String()+"}\n",
 		"default_action = discard();\n", "default_action = discard();\nconst entries = { "+routes.String()+"}\n").
 		Replace(string(text))
 }

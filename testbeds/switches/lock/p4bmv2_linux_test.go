@@ -29,8 +29,8 @@ func TestTheP4ProgramOnBMv2DecidesAsTheMechanismDoes(t *testing.T) {
 			linktest.Namespace(t, func() {
 				run := newBMv2Run(t, macro)
 				rng := rand.New(rand.NewPCG(1, uint64(processing)))
-				for range 120 {
-					run.round(rng)
+				for i := range bmv2Rounds {
+					run.round(rng, i)
 				}
 				run.settle()
 				run.compare(processing)
@@ -67,6 +67,12 @@ type bmv2Sent struct {
 const (
 	bmv2Hosts   = 6
 	bmv2Waiting = 12 // most requests that are not released
+	bmv2Rounds  = 240
+	// bmv2Age is how many rounds use the same two locks: what a server buffers does not come back, and releases of nobody
+	// and the races of the listing lose requests.
+	bmv2Age     = 12
+	bmv2Locks   = 2 * bmv2Rounds / bmv2Age
+	bmv2Foreign = bmv2Locks + 1 // is not installed
 )
 
 func newBMv2Run(t *testing.T, macro string) *bmv2Run {
@@ -75,39 +81,54 @@ func newBMv2Run(t *testing.T, macro string) *bmv2Run {
 	for h := range uint16(bmv2Hosts) {
 		ports = append(ports, h)
 	}
-	return &bmv2Run{t: t, sw: startSimpleSwitch(t, macro, ports), sent: make(map[uint16][]bmv2Sent),
+	return &bmv2Run{t: t, sw: startSimpleSwitch(t, macro, bmv2Locks, ports), sent: make(map[uint16][]bmv2Sent),
 		left: make(map[uint16][]string), granted: make(map[uint32]bool), totals: make(map[string]int)}
 }
 
 // round sends some packets at once, and takes what leaves.
-func (b *bmv2Run) round(rng *rand.Rand) {
+func (b *bmv2Run) round(rng *rand.Rand, number int) {
+	first := uint32(1 + 2*(number/bmv2Age)) // the first of the two locks
+	if number%bmv2Age == 0 {
+		b.waiting = 0
+	}
 	for range 1 + rng.IntN(10) {
 		switch n := rng.IntN(20); {
 		case n == 0:
 			host := uint32(rng.IntN(bmv2Hosts))
 			b.sends(bmv2Sent{request: lock.Request{Client: lock.Client{Host: host}}, other: otherFrame(host, b.next)})
 		case n == 1: // of nobody: removes the oldest entry
-			b.sends(bmv2Sent{op: netlock.Release, request: lock.Request{Lock: 2}})
+			b.sends(bmv2Sent{op: netlock.Release, request: lock.Request{Lock: first + 1}})
 		case n < 10 && len(b.holders) > 0:
 			i := rng.IntN(len(b.holders))
-			b.sends(bmv2Sent{op: netlock.Release, request: b.holders[i]})
+			r := b.holders[i]
+			b.sends(bmv2Sent{op: netlock.Release, request: r})
 			b.holders = slices.Delete(b.holders, i, i+1)
-			b.waiting--
+			b.waiting = max(0, b.waiting-1)
+			if r.Mode == netlock.Exclusive && b.waiting+3 <= bmv2Waiting { // requests that come while a chain may run
+				for range 3 {
+					b.asks(rng, r.Lock, netlock.Shared)
+				}
+			}
 		case b.waiting < bmv2Waiting:
-			b.waiting++
-			b.next++
-			r := lock.Request{Lock: uint32(1 + rng.IntN(2)), Transaction: b.next,
-				Client: lock.Client{Host: uint32(rng.IntN(bmv2Hosts)), Thread: uint8(rng.IntN(4))}}
+			mode, number := netlock.Shared, first+rng.Uint32N(2)
 			if rng.IntN(8) == 0 {
-				r.Lock = 3 // which is not installed
+				number = bmv2Foreign
 			}
 			if rng.IntN(3) == 0 {
-				r.Mode = netlock.Exclusive
+				mode = netlock.Exclusive
 			}
-			b.sends(bmv2Sent{op: netlock.Acquire, request: r})
+			b.asks(rng, number, mode)
 		}
 	}
 	b.take(2 * time.Millisecond)
+}
+
+// asks sends a request of any host.
+func (b *bmv2Run) asks(rng *rand.Rand, number uint32, mode netlock.Mode) {
+	b.waiting++
+	b.next++
+	b.sends(bmv2Sent{op: netlock.Acquire, request: lock.Request{Lock: number, Transaction: b.next, Mode: mode,
+		Client: lock.Client{Host: uint32(rng.IntN(bmv2Hosts)), Thread: uint8(rng.IntN(4))}}})
 }
 
 func (b *bmv2Run) sends(s bmv2Sent) {
@@ -133,6 +154,7 @@ func (b *bmv2Run) take(quiet time.Duration) (some bool) {
 			}
 			b.left[port] = append(b.left[port], p4Left(port, f))
 			if port == p4Server {
+				b.waiting = max(0, b.waiting-1)
 				continue
 			}
 			var h netlock.Header
@@ -164,7 +186,7 @@ func (b *bmv2Run) settle() {
 // compare has the mechanism process what the switch did, in its order, and compares what leaves at each port.
 func (b *bmv2Run) compare(processing lock.Processing) {
 	plane := lock.New(lock.Config{Processing: processing})
-	for id := range uint32(2) {
+	for id := range uint32(bmv2Locks) {
 		if err := plane.Install(id+1, 8); err != nil {
 			b.t.Fatal(err)
 		}

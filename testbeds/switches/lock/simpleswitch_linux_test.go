@@ -35,12 +35,13 @@ const (
 	simplePort  = 9090 // of its control plane, in the namespace
 )
 
-// startSimpleSwitch compiles the program and starts the switch with the given ports. It ends with the test.
-func startSimpleSwitch(t *testing.T, macro string, ports []uint16) *simpleSwitch {
+// startSimpleSwitch compiles the program with so many locks and starts the switch with the given ports. It ends with
+// the test.
+func startSimpleSwitch(t *testing.T, macro string, locks int, ports []uint16) *simpleSwitch {
 	t.Helper()
 	dir := t.TempDir()
 	source, object := filepath.Join(dir, "lock.p4"), filepath.Join(dir, "lock.json")
-	if err := os.WriteFile(source, []byte(p4WithEntries(t)), 0o600); err != nil {
+	if err := os.WriteFile(source, []byte(p4WithEntries(t, locks)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if out, err := exec.CommandContext(t.Context(), "p4c-bm2-ss", "-D"+macro, "-o", object, source).

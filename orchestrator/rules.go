@@ -22,6 +22,7 @@ import (
 	"candela.dev/candela/analyzers/gbn"
 	"candela.dev/candela/analyzers/lock"
 	"candela.dev/candela/analyzers/ndp"
+	"candela.dev/candela/analyzers/netchain"
 	"candela.dev/candela/analyzers/pfabric"
 	"candela.dev/candela/analyzers/queues"
 	"candela.dev/candela/analyzers/rank"
@@ -51,15 +52,15 @@ func sorted(lists ...[]analyzers.Rule) []analyzers.Rule {
 // SwitchRules lists every rule that an analyzer of switch tests checks, sorted like those of [Rules].
 func SwitchRules() []analyzers.Rule {
 	return sorted(aqm.Rules(), bolt.Rules(), boltswitch.Rules(), decision.Rules(), deflect.Rules(), fair.Rules(),
-		forwarding.Rules(), lock.Rules(), ndp.Rules(), pfabric.Rules(), queues.Rules(), rank.Rules(), sai.Rules(),
-		tcp.Rules())
+		forwarding.Rules(), lock.Rules(), ndp.Rules(), netchain.Rules(), pfabric.Rules(), queues.Rules(), rank.Rules(),
+		sai.Rules(), tcp.Rules())
 }
 
 // Causes lists an example of each cause that an analyzer may report.
 func Causes() []cause.Cause {
 	return slices.Concat(gbn.Causes(), retrans.Causes(), cnp.Causes(), rp.Causes(), trim.Causes(), fields.Causes(),
 		counters.Causes(), aqm.Causes(), bolt.Causes(), boltswitch.Causes(), decision.Causes(), deflect.Causes(),
-		fair.Causes(), forwarding.Causes(), lock.Causes(), ndp.Causes(), pfabric.Causes(),
+		fair.Causes(), forwarding.Causes(), lock.Causes(), ndp.Causes(), netchain.Causes(), pfabric.Causes(),
 		queues.Causes(), rank.Causes(), sai.Causes(), tcp.Causes())
 }
 

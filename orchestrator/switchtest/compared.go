@@ -53,6 +53,8 @@ func judged() []config.StoredMetric {
 		timed("lock.latency-server", "From a request's arrival to the grant, by a lock server."),
 		timed("lock.wait", "The part of lock.latency-switch in the queue."),
 		plain("lock.jain", less, "Jain's index of the grants of tenants."),
+		timed("netchain.latency", "From a request's arrival to its answer."),
+		timed("netchain.held", "From the request that a lock is granted for to the release that frees it."),
 	}
 }
 

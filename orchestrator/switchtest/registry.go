@@ -16,6 +16,7 @@ import (
 	judgefair "candela.dev/candela/analyzers/fair"
 	"candela.dev/candela/analyzers/forwarding"
 	judgelock "candela.dev/candela/analyzers/lock"
+	judgenetchain "candela.dev/candela/analyzers/netchain"
 	judgerank "candela.dev/candela/analyzers/rank"
 	judgesai "candela.dev/candela/analyzers/sai"
 	"candela.dev/candela/generator/parameter"
@@ -59,7 +60,7 @@ var families = sync.OnceValue(func() []family {
 		{fair.Family(), judgefair.NewJudge, judgefair.Rules()},
 		{deflect.Family(), judgedeflect.NewJudge, judgedeflect.Rules()},
 		{lock.Family(), judgelock.NewJudge, judgelock.Rules()},
-		{Family: lock.Baseline()},
+		{lock.Baseline(), judgenetchain.NewJudge, judgenetchain.Rules()},
 	}
 })
 

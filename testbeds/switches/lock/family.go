@@ -45,13 +45,6 @@ func Family() switches.Family {
 	}
 }
 
-// Baseline declares switches that the lock judge does not judge: they have no queues.
-func Baseline() switches.Family {
-	f := Family()
-	f.Name, f.Settings, f.Snapshot, f.Models = "lock-baseline", nil, nil, []switches.Model{baseline()}
-	return f
-}
-
 const mostSlots = 1 << 24
 
 // leases are parameters of both models.
@@ -144,26 +137,6 @@ func model() switches.Model {
 		}
 	}
 	return m
-}
-
-func baseline() switches.Model {
-	return switches.Model{
-		Model: parameter.Model{Name: "netchain",
-			Doc: "Baseline after NetChain (Jin et al., NSDI 2018): the switch has all locks and no queues. All locks are " +
-				"exclusive, requests for one that is held are rejected, and clients ask again. If there are more lock ids than " +
-				"slots, neighbouring ids share a lock.",
-			Parameters: append(leases(), parameter.Table{
-				{Name: "lock-ids", Kind: parameter.Integer, Default: "100000", Min: 1, Max: 1 << 31,
-					Doc: "Locks have numbers below this one."},
-			}...),
-		},
-		NoNIC:     "it manages locks for many hosts",
-		Configure: configure,
-		New: func(_ *fabric.Switch, v parameter.Values, _ []string) (fabric.Mechanism, error) {
-			return newMechanism(&settings{ids: uint32(v.Int("lock-ids")), config: Config{Slots: v.Int("slots")},
-				control: ControlConfig{Lease: v.Duration("lease-us"), Poll: v.Duration("poll-us")}}, true)
-		},
-	}
 }
 
 func configure(_ parameter.Values, s *fabric.SwitchSpec) error {

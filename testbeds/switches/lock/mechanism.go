@@ -18,6 +18,7 @@ type Mechanism struct {
 	set      settings
 	plane    *DataPlane // nil: the baseline
 	netchain *NetChain
+	late     [][]Output // answers of the baseline that a bug keeps
 	control  *Control
 	passes   []Pass // that recirculate, by token less 1
 	idle     []int  // places in passes
@@ -44,6 +45,7 @@ type settings struct {
 	installed   Allocation // from the start
 	dynamic     bool       // the control plane moves locks
 	ids         uint32     // of the baseline: lock ids that there may be
+	chainBugs   ChainBugs
 }
 
 // peer is what packets of a lock are like: whom the switch answers for.
@@ -91,7 +93,9 @@ func newMechanism(set *settings, baseline bool) (*Mechanism, error) {
 	m := &Mechanism{set: *set, armed: clock.Never, pair: pair{port: -1}}
 	if baseline {
 		var err error
-		m.netchain, err = NewNetChain(set.ids, max(1, set.config.Slots))
+		if m.netchain, err = NewNetChain(set.ids, max(1, set.config.Slots)); err == nil {
+			m.netchain.Bugs = set.chainBugs
+		}
 		return m, err
 	}
 	m.plane = New(set.config)
@@ -127,7 +131,7 @@ func (m *Mechanism) Start(now clock.Time, sw *fabric.Switch) {
 
 // after is from when on a switch that starts may grant: leases of holders that it does not know have ended.
 func (m *Mechanism) after(now clock.Time) clock.Time {
-	if now == 0 || m.set.config.Bugs.Has(GrantsBeforeLease) {
+	if now == 0 || m.set.config.Bugs.Has(GrantsBeforeLease) || m.set.chainBugs.Has(ChainGrantsBeforeLease) {
 		return 0
 	}
 	return now.Add(m.set.control.Lease + m.set.control.Poll)
@@ -173,7 +177,7 @@ func (m *Mechanism) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet,
 		} else {
 			m.counts.Releases++
 		}
-		list = m.process(now, r, h.Op)
+		list = m.process(now, sw, r, h.Op)
 	case h.Op == netlock.PushBack && answer && m.plane != nil:
 		m.counts.PushedBack++
 		r.Client.Host = uint32(p.Dst)
@@ -217,15 +221,12 @@ func (m *Mechanism) recovers(now clock.Time) bool {
 }
 
 // process has the data plane process a request or a release.
-func (m *Mechanism) process(now clock.Time, r *Request, op netlock.Op) []Output {
+func (m *Mechanism) process(now clock.Time, sw *fabric.Switch, r *Request, op netlock.Op) []Output {
 	switch {
 	case m.recovers(now):
 		return []Output{{Kind: Dropped, Request: *r}}
-	case m.plane == nil && op == netlock.Acquire:
-		m.netchain.Expire(r.Lock, now-clock.Time(m.set.control.Lease))
-		return m.netchain.Acquire(now, *r)
 	case m.plane == nil:
-		return m.netchain.Release(now, *r)
+		return m.chained(now, sw, r, op)
 	case op == netlock.Acquire:
 		return m.plane.acquire(now, r)
 	}
@@ -368,7 +369,11 @@ func (m *Mechanism) arm(sw *fabric.Switch) {
 
 // HandleTimer implements fabric.Timed.
 func (m *Mechanism) HandleTimer(now clock.Time, sw *fabric.Switch, token uint64) {
-	if token == timerToken {
+	switch {
+	case m.plane == nil:
+		m.sendLate(now, sw)
+		return
+	case token == timerToken:
 		m.armed = clock.Never
 		if m.plane.NextTimer() <= now {
 			m.send(now, sw, nil, m.plane.Timer(now))

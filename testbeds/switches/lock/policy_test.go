@@ -104,7 +104,8 @@ func TestNetChainRejectsWhatItCannotGrant(t *testing.T) {
 	expect(t, n.Acquire(10, request(1, 2)), "grant") // it asks again: its grant was lost
 	expect(t, n.Acquire(10, request(2, 1)), "rejected")
 	expect(t, n.Acquire(10, request(2, 3)), "grant")
-	expect(t, n.Acquire(10, request(2, 10)), "grant") // the last lock has room for two more ids
+	expect(t, n.Acquire(10, request(2, 9)), "grant")
+	expect(t, n.Acquire(10, request(2, 10)), "rejected") // there is none, although the last lock has room for more ids
 	expect(t, n.Acquire(10, request(2, 12)), "rejected")
 	expect(t, n.Release(11, request(2, 0)), "dropped")
 	expect(t, n.Release(11, request(1, 0)))
@@ -112,8 +113,10 @@ func TestNetChainRejectsWhatItCannotGrant(t *testing.T) {
 	expect(t, n.Release(12, request(1, 2)))
 	expect(t, n.Release(12, request(1, 2)), "dropped")
 	expect(t, n.Acquire(13, request(2, 0)), "grant")
-	n.Expire(3, 12)
-	n.Expire(0, 12)
+	n.Expire(14, 3, 0) // never
+	expect(t, n.Acquire(14, request(1, 3)), "rejected")
+	n.Expire(14, 3, 2)
+	n.Expire(14, 0, 2)
 	expect(t, n.Acquire(14, request(1, 3)), "grant")    // held since 10
 	expect(t, n.Acquire(14, request(1, 0)), "rejected") // held since 13
 	for _, c := range []struct {

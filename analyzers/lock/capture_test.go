@@ -51,12 +51,18 @@ func (s *setup) recorded(t *testing.T, apart clock.Duration) analyzers.Result {
 		}
 	}
 	var decoder Decoder
+	entered := make(map[uint64]uint64) // numbers of frames by those of the packets that they were
 	for i := range tape {
-		p := &tape[i]
+		p, was := &tape[i], tape[i].ID
 		f := trace.Frame{TimeNS: p.Time.Add(offsets[p.Port]).Nanoseconds(), Data: frameOf(p), OrigLen: int(p.Size)}
 		at := Packet{Switch: p.Switch, Port: p.Port, Stage: p.Stage}
 		decoder.Decode(&f, 0, p)
 		p.Switch, p.Port, p.Stage = at.Switch, at.Port, at.Stage
+		if p.Stage == trace.Entered {
+			entered[was] = p.ID
+		} else if id, ok := entered[was]; ok && p.Stage == trace.Dropped { // no capture shows it: the switch says which
+			p.ID = id
+		}
 	}
 	slices.SortStableFunc(tape, func(a, b Packet) int { return int(a.Time - b.Time) })
 	facts := m.judge.facts

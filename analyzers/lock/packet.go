@@ -11,7 +11,7 @@ import (
 // Packet is a packet at a port of a switch. The judge keeps no pointer to it.
 type Packet struct {
 	Time   clock.Time
-	ID     uint64 // names it in findings
+	ID     uint64 // names it in findings; of a packet that is dropped as it comes, that with which it entered
 	Switch int
 	Port   int
 	Stage  trace.SwitchStage

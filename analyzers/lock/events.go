@@ -304,6 +304,7 @@ func (j *Judge) forwarded(d *device, p *Packet) {
 		j.justified(d, l, r, p)
 		r.parks++
 		l.parked++
+		r.move = h.Sent
 		l.class(r).parkedAt = p.Time
 		if r.phase == waiting && r.parks >= r.asks-min(r.asks, r.answers) {
 			r.phase, r.at = parked, p.Time

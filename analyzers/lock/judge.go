@@ -218,11 +218,12 @@ func (j *Judge) enters(d *device, p *Packet) {
 	case netlock.PushEmpty:
 		j.pushAnswered(d, p)
 	case netlock.GrantFromServer:
-		if r := j.find(j.keyOf(d, h, p.Dst)); r != nil && r.phase == parked {
-			j.owns(j.of(r), r) // it was sent to be buffered as the lock moved
-		}
+		r := j.find(j.keyOf(d, h, p.Dst))
 		if l := j.lockOf(d.number, h.Lock); l != nil {
-			j.servesOwn(d, l, p)
+			j.servesOwn(d, l, r, p)
+		}
+		if r != nil && r.phase == parked {
+			j.owns(j.of(r), r) // it was sent to be buffered as the lock moved
 		}
 	case netlock.Reject, netlock.PushRequest:
 	}

@@ -49,11 +49,16 @@ func (j *Judge) given(l *state, p *Packet) {
 	}
 }
 
-// servesOwn judges a grant of a server as it comes.
-func (j *Judge) servesOwn(d *device, l *state, p *Packet) {
+// servesOwn judges a grant of a server as it comes: after the server has given the lock to the switch, or, before, of a
+// request that it was to buffer as the lock moves. r is that request; nil: it is not known.
+func (j *Judge) servesOwn(d *device, l *state, r *request, p *Packet) {
 	h := &l.home
-	if h.known && !j.replaced && h.taken != unknown && p.Time > h.taken.Add(j.facts.Uncertainty) {
+	switch {
+	case !h.known || j.replaced:
+	case h.taken != unknown && p.Time > h.taken.Add(j.facts.Uncertainty):
 		j.tell(l, byServer(d.place(l, p)), p.Time, p.ID)
+	case h.away() && r != nil && r.asks == 1 && r.move != 0 && r.move == h.base:
+		j.tell(l, grantedBuffered(d.place(l, p), r.id), p.Time, p.ID, r.id)
 	}
 }
 

@@ -35,6 +35,13 @@ func TestWhereALockLivesIsWhatSwitchAndServerSay(t *testing.T) {
 			s.at(500*ns, 0, trace.Left, int(tid), h, false, port3)
 		}
 	}
+	buffered := func(tid uint32, move uint64) step {
+		return func(s *script) {
+			h := header(netlock.Acquire, 1, tid)
+			h.Mark, h.Sent = netlock.BufferOnly, move
+			s.at(500*ns, 0, trace.Left, int(tid), h, false, port3)
+		}
+	}
 	bySwitch := func(tid uint32) step {
 		return func(s *script) {
 			s.at(500*ns, 0, trace.Left, int(tid), header(netlock.Acquire, 1, tid), true)
@@ -57,19 +64,23 @@ func TestWhereALockLivesIsWhatSwitchAndServerSay(t *testing.T) {
 		steps  []step
 		guilty bool
 	}{
-		"it is the server's":               {[]step{asks(1), forwarded(1), byServer(1)}, false},
-		"the switch never got it":          {[]step{asks(1), bySwitch(1)}, true},
-		"the switch has it":                {[]step{take, taken, asks(1), bySwitch(1)}, false},
-		"the switch does not wait for it":  {[]step{take, asks(1), bySwitch(1), taken}, true},
-		"the server has not given it":      {[]step{asks(1), forwarded(1), take, byServer(1), taken}, false},
-		"the server has given it":          {[]step{asks(1), forwarded(1), take, taken, byServer(1)}, true},
-		"the switch sends its own away":    {[]step{take, taken, asks(1), forwarded(1)}, true},
-		"the switch sent it before":        {[]step{asks(1), take, forwarded(1), byServer(1), taken}, false},
-		"the switch has given it":          {[]step{take, taken, leave, left, asks(2), bySwitch(2)}, true},
-		"the server has got it":            {[]step{take, taken, leave, left, asks(1), forwarded(1), byServer(1)}, false},
-		"the server says again":            {[]step{take, taken, leave, taken, left, asks(1), byServer(1)}, false},
-		"a grant waits at its port":        {[]step{take, taken, busy, asks(2), leave, left, bySwitch(2)}, false},
-		"it waits until the lock is back":  {[]step{take, taken, busy, asks(2), leave, left, back, bySwitch(2)}, false},
+		"it is the server's":              {[]step{asks(1), forwarded(1), byServer(1)}, false},
+		"the switch never got it":         {[]step{asks(1), bySwitch(1)}, true},
+		"the switch has it":               {[]step{take, taken, asks(1), bySwitch(1)}, false},
+		"the switch does not wait for it": {[]step{take, asks(1), bySwitch(1), taken}, true},
+		"the server has not given it":     {[]step{asks(1), forwarded(1), take, byServer(1), taken}, false},
+		"the server has given it":         {[]step{asks(1), forwarded(1), take, taken, byServer(1)}, true},
+		"the switch sends its own away":   {[]step{take, taken, asks(1), forwarded(1)}, true},
+		"the switch sent it before":       {[]step{asks(1), take, forwarded(1), byServer(1), taken}, false},
+		"the switch has given it":         {[]step{take, taken, leave, left, asks(2), bySwitch(2)}, true},
+		"the server has got it":           {[]step{take, taken, leave, left, asks(1), forwarded(1), byServer(1)}, false},
+		"the server says again":           {[]step{take, taken, leave, taken, left, asks(1), byServer(1)}, false},
+		"a grant waits at its port":       {[]step{take, taken, busy, asks(2), leave, left, bySwitch(2)}, false},
+		"it waits until the lock is back": {[]step{take, taken, busy, asks(2), leave, left, back, bySwitch(2)}, false},
+		"the server was to buffer it":     {[]step{take, asks(1), buffered(1, 5), byServer(1)}, true},
+		"it is its own by then": {[]step{take, asks(1), buffered(1, 5), taken, leave, left, back, byServer(1)},
+			false},
+		"it had a copy":                    {[]step{asks(1), forwarded(1), take, asks(1), buffered(1, 5), byServer(1)}, false},
 		"it moved while packets were lost": {[]step{take, gap, asks(1), bySwitch(1)}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

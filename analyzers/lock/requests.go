@@ -61,6 +61,7 @@ type request struct {
 	arrived     clock.Time // the last copy
 	came        clock.Time // the first
 	inserted    clock.Time // into q1, if it is there
+	move        uint64     // for which a server was last to buffer it, 0: none
 	present     int32      // requests that the lock had when it came
 	dequeues    int64      // of its class until then
 	window      int64      // of its quota

@@ -367,3 +367,38 @@ func TestACopyThatWaitsForTheServersPortIsGrantedToo(t *testing.T) {
 		}
 	}
 }
+
+// A switch without latency asks for more at the very instant at which an answer comes.
+func TestASwitchAsksAgainAsTheAnswerComes(t *testing.T) {
+	for _, asks := range []bool{true, false} {
+		s := newScript(t, func(n *lock.Network) {
+			n.Switches[0].Locks, n.Switches[0].PushRetry, n.Switches[0].Pipeline = map[uint32]int{1: 1}, 200*us, 0
+		})
+		port3 := func(p *Packet) { p.Port = 3 }
+		s.at(us, 0, trace.Entered, 0, header(netlock.Acquire, 1, 1), false)
+		s.at(0, 0, trace.Left, 0, header(netlock.Acquire, 1, 1), true)
+		for tid := range uint32(2) {
+			parked := header(netlock.Acquire, 1, 2+tid)
+			s.at(us, 0, trace.Entered, int(tid)+1, parked, false)
+			parked.Mark = netlock.BufferOnly
+			s.at(0, 0, trace.Left, int(tid)+1, parked, false, port3)
+		}
+		s.at(us, 0, trace.Entered, 0, header(netlock.Release, 1, 1), false)
+		ask := netlock.Header{Op: netlock.PushRequest, Lock: 1, Avail: 1, Sent: 2}
+		s.at(0, 0, trace.Left, 0, ask, false, port3)
+		back := header(netlock.PushBack, 1, 2)
+		back.Index, back.Sent, back.Received, back.Last = 1, 2, 2, true
+		s.at(us, 0, trace.Entered, 1, back, true, port3)
+		s.at(0, 0, trace.Left, 1, header(netlock.PushBack, 1, 2), true)
+		s.at(us, 0, trace.Entered, 1, header(netlock.Release, 1, 2), false)
+		ask.Index = 1
+		s.at(0, 0, trace.Left, 0, ask, false, port3)
+		s.at(us, 0, trace.Entered, 1, back, true, port3) // again
+		if asks {
+			s.at(0, 0, trace.Left, 0, ask, false, port3)
+			s.want()
+		} else {
+			s.want(lock.RuleLost)
+		}
+	}
+}

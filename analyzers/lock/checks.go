@@ -297,7 +297,7 @@ func (j *Judge) justified(d *device, l *state, r *request, p *Packet) {
 
 // prematurely judges that a switch asks for what is buffered only once its own queue is empty (N5).
 func (j *Judge) prematurely(d *device, l *state, c *class, p *Packet) {
-	if d.restarted || l.tainted || c.requested > c.settled || len(d.ports) == 0 || p.Port < 0 || p.Port >= len(d.ports) ||
+	if d.restarted || l.tainted || c.pending() || len(d.ports) == 0 || p.Port < 0 || p.Port >= len(d.ports) ||
 		d.ports[p.Port].rate <= 0 || d.Pauses {
 		return
 	}
@@ -600,7 +600,7 @@ func (j *Judge) strandedIn(d *device, l *state, c *class) {
 		return // what the server had has come back; the rest was lost on its way, as the switch knows
 	}
 	from := max(l.ended, c.settled, c.parkedAt)
-	if c.requested > c.settled { // it has asked, also if requests have come back and gone since
+	if c.pending() { // it has asked, also if requests have come back and gone since
 		if d.PushRetry == 0 {
 			return
 		}

@@ -155,6 +155,10 @@ func newBacklog() backlog {
 		aheadAt: unknown, epoch: 1}
 }
 
+// pending reports whether the switch has asked and got no answer since. Without latency it asks again at the instant of
+// an answer.
+func (b *backlog) pending() bool { return b.requested != unknown && b.requested >= b.settled }
+
 // class is the order of the requests of a lock that have one priority, and what of them the server buffers.
 type class struct {
 	backlog

@@ -402,3 +402,30 @@ func TestASwitchAsksAgainAsTheAnswerComes(t *testing.T) {
 		}
 	}
 }
+
+// With priorities the end of a lease begins a pass, for which whoever comes meanwhile waits, also if others still hold
+// the lock: when in a poll period it ends is not known.
+func TestAPassBeginsAsALeaseEnds(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		s := newScript(t, func(n *lock.Network) { n.Switches[0].Priorities, n.Switches[0].RecirculationMost = 2, 2*us })
+		s.at(us, 0, trace.Entered, 0, shared(1, 2), false)
+		s.at(500*ns, 0, trace.Left, 0, shared(1, 2), true)
+		waits := shared(2, 2)
+		waits.Mode = netlock.Exclusive
+		s.at(us, 0, trace.Entered, 1, waits, false)
+		s.at(ms, 0, trace.Entered, 2, shared(3, 1), false)
+		took := 2 * us // of which the pipeline takes some
+		if late {
+			took = 3 * us
+		}
+		s.at(took, 0, trace.Left, 2, shared(3, 1), true)
+		s.at(us, 0, trace.Entered, 2, netlock.Header{Op: netlock.Release, Lock: 1, Transaction: 3}, false)
+		s.at(90*us, 0, trace.Left, 1, waits, true)
+		s.at(us, 0, trace.Entered, 1, netlock.Header{Op: netlock.Release, Lock: 1, Transaction: 2}, false)
+		if late {
+			s.want(lock.RuleDelay)
+		} else {
+			s.want()
+		}
+	}
+}

@@ -176,6 +176,10 @@ func (j *Judge) due(d *device, l *state, r *request) (by clock.Time, passes int6
 	if l.stirred != unknown && l.calm(d) > by {
 		by, passes = l.calm(d), int64(d.Passes)
 	}
+	if d.Priorities > 1 && r.inserted <= l.lapsing { // a pass had begun, and granted others before
+		by = max(by, r.inserted.Add(clock.Duration(int64(d.Passes)+l.given-r.given)*d.RecirculationMost))
+		passes = int64(d.Passes)
+	}
 	from, lease, n := l.ended, l.endedLeased, int64(d.Passes)
 	if r.mode == netlock.Shared {
 		from, lease, n = l.exclusive, l.exclusiveLeased, int64(d.Passes)+l.chain

@@ -55,7 +55,7 @@ func (j *Judge) asks(d *device, p *Packet, trunk bool) {
 func (j *Judge) comes(d *device, l *state, r *request, p *Packet) {
 	r.phase, r.last, r.port = waiting, j.order, int32(p.Port)
 	r.arrived, r.inserted = p.Time, p.Time
-	r.dequeues = l.class(r).dequeues
+	r.dequeues, r.given = l.class(r).dequeues, l.given
 	j.recent(l, r)
 	j.comesBehind(l, r, p)
 	j.counts(d, r, p)
@@ -266,7 +266,11 @@ func (j *Judge) expire() {
 // mayLapse notes that the lease of a holder may have ended.
 func (j *Judge) mayLapse(r *request) {
 	r.expired = true
-	j.of(r).class(r).dequeues++
+	l := j.of(r)
+	l.class(r).dequeues++
+	if _, has := j.lapses(r); !r.server {
+		l.lapsing = max(l.lapsing, has)
+	}
 }
 
 // lapsed ends a hold by its lease.
@@ -390,7 +394,7 @@ func (j *Judge) pushedBack(d *device, p *Packet) {
 	if r.phase == parked || r.phase == waiting || r.phase == answered && r.asks > r.answers {
 		j.unpark(l, r, j.place(r))
 		r.phase, r.inserted = waiting, p.Time
-		r.dequeues = l.class(r).dequeues
+		r.dequeues, r.given = l.class(r).dequeues, l.given
 		j.recent(l, r)
 	}
 	if h.Last {
@@ -614,7 +618,11 @@ func (j *Judge) granted(d *device, p *Packet, k key, since clock.Time) {
 	if !unasked && was != gone && !(server && (l.lapsed || j.failed && len(j.switches) > 1)) {
 		j.inOrder(d, l, r, p)
 	}
-	if l.steps++; server {
+	l.steps++
+	if !server {
+		l.given++
+	}
+	if server {
 		l.ownedSince = unknown
 	} else if l.ownedSince == unknown {
 		l.ownedSince = p.Time

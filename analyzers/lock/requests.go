@@ -64,6 +64,7 @@ type request struct {
 	move        uint64     // for which a server was last to buffer it, 0: none
 	present     int32      // requests that the lock had when it came
 	dequeues    int64      // of its class until then
+	given       int64      // grants of the lock until then
 	window      int64      // of its quota
 	nth         int64      // arrival of its tenant in it
 	id, grant   uint64     // packets
@@ -124,6 +125,9 @@ type state struct {
 	// it: when passes began, and how many there may have been.
 	stirred clock.Time
 	steps   int64
+	// lapsing is until when a lease may end and nothing shows it, but that then passes begin.
+	lapsing clock.Time
+	given   int64 // grants of the switch
 }
 
 // backlog is what is known of the requests of a queue that the server buffers.
@@ -269,7 +273,7 @@ func (j *Judge) lock(id uint32, sw uint8) int32 {
 	l := &j.locks[i]
 	all := l.all[:0]
 	*l = state{id: id, sw: sw, used: true, holders: none, doubt: j.gaps > 0, ended: unknown, exclusive: unknown,
-		ownedSince: unknown, primary: unknown, stirred: unknown, home: j.newHome(j.switches[sw])}
+		ownedSince: unknown, primary: unknown, stirred: unknown, lapsing: unknown, home: j.newHome(j.switches[sw])}
 	if n := j.switches[sw].Priorities; n > 1 {
 		for range n {
 			all = append(all, class{event: unknown, backlog: newBacklog()})

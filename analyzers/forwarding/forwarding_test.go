@@ -102,11 +102,17 @@ func TestWhatLeavesHasComeIn(t *testing.T) {
 			[]string{forwarding.PacketChanged}},
 		{"it shrinks and is not marked as trimmed", []trace.SwitchTap{packet(enter, 1, 1500, 0), packet(leave, 1, 64, 0)},
 			[]string{forwarding.PacketChanged}},
+		{"the switch sends one of its own like it", []trace.SwitchTap{packet(enter, 1, 1500, 0),
+			packet(leave, 1, 64, trace.Made), packet(leave, 1, 1500, 0)}, nil},
+		{"another switch made one like it", []trace.SwitchTap{packet(enter, 1, 1500, 0), packet(enter, 1, 64, trace.Made),
+			packet(leave, 1, 64, trace.Made), packet(leave, 1, 1500, 0)}, nil},
+		{"what another switch made grows", []trace.SwitchTap{packet(enter, 1, 64, trace.Made),
+			packet(leave, 1, 65, trace.Made)}, []string{forwarding.PacketChanged}},
 		{"a message between pipelines is none of its packets", []trace.SwitchTap{packet(leave, 1, 64, trace.Notification)},
 			nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			a, err := forwarding.New(view{})
+			a, err := forwarding.New(view{makes: true})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -13,14 +13,14 @@ type identity struct {
 	number uint64
 	hosts  uint64 // source, then destination
 	flow   uint64 // then connection
-	// returned, protocol and kind. A header on the way back to its sender is none of the packets of the other direction,
-	// which may have the same addresses and number.
+	// returned, made, protocol and kind. A header on the way back to its sender is none of the packets of the other
+	// direction, and what a switch makes is none of those that came in: they may have the same addresses and number.
 	kind uint64
 }
 
 func identify(t *trace.SwitchTap) identity {
 	return identity{t.Number, uint64(t.Src)<<32 | uint64(t.Dst), uint64(t.Flow)<<32 | uint64(t.Connection),
-		uint64(t.Flags&trace.Returned)<<16 | uint64(t.Protocol)<<8 | uint64(t.Kind)}
+		uint64(t.Flags&(trace.Returned|trace.Made))<<16 | uint64(t.Protocol)<<8 | uint64(t.Kind)}
 }
 
 // forward returns the identity that a returned header had before it was returned.

@@ -429,3 +429,40 @@ func TestAPassBeginsAsALeaseEnds(t *testing.T) {
 		}
 	}
 }
+
+// A chain has granted a request whose grant waits at its port: the grants after it are of the same chain.
+func TestAChainGoesOnWhileAGrantWaitsAtItsPort(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		s := newScript(t, func(n *lock.Network) { n.Switches[0].Locks = map[uint32]int{1: 9} })
+		asks := func(after clock.Duration, client int, tid uint32) {
+			s.at(after, 0, trace.Entered, client, shared(tid, 0), false)
+		}
+		granted := func(after clock.Duration, client int, tid uint32) {
+			s.at(after, 0, trace.Left, client, shared(tid, 0), true)
+		}
+		s.at(us, 0, trace.Entered, 0, header(netlock.Acquire, 1, 1), false)
+		s.at(500*ns, 0, trace.Left, 0, header(netlock.Acquire, 1, 1), true)
+		asks(us, 1, 2)
+		asks(us, 2, 3)
+		s.at(us, 0, trace.Entered, 0, header(netlock.Release, 1, 1), false)
+		asks(450*ns, 3, 4)
+		asks(200*ns, 0, 5)
+		s.at(0, 0, trace.Left, 2, netlock.Header{}, false, func(p *Packet) { p.Lock, p.Size = false, 2726 }) // for 550 ns
+		granted(50*ns, 1, 2)  // the first pass
+		granted(400*ns, 3, 4) // the third one
+		granted(100*ns, 2, 3) // the second one
+		took := 100 * ns
+		if late {
+			took = 200 * ns
+		}
+		granted(took, 0, 5) // the fourth one
+		for tid := range uint32(4) {
+			s.at(us, 0, trace.Entered, int(tid+1)%4, netlock.Header{Op: netlock.Release, Lock: 1, Transaction: tid + 2}, false)
+		}
+		if late {
+			s.want(lock.RuleBatch)
+		} else {
+			s.want()
+		}
+	}
+}

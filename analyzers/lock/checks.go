@@ -215,7 +215,7 @@ func (l *state) outranked(r *request) bool {
 func (j *Judge) late(d *device, l *state, r *request, p *Packet) {
 	by, passes, leased := j.due(d, l, r)
 	before := l.chain
-	if r.mode == netlock.Shared && passes > 0 {
+	if r.mode == netlock.Shared && (passes > 0 || j.chains(d, l, r)) {
 		l.chain++
 	}
 	if r.since == unknown || d.tookOver(l, r) || l.outranked(r) || r.mode == netlock.Exclusive && l.held > 0 ||
@@ -245,6 +245,16 @@ func (j *Judge) late(d *device, l *state, r *request, p *Packet) {
 	default:
 		j.tell(l, tooLate(d.place(l, p), cause.Span(p.Time.Sub(r.inserted)), over), p.Time, p.ID, r.id)
 	}
+}
+
+// chains reports whether the chain after the last exclusive release may have granted a shared request that came after
+// the grants that are known: others of it wait at ports.
+func (j *Judge) chains(d *device, l *state, r *request) bool {
+	if l.exclusive == unknown {
+		return false
+	}
+	ends := l.exclusive.Add(clock.Duration(int64(d.Passes)+l.chain)*d.RecirculationMost + j.facts.Uncertainty)
+	return r.inserted <= ends.Add(clock.Duration(l.live)*d.RecirculationMost) && r.inserted <= ends.Add(j.unseen(d, r))
 }
 
 // unseen bounds for how long a chain may have granted requests whose grants wait at ports.

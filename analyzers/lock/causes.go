@@ -174,6 +174,11 @@ func grantedBuffered(p place, request uint64) cause.Cause {
 		"had been sent to it to be buffered: the lock moves to %v.", p.at(), p.packet(), packet(request), within(p.who))
 }
 
+func handedAgain(p place, after cause.Duration) cause.Cause {
+	return cause.Of(lock.RulePlacement, "handed-again", "%v told the server by packet %v that it owns %v, which the server "+
+		"had answered %v before: the switch still has the lock.", p.who, p.packet(), p.at(), after)
+}
+
 func bySwitch(p place) cause.Cause {
 	return cause.Of(lock.RulePlacement, "by-switch", "%v granted %v by packet %v, although it is not installed.", p.who,
 		p.at(), p.packet())
@@ -311,7 +316,7 @@ func Causes() []cause.Cause {
 		notPreferred(p, 0, 1, 9), tooEarly(p, 1, span(600*clock.Nanosecond), span(800*clock.Nanosecond)),
 		lateInBatch(p, 3, span(2*us)), tooLate(p, span(3*us), span(2*us)),
 		overflowed(p, 5, 4), bufferedEarly(p, 1, 4), bufferedForeign(p),
-		sentAway(p), byServer(p), grantedBuffered(p, 8), bySwitch(p),
+		sentAway(p), byServer(p), grantedBuffered(p, 8), handedAgain(p, span(40*us)), bySwitch(p),
 		overQuota("", 1, 101, 100), rejectedEarly(p, 1, 9, 100), rejectedFreely(p, 1),
 		heldOn(p, span(500*us)), neverExpired(p),
 		tooSoon(p, "it took over", span(2*clock.Millisecond), span(10*clock.Millisecond)), unneeded(p),

@@ -309,13 +309,20 @@ func (j *Judge) justified(d *device, l *state, r *request, p *Packet) {
 	}
 }
 
+// decided returns when a switch decided to send a packet, at the earliest; unknown: there is no telling.
+func (d *device) decided(j *Judge, p *Packet) clock.Time {
+	if p.Port < 0 || p.Port >= len(d.ports) || d.ports[p.Port].rate <= 0 || d.Pauses {
+		return unknown
+	}
+	return d.ports[p.Port].since.Add(-d.PipelineMost - j.facts.Uncertainty)
+}
+
 // prematurely judges that a switch asks for what is buffered only once its own queue is empty (N5).
 func (j *Judge) prematurely(d *device, l *state, c *class, p *Packet) {
-	if d.restarted || l.tainted || c.pending() || len(d.ports) == 0 || p.Port < 0 || p.Port >= len(d.ports) ||
-		d.ports[p.Port].rate <= 0 || d.Pauses {
+	decided := d.decided(j, p)
+	if d.restarted || l.tainted || c.pending() || decided == unknown {
 		return
 	}
-	decided := d.ports[p.Port].since.Add(-d.PipelineMost - j.facts.Uncertainty)
 	c.asked = decided
 	for i := l.holders; i != none; i = j.requests[i].next {
 		h := &j.requests[i]

@@ -457,6 +457,7 @@ func (j *Judge) handedOver(l *state, c *class, p *Packet) {
 		return
 	}
 	c.settled, c.settledBefore, c.remain = p.Time, c.settled, false
+	c.handed = handover{p.Header.Sent, p.Time}
 	for i := c.parks[0]; i != none; {
 		r := &j.requests[i]
 		i = r.next
@@ -526,6 +527,9 @@ func (j *Judge) pushRequested(d *device, p *Packet) {
 		j.prematurely(d, l, of, p)
 		j.tells(l, of, p)
 	} else {
+		if h.Mark == netlock.Owned {
+			j.handsAgain(d, l, of, p)
+		}
 		l.tainted = true
 		j.moves(l)
 		j.told(d, l, p)
@@ -690,7 +694,7 @@ func (j *Judge) outage(d *device) {
 			j.moves(l)
 			l.home = home{moved: unknown, taken: unknown, left: unknown}
 			l.classes(func(c *class) {
-				c.restarted, c.remain, c.sent, c.base = true, false, 0, 0
+				c.restarted, c.remain, c.sent, c.base, c.handed = true, false, 0, 0, handover{at: unknown}
 				c.requested, c.began, c.settled, c.asked = unknown, unknown, unknown, unknown
 			})
 		}

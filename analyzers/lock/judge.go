@@ -197,7 +197,13 @@ func answering(r *request) bool { return r.asks > 0 || r.linked }
 func (j *Judge) enters(d *device, p *Packet) {
 	h := &p.Header
 	trunk := d.trunk(p.Port)
-	if slices.Contains(j.facts.Databases, p.Src) || j.toDatabase(p) {
+	if slices.Contains(j.facts.Databases, p.Src) {
+		return
+	}
+	if j.toDatabase(p) {
+		if d.OneRTT && h.Op == netlock.GrantFromServer {
+			j.grantedByServer(d, p, j.keyOf(d, h, p.Src))
+		}
 		return
 	}
 	if p.DstPort == netlock.ReplyPort && (trunk && !d.peer(p.Port) || h.Op == netlock.Acquire) {
@@ -218,14 +224,19 @@ func (j *Judge) enters(d *device, p *Packet) {
 	case netlock.PushEmpty:
 		j.pushAnswered(d, p)
 	case netlock.GrantFromServer:
-		r := j.find(j.keyOf(d, h, p.Dst))
-		if l := j.lockOf(d.number, h.Lock); l != nil {
-			j.servesOwn(d, l, r, p)
-		}
-		if r != nil && r.phase == parked {
-			j.owns(j.of(r), r) // it was sent to be buffered as the lock moved
-		}
+		j.grantedByServer(d, p, j.keyOf(d, h, p.Dst))
 	case netlock.Reject, netlock.PushRequest:
+	}
+}
+
+// grantedByServer follows a grant of a server as it comes.
+func (j *Judge) grantedByServer(d *device, p *Packet, k key) {
+	r := j.find(k)
+	if l := j.lockOf(d.number, p.Header.Lock); l != nil {
+		j.servesOwn(d, l, r, p)
+	}
+	if r != nil && r.phase == parked {
+		j.owns(j.of(r), r) // it was sent to be buffered as the lock moved
 	}
 }
 
@@ -279,6 +290,7 @@ func (j *Judge) dropped(d *device, p *Packet) {
 		if l := j.lockOf(d.number, h.Lock); l != nil {
 			c := l.classAt(classOf(d, h))
 			c.settled = c.settledBefore
+			c.handed.at = unknown
 		}
 	case h.Op == netlock.PushRequest:
 		if l := j.lockOf(d.number, h.Lock); l != nil {

@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"candela.dev/candela/analyzers/cause"
 	"candela.dev/candela/clock"
 	"candela.dev/candela/packet/netlock"
 )
@@ -14,6 +15,12 @@ type home struct {
 	base  uint64     // number of that move
 	taken clock.Time // when the server said that the switch may have it; unknown: it has not
 	left  clock.Time // when the switch told the server that it owns the lock, the last time; unknown: it never had it
+}
+
+// handover is what a server has answered about a queue that it owns from then on.
+type handover struct {
+	number uint64
+	at     clock.Time // unknown: it has answered nothing
 }
 
 // newHome returns where a lock lives of which nothing has been seen: at its server.
@@ -39,6 +46,14 @@ func (j *Judge) told(d *device, l *state, p *Packet) {
 		}
 	case h.away():
 		h.moved, h.taken, h.left = unknown, unknown, p.Time
+	}
+}
+
+// handsAgain judges a PUSH_REQ that tells a server that it owns a lock: a switch that has heard that the server knows
+// does not have the lock any more. A later move has another number.
+func (j *Judge) handsAgain(d *device, l *state, c *class, p *Packet) {
+	if of := &c.handed; of.at != unknown && of.number == p.Header.Sent && d.decided(j, p) > of.at {
+		j.tell(l, handedAgain(d.place(l, p), cause.Span(p.Time.Sub(of.at))), p.Time, p.ID)
 	}
 }
 

@@ -59,6 +59,7 @@ func TestWhereALockLivesIsWhatSwitchAndServerSay(t *testing.T) {
 	leave, left := push(netlock.Owned, 5), says(netlock.Owned, 5)
 	back := push(netlock.Failover, 9)
 	busy := func(s *script) { s.fill(2, 40) } // for 12 us
+	wait := func(s *script) { s.fill(3, 40) }
 	gap := func(s *script) { s.Gap(s.now, 0) }
 	for name, c := range map[string]struct {
 		steps  []step
@@ -80,6 +81,10 @@ func TestWhereALockLivesIsWhatSwitchAndServerSay(t *testing.T) {
 		"the server was to buffer it":     {[]step{take, asks(1), buffered(1, 5), byServer(1)}, true},
 		"it is its own by then": {[]step{take, asks(1), buffered(1, 5), taken, leave, left, back, byServer(1)},
 			false},
+		"the switch says again that it has given it": {[]step{take, taken, leave, left, leave}, true},
+		"what it said waits at its port":             {[]step{take, taken, leave, wait, left, leave}, false},
+		"it gives it for the second time": {[]step{take, taken, leave, left, back, says(netlock.Failover, 9),
+			push(netlock.Owned, 9), says(netlock.Owned, 9)}, false},
 		"it had a copy":                    {[]step{asks(1), forwarded(1), take, asks(1), buffered(1, 5), byServer(1)}, false},
 		"it moved while packets were lost": {[]step{take, gap, asks(1), bySwitch(1)}, false},
 	} {

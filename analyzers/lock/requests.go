@@ -151,12 +151,13 @@ type backlog struct {
 	aheadAt clock.Time
 	ahead   uint64
 	epoch   uint64
+	handed  handover
 }
 
 func newBacklog() backlog {
 	return backlog{parks: [2]int32{none, none}, requested: unknown, began: unknown, settled: unknown,
 		settledBefore: unknown, back: unknown, asked: unknown, parkedAt: unknown,
-		aheadAt: unknown, epoch: 1}
+		aheadAt: unknown, epoch: 1, handed: handover{at: unknown}}
 }
 
 // pending reports whether the switch has asked and got no answer since. Without latency it asks again at the instant of

@@ -58,6 +58,8 @@ func TestSeededBugsThatNeedAWorkloadOfTheirOwnAreCaughtByTheirRule(t *testing.T)
 		{"allocates-by-rate", "slots: 9, allocation: knapsack, allocation-us: 300", "", contendedLocks, "", false},
 		{"keeps-buffer", "locks: 4, slots-each: 2", "", contendedLocks, restart, true},
 		{"keeps-granting", "slots: 30, allocation: random, allocation-us: 300", "", contendedLocks, "", true},
+		// The server's queues never empty: it never gives a lock to the switch.
+		{"keeps-granting", "slots: 9, allocation: random, allocation-us: 300", "", contendedLocks, "", true},
 		{"keeps-serving", "slots: 30, allocation: random, allocation-us: 300", "", contendedLocks, "", false},
 		{"server-grants-early", "locks: 0", ", server-not-before-us: 600", contendedLocks, "", true},
 	} {

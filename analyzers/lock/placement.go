@@ -15,6 +15,9 @@ type home struct {
 	base  uint64     // number of that move
 	taken clock.Time // when the server said that the switch may have it; unknown: it has not
 	left  clock.Time // when the switch told the server that it owns the lock, the last time; unknown: it never had it
+	// buffers is the number of the move for which the server buffers requests until it is told that it owns the lock, also
+	// while the switch is out of service; 0: for none.
+	buffers uint64
 }
 
 // handover is what a server has answered about a queue that it owns from then on.
@@ -39,13 +42,15 @@ func (j *Judge) told(d *device, l *state, p *Packet) {
 	case !d.Marks || len(j.switches) > 1:
 	case p.Header.Mark == netlock.Failover:
 		if !h.away() || h.base != p.Header.Sent {
-			h.moved, h.base, h.taken = p.Time, p.Header.Sent, unknown
+			h.moved, h.base, h.taken, h.buffers = p.Time, p.Header.Sent, unknown, p.Header.Sent
 		}
 		if !h.known { // of what left before nothing is known
 			h.known, h.left = true, p.Time
 		}
 	case h.away():
-		h.moved, h.taken, h.left = unknown, unknown, p.Time
+		h.moved, h.taken, h.left, h.buffers = unknown, unknown, p.Time, 0
+	default:
+		h.buffers = 0
 	}
 }
 
@@ -69,10 +74,10 @@ func (j *Judge) given(l *state, p *Packet) {
 func (j *Judge) servesOwn(d *device, l *state, r *request, p *Packet) {
 	h := &l.home
 	switch {
-	case !h.known || j.replaced:
-	case h.taken != unknown && p.Time > h.taken.Add(j.facts.Uncertainty):
+	case j.replaced:
+	case h.known && h.taken != unknown && p.Time > h.taken.Add(j.facts.Uncertainty):
 		j.tell(l, byServer(d.place(l, p)), p.Time, p.ID)
-	case h.away() && r != nil && r.asks == 1 && r.move != 0 && r.move == h.base:
+	case r != nil && r.asks == 1 && r.move != 0 && r.move == h.buffers:
 		j.tell(l, grantedBuffered(d.place(l, p), r.id), p.Time, p.ID, r.id)
 	}
 }

@@ -60,25 +60,30 @@ func TestWhereALockLivesIsWhatSwitchAndServerSay(t *testing.T) {
 	back := push(netlock.Failover, 9)
 	busy := func(s *script) { s.fill(2, 40) } // for 12 us
 	wait := func(s *script) { s.fill(3, 40) }
+	outage := func(s *script) {
+		s.Stopping(s.now, 0)
+		s.Started(s.now.Add(us), 0)
+	}
 	gap := func(s *script) { s.Gap(s.now, 0) }
 	for name, c := range map[string]struct {
 		steps  []step
 		guilty bool
 	}{
-		"it is the server's":              {[]step{asks(1), forwarded(1), byServer(1)}, false},
-		"the switch never got it":         {[]step{asks(1), bySwitch(1)}, true},
-		"the switch has it":               {[]step{take, taken, asks(1), bySwitch(1)}, false},
-		"the switch does not wait for it": {[]step{take, asks(1), bySwitch(1), taken}, true},
-		"the server has not given it":     {[]step{asks(1), forwarded(1), take, byServer(1), taken}, false},
-		"the server has given it":         {[]step{asks(1), forwarded(1), take, taken, byServer(1)}, true},
-		"the switch sends its own away":   {[]step{take, taken, asks(1), forwarded(1)}, true},
-		"the switch sent it before":       {[]step{asks(1), take, forwarded(1), byServer(1), taken}, false},
-		"the switch has given it":         {[]step{take, taken, leave, left, asks(2), bySwitch(2)}, true},
-		"the server has got it":           {[]step{take, taken, leave, left, asks(1), forwarded(1), byServer(1)}, false},
-		"the server says again":           {[]step{take, taken, leave, taken, left, asks(1), byServer(1)}, false},
-		"a grant waits at its port":       {[]step{take, taken, busy, asks(2), leave, left, bySwitch(2)}, false},
-		"it waits until the lock is back": {[]step{take, taken, busy, asks(2), leave, left, back, bySwitch(2)}, false},
-		"the server was to buffer it":     {[]step{take, asks(1), buffered(1, 5), byServer(1)}, true},
+		"it is the server's":                           {[]step{asks(1), forwarded(1), byServer(1)}, false},
+		"the switch never got it":                      {[]step{asks(1), bySwitch(1)}, true},
+		"the switch has it":                            {[]step{take, taken, asks(1), bySwitch(1)}, false},
+		"the switch does not wait for it":              {[]step{take, asks(1), bySwitch(1), taken}, true},
+		"the server has not given it":                  {[]step{asks(1), forwarded(1), take, byServer(1), taken}, false},
+		"the server has given it":                      {[]step{asks(1), forwarded(1), take, taken, byServer(1)}, true},
+		"the switch sends its own away":                {[]step{take, taken, asks(1), forwarded(1)}, true},
+		"the switch sent it before":                    {[]step{asks(1), take, forwarded(1), byServer(1), taken}, false},
+		"the switch has given it":                      {[]step{take, taken, leave, left, asks(2), bySwitch(2)}, true},
+		"the server has got it":                        {[]step{take, taken, leave, left, asks(1), forwarded(1), byServer(1)}, false},
+		"the server says again":                        {[]step{take, taken, leave, taken, left, asks(1), byServer(1)}, false},
+		"a grant waits at its port":                    {[]step{take, taken, busy, asks(2), leave, left, bySwitch(2)}, false},
+		"it waits until the lock is back":              {[]step{take, taken, busy, asks(2), leave, left, back, bySwitch(2)}, false},
+		"the server was to buffer it":                  {[]step{take, asks(1), buffered(1, 5), byServer(1)}, true},
+		"the server was to buffer it before an outage": {[]step{take, asks(1), buffered(1, 5), outage, byServer(1)}, true},
 		"it is its own by then": {[]step{take, asks(1), buffered(1, 5), taken, leave, left, back, byServer(1)},
 			false},
 		"the switch says again that it has given it": {[]step{take, taken, leave, left, leave}, true},

@@ -2,9 +2,7 @@ package switchtest_test
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"candela.dev/candela/orchestrator/config"
@@ -80,87 +78,5 @@ func TestTestsThatAPairOfSwitchesCannotPassAreRefused(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.new, err, c.want)
 		}
-	}
-}
-
-// lockPair draws a pair of correct lock switches, of which the original stops once or twice, and what clients do.
-func (d networkDraw) lockPair() string {
-	clients, servers, locks := d.between(1, 8), d.between(1, 3), int(d.magnitude(1, 100))
-	model, priorities, _ := d.lockModel(false, false, locks)
-	quota := d.one(5)
-	if quota {
-		model += fmt.Sprintf(", quota: %d, quota-us: %d, tenants: 4", d.between(5, 200), d.between(200, 2000))
-	}
-	lease := int(d.magnitude(100, 3000))
-	leases := fmt.Sprintf("lease-us: %d, poll-us: %d", lease, int(d.magnitude(10, 500)))
-	hosts := fmt.Sprintf("%s, host-delay-ns: %d, host-jitter-ns: %d, server-ns: %d, server-cores: %d", leases, d.IntN(5000),
-		d.IntN(5000), int(d.magnitude(10, 2000)), d.between(1, 8))
-	for _, fault := range []string{"loss", "duplicates"} {
-		if d.one(4) {
-			hosts += fmt.Sprintf(", %s: %.4f", fault, d.magnitude(0.0005, 0.05))
-		}
-	}
-	reroute := int(d.magnitude(1, 1000))
-	text := fmt.Sprintf(`
-topology: {kind: standby, hosts: %d, right-hosts: %d, reroute-us: %d, link: {gbps: %s, delay-ns: %d, framing-bytes: 24},
-  trunk: {gbps: %s, delay-ns: %d, framing-bytes: 24}}
-switch-under-test: {model: netlock, %s, %s}
-hosts: {transport: netlock, %s}
-workload:
-`, clients+servers, servers, reroute, d.of("10", "40", "100", "1"), int(d.magnitude(1, 5000)), d.of("10", "40", "100"),
-		int(d.magnitude(1, 20_000)), model, leases, hosts)
-	for i := range d.between(1, 3) {
-		each := d.between(1, min(4, locks))
-		text += fmt.Sprintf("  - locks: {clients: 0..%d, servers: %d..%d, threads: %d, locks: %d, locks-each: %d, "+
-			"shared: %s, sets: %s, think-us: %s, timeout-us: %d, outstanding: %d, priority: %d, start-us: %d, ",
-			clients-1, clients, clients+servers-1, d.between(1, 6), locks, each, d.of("0", "0.1", "0.5", "0.9", "0.98", "1"),
-			d.of("all", "zipf"), d.of("0", "0", "5", "50", "500"), d.between(100, 1000), d.between(1, 3),
-			d.IntN(priorities+1), i*d.IntN(300))
-		if quota {
-			text += fmt.Sprintf("tenant: %d, ", d.between(1, 5))
-		}
-		if d.one(4) {
-			text += fmt.Sprintf("kill-us: %d, ", d.between(100, 4000))
-		}
-		if each == 1 && d.one(3) {
-			text += "on-timeout: resend, "
-		}
-		text += fmt.Sprintf("interval-us: %d}\n", int(d.magnitude(5, 300)))
-	}
-	at, changes := d.between(100, 2000), ""
-	for range 1 + d.between(0, 1) {
-		returns := at + reroute + int(d.magnitude(1, 4*float64(lease)))
-		changes += fmt.Sprintf("{at-us: %d, switch: 0, state: stopped}, {at-us: %d, switch: 0, state: running}, ", at, returns)
-		at = returns + reroute + int(d.magnitude(1, 4*float64(lease)))
-	}
-	return text + fmt.Sprintf("changes: [%s]\nduration-us: %d\nseed: %d\n", changes, at+2*lease+1000, d.IntN(1<<30))
-}
-
-// Correct pairs of lock switches are not blamed, whatever their settings, whenever the original stops and returns, and
-// whichever clients die. CANDELA_TEST_WIDE says how many to draw.
-func TestCompliantPairsOfLockSwitchesAreNotBlamed(t *testing.T) {
-	runtimetest.SkipRace(t)
-	first, count := wideNetworks(t, 20)
-	const parts = 4
-	var requests, grants atomic.Int64
-	t.Run("parts", func(t *testing.T) {
-		for part := range parts {
-			t.Run(strconv.Itoa(part), func(t *testing.T) {
-				t.Parallel()
-				for seed := first + part; seed < first+count; seed += parts {
-					text := fmt.Sprintf("# %d\n", seed) + newNetworkDraw(uint64(seed), 2213).lockPair()
-					rules, coverage := lockRun(t, text)
-					requests.Add(coverage["requests"])
-					grants.Add(coverage["grants-switch"] + coverage["grants-server"])
-					if len(rules) > 0 {
-						t.Errorf("%v, %v\n%s", rules, coverage, text)
-					}
-				}
-			})
-		}
-	})
-	t.Logf("%d pairs, %d requests, %d grants", count, requests.Load(), grants.Load())
-	if requests.Load() < int64(100*count) || grants.Load() < int64(20*count) {
-		t.Errorf("%d requests and %d grants of %d pairs", requests.Load(), grants.Load(), count)
 	}
 }

@@ -69,9 +69,8 @@ func (s *server) next() clock.Time {
 
 // advance does what cores have done by now, in order of time.
 func (s *server) advance(now clock.Time) {
-	if s.state.NextTimer() <= now {
-		s.answer(s.state.Timer(now))
-	}
+	s.timer(now)
+	defer s.timer(now) // what has come may wait for an instant that has passed
 	for s.tasks > 0 {
 		var first *core
 		for i := range s.cores {
@@ -85,6 +84,13 @@ func (s *server) advance(now clock.Time) {
 		m := first.pop()
 		s.tasks--
 		s.process(m.at, m)
+	}
+}
+
+// timer does what the server does at times of its own.
+func (s *server) timer(now clock.Time) {
+	if s.state.NextTimer() <= now {
+		s.answer(s.state.Timer(now))
 	}
 }
 

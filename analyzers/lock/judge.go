@@ -50,7 +50,7 @@ type device struct {
 	restarted bool
 	takeover  clock.Time // when it last began to own locks that another may have granted; Never: not
 	changed   clock.Time // of the placement
-	started   clock.Time // when it returned
+	started   clock.Time // since when its registers have what comes: it returned, or took over
 	entered   uint64     // the packet that came last
 	enteredAt clock.Time
 }
@@ -361,6 +361,7 @@ func (j *Judge) TakesOver(now clock.Time, sw int) {
 	j.takesOver(d, now)
 	if d.Standby {
 		j.outage(d)
+		d.started = now
 	}
 }
 

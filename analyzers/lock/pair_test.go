@@ -8,6 +8,48 @@ import (
 	"candela.dev/candela/trace"
 )
 
+// newPair begins a script with an original and a backup, whose ports 3 lead to each other.
+func newPair(t *testing.T) *script {
+	return newScript(t, func(n *lock.Network) {
+		n.Switches = append(n.Switches, n.Switches[0])
+		n.Switches[1].Ports = append([]lock.Port{}, n.Switches[0].Ports...)
+		n.Switches[1].Standby = true
+		for i := range n.Switches {
+			n.Switches[i].Ports[3].Trunk, n.Switches[i].Ports[3].Peer = true, true
+		}
+	})
+}
+
+// A backup that takes over again has only what has come since: a request that it had granted the first time, and that
+// is asked for again, waits also if the first one is released.
+func TestABackupThatTakesOverAgainHasWhatHasComeSince(t *testing.T) {
+	for _, again := range []bool{true, false} {
+		s := newPair(t)
+		takeover := func() {
+			s.Stopping(s.now, 0)
+			s.TakesOver(s.now, 1)
+		}
+		takeover()
+		s.at(us, 1, trace.Entered, 0, shared(1, 0), false)
+		s.at(2*ms, 1, trace.Left, 0, shared(1, 0), true)
+		s.Started(s.now, 0)
+		s.now = s.now.Add(100 * us)
+		takeover()
+		if again {
+			s.at(us, 1, trace.Entered, 0, shared(1, 0), false)
+		}
+		s.at(us, 1, trace.Entered, 0, netlock.Header{Op: netlock.Release, Lock: 1, Transaction: 1}, false)
+		s.at(ms, 1, trace.Entered, 1, shared(2, 0), false) // later, the judge has looked for what it may forget
+		s.at(500*ns, 1, trace.Left, 1, shared(2, 0), true)
+		s.at(100*us, 1, trace.Left, 0, shared(1, 0), true)
+		if again {
+			s.want()
+		} else {
+			s.want(lock.RuleOnce)
+		}
+	}
+}
+
 // After the original of a pair has returned, the backup alone grants a lock until whoever has it from there has
 // released it, by way of the original; also locks that could be shared.
 func TestTheBackupAloneGrantsUntilItsQueueIsEmpty(t *testing.T) {
@@ -26,14 +68,7 @@ func TestTheBackupAloneGrantsUntilItsQueueIsEmpty(t *testing.T) {
 		{"an original that does not wait", true, false, []string{lock.RuleFailover}},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			s := newScript(t, func(n *lock.Network) {
-				n.Switches = append(n.Switches, n.Switches[0])
-				n.Switches[1].Ports = append([]lock.Port{}, n.Switches[0].Ports...)
-				n.Switches[1].Standby = true
-				for i := range n.Switches {
-					n.Switches[i].Ports[3].Trunk, n.Switches[i].Ports[3].Peer = true, true
-				}
-			})
+			s := newPair(t)
 			s.at(us, 0, trace.Entered, 0, shared(netlock.Acquire, 1), false)
 			s.at(500*ns, 0, trace.Left, 0, shared(netlock.Acquire, 1), true)
 			s.now = s.now.Add(us)

@@ -512,12 +512,14 @@ func (j *Judge) pushRequested(d *device, p *Packet) {
 	case l == nil: // what is sent to the server counts from now on
 		l = &j.locks[j.lock(h.Lock, uint8(d.number))]
 	}
+	// A backup that takes over again goes on to send what it had decided before.
+	before := d.Standby && d.decided(j, p) <= d.started
 	asks := func(c *class) {
 		if h.Sent != c.sent || c.began == unknown {
 			c.began = p.Time
 		}
 		c.requested, c.sent = p.Time, h.Sent
-		if c.restarted { // numbers begin anew
+		if c.restarted && !before { // numbers begin anew
 			c.restarted, c.index = false, h.Index
 		}
 		c.index = max(c.index, h.Index)

@@ -40,12 +40,50 @@ func TestABackupThatTakesOverAgainHasWhatHasComeSince(t *testing.T) {
 		}
 		s.at(us, 1, trace.Entered, 0, netlock.Header{Op: netlock.Release, Lock: 1, Transaction: 1}, false)
 		s.at(ms, 1, trace.Entered, 1, shared(2, 0), false) // later, the judge has looked for what it may forget
-		s.at(500*ns, 1, trace.Left, 1, shared(2, 0), true)
-		s.at(100*us, 1, trace.Left, 0, shared(1, 0), true)
+		s.at(200*ns, 1, trace.Left, 0, shared(1, 0), true)
+		s.at(300*ns, 1, trace.Left, 1, shared(2, 0), true)
 		if again {
 			s.want()
 		} else {
 			s.want(lock.RuleOnce)
+		}
+	}
+}
+
+// What a backup has asked before it takes over again may leave after that: it ignores the answer.
+func TestABackupIgnoresAnswersToWhatItAskedBeforeItTookOverAgain(t *testing.T) {
+	for _, waits := range []bool{true, false} { // the question, at its port
+		s := newPair(t)
+		for _, d := range s.switches {
+			d.Placed = false
+		}
+		s.Stopping(s.now, 0)
+		s.TakesOver(s.now, 1)
+		port2 := func(p *Packet) { p.Port = 2 }
+		exclusive := func(tid uint32) netlock.Header { return header(netlock.Acquire, 1, tid) }
+		parked := exclusive(1)
+		parked.Mark = netlock.BufferOnly
+		s.at(2*ms, 1, trace.Entered, 0, exclusive(1), false)
+		s.at(500*ns, 1, trace.Left, 0, parked, false, port2)
+		s.Started(s.now, 0)
+		s.now = s.now.Add(100 * us)
+		if waits {
+			s.at(0, 1, trace.Left, 2, netlock.Header{}, false, func(p *Packet) { p.Lock, p.Size = false, 9000 })
+		}
+		s.Stopping(s.now, 0)
+		s.TakesOver(s.now, 1)
+		s.now = s.now.Add(us)
+		s.at(800*ns, 1, trace.Left, 0, netlock.Header{Op: netlock.PushRequest, Lock: 1, Avail: 1, Sent: 1}, false, port2)
+		back := exclusive(1)
+		back.Op, back.Sent, back.Received, back.Index, back.Last = netlock.PushBack, 1, 1, 1, true
+		s.at(us, 1, trace.Entered, 0, back, true, port2)
+		s.at(us, 1, trace.Entered, 1, exclusive(2), false)
+		s.at(2*ms, 1, trace.Left, 1, exclusive(2), true)
+		s.at(us, 1, trace.Entered, 1, netlock.Header{Op: netlock.Release, Lock: 1, Transaction: 2}, false)
+		if waits {
+			s.want()
+		} else {
+			s.want(lock.RuleLost)
 		}
 	}
 }

@@ -539,8 +539,7 @@ func (j *Judge) stuck(d *device, l *state, r *request) {
 		}
 		return
 	}
-	if l.tainted || len(d.ports) == 0 || d.Pauses || d.tookOver(l, r) || l.parked > 0 && !r.returned ||
-		l.outranked(r) {
+	if l.tainted || len(d.ports) == 0 || d.Pauses || d.tookOver(l, r) || l.outranked(r) {
 		return
 	}
 	if r.mode == netlock.Exclusive && l.held > 0 || l.xs > 0 {

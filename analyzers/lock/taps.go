@@ -23,8 +23,8 @@ type Taps struct {
 // NewTaps returns the taps of the switches of a view.
 func NewTaps(v analyzers.SwitchView) Taps { return Taps{view: v, many: analyzers.OneOfMany(v)} }
 
-// Lock returns a packet of the lock manager, valid until the next call; nil: it neither enters nor leaves the switch and
-// is not lost in it.
+// Lock returns a packet of the lock manager, valid until the next call; nil: it neither enters nor leaves the switch,
+// and is not lost in it.
 func (s *Taps) Lock(t *trace.SwitchTap, h *netlock.Header) *Packet {
 	p := s.take(t)
 	if p == nil {

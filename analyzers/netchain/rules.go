@@ -30,8 +30,8 @@ func Rules() []analyzers.Rule {
 			"granted.", v, false},
 		{lock.RuleChainOwner, source + "9, 13", "A release by a transaction that does not own the lock frees nothing.", v,
 			false},
-		{lock.RuleChainPlacement, source + "10 (N10), 13", "All locks are in the switch: no request or release is sent to a " +
-			"server, no server grants, and nothing is granted that no lock has the number of.", v, false},
+		{lock.RuleChainPlacement, source + "10 (N10), 13", "All locks are in the switch: it sends no request or release " +
+			"to a server, no server grants, and a number that no lock has is not granted.", v, false},
 		{lock.RuleChainDelay, source + "10 (N8)", "An answer leaves the switch within its pipeline latency after the " +
 			"request.", v, true},
 		{lock.RuleChainLease, source + "10 (N12)", "Nobody is rejected for an owner that has had the lock for longer than " +

@@ -6,6 +6,7 @@ package netlock
 
 import (
 	"context"
+	"fmt"
 	"io/fs"
 
 	configs "candela.dev/candela/configs/lock"
@@ -71,12 +72,13 @@ func hardware(why string) comparison.Origin {
 
 // judged adds a row for what the judge found.
 func (l *lab) judged(id, what string, points ...*point) {
-	n := int64(0)
+	violations, requests := int64(0), int64(0)
 	for _, p := range points {
-		n += p.violations
+		violations, requests = violations+p.violations, requests+p.judged
 	}
 	l.Row(comparison.FromMechanism("rules N1 to N15, packet by packet").Of(comparison.SpecCalibration),
-		comparison.NewRow(id, what+"violations that the judge found", "", 0, 0, 0, float64(n)))
+		comparison.NewRow(id, what+"violations that the judge found", "", 0, 0, 0, float64(violations)).Noted(fmt.Sprintf(
+			"in %d requests of %d runs", requests, len(points))))
 }
 
 // measure runs the points of a file that keep takes, all if it is nil, after change (which may be nil) has edited them,

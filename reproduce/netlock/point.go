@@ -41,6 +41,7 @@ type point struct {
 	trips      []int64                    // of transactions in ns: the first thousand of each thread, in order of size
 	mean       float64                    // of all transactions, in ns
 	violations int64                      // that judges found
+	judged     int64                      // requests that judges of locks saw
 }
 
 // clear prepares for a run.
@@ -100,6 +101,9 @@ func (p *point) read(out *orchestrator.Outcome) error {
 		if out.Analysis.Findings[i].Severity == analyzers.Violation {
 			p.violations++
 		}
+	}
+	for _, judge := range []string{"lock", "netchain"} {
+		p.judged += out.Analysis.Coverage[judge]["requests"]
 	}
 	var sum, n int64
 	for i := range out.Analysis.Metrics {

@@ -56,7 +56,7 @@ func e5(ctx context.Context, l *lab) error {
 			l.Row(hardware(of.name+" needs RDMA and is not built"), comparison.NewRow(id, "R10, HW: "+c.name+" contention: "+
 				of.name+", locks", "MRPS", of.want, of.want, 0, math.NaN()))
 		}
-		l.judged(id, c.name+" contention: ", p)
+		l.judged(id, c.name+" contention: ", p, base)
 	}
 	for _, of := range []struct {
 		name          string
@@ -83,7 +83,7 @@ func e6(ctx context.Context, l *lab) error {
 			comparison.AtLeast, 1, 0, p.committed(settled)/base.committed(0)).Noted("the source says up to 5.5; NetLock: "+
 			p.note()+"; NetChain: "+base.note()))
 		l.latencies(id, "R9, ", "R9, ", name, p, base)
-		l.judged(id, name+" contention: ", p)
+		l.judged(id, name+" contention: ", p, base)
 	}
 	for _, of := range []struct {
 		name               string

@@ -68,7 +68,8 @@ type Client struct {
 	timers  timers
 	free    []*transaction
 	serial  uint64
-	late    map[pending]netlock.Mode // requests of transactions that expired, which may still be granted
+	late    map[pending]late // requests that may still be granted to transactions that have ended
+	ended   queue[pending]   // in which order they ended
 }
 
 type thread struct {
@@ -104,6 +105,7 @@ type held struct {
 	granted  bool
 	row      bool       // a database has answered
 	rejected bool       // it is asked for again after a pause
+	copies   int        // of the request that have no answer, beside the one that is waited for
 	asked    clock.Time // for the last time
 }
 
@@ -113,17 +115,23 @@ type pending struct {
 	lock   uint32
 }
 
+// late is how many grants of a request may still come: a lock switch may accept each of its copies.
+type late struct {
+	mode   netlock.Mode
+	grants int
+}
+
 // MaxThreads is how many threads a host has at most: the packet has 8 bits for the number.
 const MaxThreads = 256
 
-// mostLate bounds what a client remembers of requests that may never be answered.
+// mostLate bounds what a client remembers of requests that may never be answered: the latest ones.
 const mostLate = 1 << 16
 
 // NewClient returns a client without threads. seed decides how long transactions back off.
 func NewClient(host wire.HostID, seed uint64, sink Sink) *Client {
 	const stream = 0x6e65746c6f636b
 	return &Client{sink: sink, rand: rand.New(rand.NewPCG(seed, stream^uint64(host)<<48)),
-		late: make(map[pending]netlock.Mode)}
+		late: make(map[pending]late)}
 }
 
 // Add adds a thread.
@@ -398,26 +406,33 @@ func (t *thread) find(h *netlock.Header, row bool) (*transaction, int) {
 	return nil, 0
 }
 
-// unexpected takes an answer that nobody waits for. What an expired transaction is granted is released at once.
+// unexpected takes an answer that nobody waits for. What is granted to a transaction that has
+// ended is released at once.
 func (c *Client) unexpected(now clock.Time, t *thread, h *netlock.Header) {
 	key := pending{h.Client, h.Transaction, h.Lock}
-	mode, expired := c.late[key]
-	delete(c.late, key)
+	of, expected := c.late[key]
+	if of.grants--; of.grants > 0 {
+		c.late[key] = of
+	} else {
+		delete(c.late, key)
+	}
 	switch {
-	case !expired:
+	case !expected:
 		c.Counts.Strays++
 	case h.Op != netlock.Reject:
 		c.Counts.Late++
 		c.granted(h)
 		tr := transaction{of: t, id: h.Transaction}
-		c.release(now, &tr, &workload.Lock{ID: h.Lock, Exclusive: mode == netlock.Exclusive})
+		c.release(now, &tr, &workload.Lock{ID: h.Lock, Exclusive: of.mode == netlock.Exclusive})
 	}
 }
 
 // commit ends a transaction.
 func (c *Client) commit(now clock.Time, tr *transaction) {
 	for i := range tr.locks {
-		c.release(now, tr, &tr.locks[i].Lock)
+		l := &tr.locks[i]
+		c.release(now, tr, &l.Lock)
+		c.expect(tr, l, l.copies)
 	}
 	t := tr.of
 	c.renew(tr)
@@ -449,6 +464,7 @@ func (c *Client) expire(now clock.Time, tr *transaction) {
 				c.query(now, tr, i)
 			case due <= now:
 				c.Counts.Resent++
+				l.copies++
 				c.acquire(now, tr, i)
 			default:
 				deadline = min(deadline, due)
@@ -471,15 +487,32 @@ func (c *Client) expire(now clock.Time, tr *transaction) {
 // abandon releases what a transaction has, and what it will be granted.
 func (c *Client) abandon(now clock.Time, tr *transaction) {
 	for i := range tr.locks {
-		if l := &tr.locks[i]; l.granted {
+		switch l := &tr.locks[i]; {
+		case l.granted:
 			c.release(now, tr, &l.Lock)
-		} else if !(l.rejected && tr.of.Restart) && len(c.late) < mostLate {
-			c.late[pending{tr.of.number, tr.id, l.ID}] = modeOf(&l.Lock)
+			c.expect(tr, l, l.copies)
+		case l.rejected && tr.of.Restart:
+			c.expect(tr, l, l.copies)
+		default:
+			c.expect(tr, l, l.copies+1)
 		}
 	}
 	c.renew(tr)
 	tr.of.rename(tr, 0) // what comes meanwhile answers nothing
 	tr.waiting = 0
+}
+
+// expect notes how many grants of a request may come after its transaction has ended.
+func (c *Client) expect(tr *transaction, l *held, grants int) {
+	if grants == 0 {
+		return
+	}
+	if c.ended.len() == mostLate {
+		delete(c.late, *c.ended.pop())
+	}
+	key := pending{tr.of.number, tr.id, l.ID}
+	*c.ended.push() = key
+	c.late[key] = late{modeOf(&l.Lock), grants}
 }
 
 // kill ends a thread, which keeps its locks.

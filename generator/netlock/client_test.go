@@ -143,6 +143,19 @@ func TestResendingRepeatsARequestWithItsNumber(t *testing.T) {
 }
 
 // A rejection is an answer: what was rejected is asked for once after the pause, and the timeout begins anew.
+// The switch may accept a request and its copy one after the other: the client has released the first by then.
+func TestWhatACopyOfARequestIsGrantedIsReleased(t *testing.T) {
+	b := newBench(t, netlock.Thread{Next: takes(3), Count: 1, Timeout: 100 * clock.Microsecond, Resend: true})
+	sent := b.to(0)
+	check(t, "after the timeout", b.to(100*clock.Microsecond), "ACQUIRE X lock 3 transaction 1 client 0")
+	check(t, "after the grant", b.answer(sent[0], packet.Acquire), "RELEASE X lock 3 transaction 1 client 0")
+	check(t, "after that of the copy", b.answer(sent[0], packet.PushBack), "RELEASE X lock 3 transaction 1 client 0")
+	check(t, "after one that nobody asked for", b.answer(sent[0], packet.PushBack))
+	if b.Counts.Late != 1 || b.Counts.Strays != 1 {
+		t.Errorf("%d late grants and %d strays, want 1 and 1", b.Counts.Late, b.Counts.Strays)
+	}
+}
+
 func TestARejectedRequestIsNotResentToo(t *testing.T) {
 	b := newBench(t, netlock.Thread{Next: takes(7), Count: 1, Timeout: 400 * clock.Microsecond, Resend: true})
 	sent := b.to(0)

@@ -134,6 +134,10 @@ type Network struct {
 	Joined bool
 	// NotBefore is before when no server grants: all replace servers that have failed (§9). 0: they do not.
 	NotBefore clock.Time
+	// ServersLease says that lock servers end leases of their own: ServerLease and ServerPoll, as those of switches.
+	// Otherwise they have those of the switch.
+	ServersLease            bool
+	ServerLease, ServerPoll clock.Duration
 	// Uncertainty bounds by how much the difference of two time stamps is wrong.
 	Uncertainty clock.Duration
 	// Demands are what the allocator of each switch was given; nil: not judged. Optimal: it is the optimal one.

@@ -52,6 +52,16 @@ func tooMany(p place, answers, asks int64) cause.Cause {
 		p.at(), p.packet(), cause.Counted{N: answers, Noun: "answer"}, cause.Counted{N: asks, Noun: "request"})
 }
 
+func otherMode(p place, mode netlock.Mode, of uint64, asked netlock.Mode) cause.Cause {
+	return cause.Of(lock.RuleOnce, "other-mode", "%v sent packet %v about %v in mode %v; the request of packet %v is for "+
+		"mode %v.", p.who, p.packet(), p.at(), mode, packet(of), asked)
+}
+
+func otherStamp(p place, of uint64) cause.Cause {
+	return cause.Of(lock.RuleOnce, "other-stamp", "%v sent packet %v about %v with another time stamp than the request of "+
+		"packet %v.", p.who, p.packet(), p.at(), packet(of))
+}
+
 // N3.
 
 func skipped(p place, later uint64) cause.Cause {
@@ -309,6 +319,7 @@ func Causes() []cause.Cause {
 	return []cause.Cause{
 		overlapping(p, netlock.Exclusive, netlock.Shared, cause.Name("it"), 9, span(3*us)),
 		unasked(p, netlock.Acquire.String()), grantedTwice(p, 9), tooMany(p, 2, 1),
+		otherMode(p, netlock.Shared, 9, netlock.Exclusive), otherStamp(p, 9),
 		skipped(p, 15), forgotten(p, span(40*us)), notForwarded(p, span(40*us)), strandedAt(p, span(40*us)),
 		overtakenInSwitch(p, 8, 9), overtakenAtServer(p, 8, 9), overtakenInBuffer(p, 8, 9), askedEarly(p, 9),
 		passedBuffer(p, 8, 7),

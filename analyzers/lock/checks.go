@@ -34,7 +34,7 @@ func (j *Judge) excludes(d *device, l *state, r *request, p *Packet) {
 	if l.xs == 0 && (r.mode == netlock.Shared || l.held == 0) {
 		return
 	}
-	if may, _ := j.lapses(r); j.switches[r.sw].Lease > 0 && p.Time >= may {
+	if may, _ := j.lapses(r); p.Time >= may {
 		return // its own lease may have ended while it waited at the port
 	}
 	own := r.key
@@ -44,7 +44,7 @@ func (j *Judge) excludes(d *device, l *state, r *request, p *Packet) {
 		if own.sw = h.key.sw; r.mode == netlock.Shared && h.mode == netlock.Shared || own == h.key {
 			continue
 		}
-		if may, _ := j.lapses(h); j.switches[h.sw].Lease > 0 && p.Time >= may {
+		if may, _ := j.lapses(h); p.Time >= may {
 			j.lapsed(h)
 			continue
 		}
@@ -67,6 +67,19 @@ func (j *Judge) twice(d *device, l *state, r *request, p *Packet) {
 		j.tell(l, grantedTwice(d.place(l, p), r.grant), p.Time, p.ID, r.grant, r.id)
 	default:
 		j.tell(l, tooMany(d.place(l, p), int64(r.answers)+1, int64(r.asks)), p.Time, p.ID, r.id)
+	}
+}
+
+// unchanged judges that what leaves about a request is that request, in its mode and, if it came once, with its time
+// stamp (N2).
+func (j *Judge) unchanged(d *device, l *state, r *request, p *Packet) {
+	h := &p.Header
+	switch {
+	case r.asks == 0:
+	case h.Mode != r.mode:
+		j.tell(l, otherMode(d.place(l, p), h.Mode, r.id, r.mode), p.Time, p.ID, r.id)
+	case r.asks == 1 && len(j.switches) == 1 && h.Timestamp != r.stamp:
+		j.tell(l, otherStamp(d.place(l, p), r.id), p.Time, p.ID, r.id)
 	}
 }
 
@@ -118,7 +131,7 @@ func (j *Judge) besides(d *device, l *state, p *Packet, decided clock.Time) {
 		}
 		for at := of.holders; at != none; at = j.requests[at].next {
 			h := &j.requests[at]
-			if may, _ := j.lapses(h); !h.server && h.at < decided && (other.Lease == 0 || may > p.Time) {
+			if may, _ := j.lapses(h); !h.server && h.at < decided && may > p.Time {
 				j.tell(l, besideBackup(d.place(l, p), h.grant, cause.Span(p.Time.Sub(h.at))), p.Time, p.ID, h.grant)
 				return
 			}
@@ -326,7 +339,7 @@ func (j *Judge) prematurely(d *device, l *state, c *class, p *Packet) {
 	c.asked = decided
 	for i := l.holders; i != none; i = j.requests[i].next {
 		h := &j.requests[i]
-		if may, _ := j.lapses(h); l.class(h) != c || h.server || h.expired || d.Lease > 0 && may <= p.Time ||
+		if may, _ := j.lapses(h); l.class(h) != c || h.server || h.expired || may <= p.Time ||
 			h.inserted >= decided || h.inserted == unknown || h.asks == 0 {
 			continue
 		}
@@ -338,8 +351,7 @@ func (j *Judge) prematurely(d *device, l *state, c *class, p *Packet) {
 // askedFor judges at a grant that the request did not wait in the switch when that asked the server for more (N5).
 func (j *Judge) askedFor(d *device, l *state, r *request, p *Packet) {
 	may, _ := j.lapses(r) // unless its lease ended while its grant waited at the port
-	if c := l.class(r); c.asked != unknown && r.inserted != unknown && c.asked > r.inserted && (d.Lease == 0 ||
-		c.asked < may) {
+	if c := l.class(r); c.asked != unknown && r.inserted != unknown && c.asked > r.inserted && c.asked < may {
 		j.tell(l, askedEarly(d.place(l, p), p.ID), p.Time, p.ID, r.id)
 	}
 }
@@ -348,7 +360,7 @@ func (j *Judge) askedFor(d *device, l *state, r *request, p *Packet) {
 func (j *Judge) inOrder(d *device, l *state, r *request, p *Packet) {
 	c := l.class(r)
 	may, _ := j.lapses(r)
-	expired := d.Lease > 0 && may <= p.Time // perhaps as it waited at the port: others were granted before and after
+	expired := may <= p.Time // perhaps as it waited at the port: others were granted before and after
 	if c.batch != l.batch || r.mode == netlock.Exclusive && !expired {
 		c.before = latest(c.before, c.within)
 		c.within, c.batch = granted{}, l.batch
@@ -363,7 +375,7 @@ func (j *Judge) inOrder(d *device, l *state, r *request, p *Packet) {
 		own.at = own.at.Add(d.PipelineMost)
 	}
 	switch {
-	case overtook(&c.before) && (d.Lease == 0 || c.before.at < may):
+	case overtook(&c.before) && c.before.at < may:
 		j.overtaken(d, l, r, p, c.before.id)
 	case r.mode == netlock.Exclusive:
 	case overtook(&c.within) && d.Processing == lock.ChainLock && r.since != unknown &&
@@ -458,7 +470,7 @@ func (j *Judge) quiescence() {
 // passedOver judges whether a request was skipped for good.
 func (j *Judge) passedOver(d *device, l *state, r *request) bool {
 	c := l.class(r)
-	if c.before.order <= r.last || !d.exactly(j) || l.parked > 0 && !r.returned {
+	if c.before.order <= r.last || !d.exactly(j) {
 		return false
 	}
 	if (d.Period > 0 || d.OneRTT) && j.answeredBy(d, r) <= r.inserted.Add(d.PipelineMost) {
@@ -545,7 +557,7 @@ func (j *Judge) stuck(d *device, l *state, r *request) {
 	if r.mode == netlock.Exclusive && l.held > 0 || l.xs > 0 {
 		for i := l.holders; i != none; i = j.requests[i].next {
 			if h := &j.requests[i]; r.mode == netlock.Exclusive || h.mode == netlock.Exclusive {
-				if _, has := j.lapses(h); j.switches[h.sw].Lease == 0 || has.Add(d.PipelineMost+
+				if _, has := j.lapses(h); has == clock.Never || has.Add(d.PipelineMost+
 					clock.Duration(d.Passes)*d.RecirculationMost) >= j.now {
 					return
 				}

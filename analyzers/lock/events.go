@@ -22,7 +22,7 @@ func (j *Judge) asks(d *device, p *Packet, trunk bool) {
 		l := j.of(r)
 		r.mode, r.class, r.tenant = h.Mode, classOf(d, h), h.Tenant
 		r.present, r.over = l.copies, l.parked > 0 || l.lost > 0
-		r.first, r.asks, r.id, r.came = j.order, 1, p.ID, p.Time
+		r.first, r.asks, r.id, r.came, r.stamp = j.order, 1, p.ID, p.Time, h.Timestamp
 		l.copies++
 		j.comes(d, l, r, p)
 		return
@@ -231,9 +231,22 @@ func (j *Judge) dequeued(l *state, r *request, at clock.Time) {
 	}
 }
 
-// lapses returns from when on the lease of a holder may have ended, and when it has.
+// lease returns for how long whoever granted a request lets it be held, 0: for ever, and how often it looks.
+func (j *Judge) lease(r *request) (lease, poll clock.Duration) {
+	if r.server && j.facts.ServersLease {
+		return j.facts.ServerLease, j.facts.ServerPoll
+	}
+	d := j.switches[r.sw]
+	return d.Lease, d.Poll
+}
+
+// lapses returns from when on the lease of a holder may have ended, and when it has; clock.Never: it does not end.
 func (j *Judge) lapses(r *request) (may, has clock.Time) {
 	d := j.switches[r.sw]
+	lease, poll := j.lease(r)
+	if lease == 0 {
+		return clock.Never, clock.Never
+	}
 	may = r.earliest()
 	if r.since != unknown && !r.server { // when a server decided is not known: its lease began then
 		may = max(may, r.since.Add(-d.PipelineMost))
@@ -244,7 +257,7 @@ func (j *Judge) lapses(r *request) (may, has clock.Time) {
 	if r.vague {
 		may = unknown
 	}
-	return may.Add(d.Lease - j.facts.Uncertainty), r.at.Add(d.Lease + d.Poll)
+	return may.Add(lease - j.facts.Uncertainty), r.at.Add(lease + poll)
 }
 
 // expire ends leases.
@@ -302,6 +315,7 @@ func (j *Judge) forwarded(d *device, p *Packet) {
 		return
 	}
 	l := j.of(r)
+	j.unchanged(d, l, r, p)
 	switch h.Mark {
 	case netlock.BufferOnly:
 		r.leavesOne()
@@ -381,6 +395,7 @@ func (j *Judge) pushedBack(d *device, p *Packet) {
 		l = j.of(r)
 		j.order++
 		r.mode, r.class, r.tenant, r.asks, r.id = h.Mode, classOf(d, h), h.Tenant, 1, p.ID
+		r.stamp = h.Timestamp
 		// When it came first is not known any more: it has overtaken nobody.
 		r.first, r.last, r.port, r.phase, r.arrived = 0, j.order, int32(p.Port), parked, p.Time
 		r.came = p.Time
@@ -577,6 +592,7 @@ func (j *Judge) granted(d *device, p *Packet, k key, since clock.Time) {
 		j.twice(d, l, r, p)
 	}
 	r.answers++
+	j.unchanged(d, l, r, p)
 	j.misplaced(d, l, p, server)
 	if !server {
 		j.grantsOwn(d, l, p, since)
@@ -644,7 +660,7 @@ func (j *Judge) granted(d *device, p *Packet, k key, since clock.Time) {
 	l.class(r).grants++
 	r.phase = holding
 	j.link(l, r)
-	if d.Lease > 0 {
+	if lease, _ := j.lease(r); lease > 0 {
 		may, has := j.lapses(r)
 		i := j.place(r)
 		if may <= j.now { // it may have left the queue, before it was known to be in it

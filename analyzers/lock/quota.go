@@ -37,10 +37,11 @@ func (j *Judge) tenant(sw int, number uint16) *tenant {
 	return t
 }
 
-// windowOf returns the period that an arrival belongs to; not sure: or the next.
+// windowOf returns the period that an arrival belongs to; not sure: or the next. At the instant of a reset it is one or
+// the other.
 func (j *Judge) windowOf(d *device, at clock.Time) (n int64, sure bool) {
 	u := j.facts.Uncertainty
-	first, last := floor(at.Add(-u).Sub(d.Reset), d.Period), floor(at.Add(d.PipelineMost+u).Sub(d.Reset), d.Period)
+	first, last := floor(at.Add(-u-1).Sub(d.Reset), d.Period), floor(at.Add(d.PipelineMost+u).Sub(d.Reset), d.Period)
 	return first, first == last
 }
 

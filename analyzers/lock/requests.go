@@ -68,6 +68,7 @@ type request struct {
 	window      int64      // of its quota
 	nth         int64      // arrival of its tenant in it
 	id, grant   uint64     // packets
+	stamp       uint64     // the client's time stamp, of the first copy
 	serial      uint64     // of its grant
 	freed       clock.Time // when it was released
 	since       clock.Time // of its grant: the port was busy from then on

@@ -18,6 +18,8 @@ type View interface {
 	Databases() []uint32
 	// ServersBegin returns before when lock servers grant nothing; 0: they may always.
 	ServersBegin() clock.Time
+	// ServerLease returns after which lock servers end leases, 0: never, and how often they look.
+	ServerLease() (lease, poll clock.Duration)
 	// Pair returns the port of a switch that leads to the other one of a pair, and whether it is the backup; −1: none.
 	Pair(sw int) (port int, backup bool)
 	// End returns when the observation ended, once it has.
@@ -42,7 +44,8 @@ func NewJudge(v analyzers.SwitchView) (analyzers.SwitchJudge, error) {
 		var hosts []uint32
 		hosts, j.v6 = of.LockServers()
 		facts.Servers, facts.Databases = j.addresses(hosts), j.addresses(of.Databases())
-		j.end, facts.NotBefore = of.End, of.ServersBegin()
+		j.end, facts.NotBefore, facts.ServersLease = of.End, of.ServersBegin(), true
+		facts.ServerLease, facts.ServerPoll = of.ServerLease()
 	}
 	for i := range v.Switches() {
 		settings, err := v.Settings(i)

@@ -193,6 +193,16 @@ func (d device) ServersBegin() clock.Time {
 	return clock.Time(0).Add(v.Duration(name))
 }
 
+// ServerLease returns after which lock servers end leases, and how often they look.
+func (d device) ServerLease() (lease, poll clock.Duration) {
+	const lasts, looks = "lease-us", "poll-us"
+	v := d.r.plan.Test.Hosts.Values
+	if v.Table().Find(lasts) < 0 || v.Table().Find(looks) < 0 {
+		return 0, 0
+	}
+	return v.Duration(lasts), v.Duration(looks)
+}
+
 // End returns when the run ended.
 func (d device) End() clock.Time { return d.r.end }
 

@@ -1,9 +1,367 @@
 package netchain
 
 import (
+	"maps"
+	"net/netip"
+	"slices"
 	"testing"
 
+	"candela.dev/candela/analyzers"
 	"candela.dev/candela/analyzers/cause/causetest"
+	locks "candela.dev/candela/analyzers/lock"
+	"candela.dev/candela/clock"
+	"candela.dev/candela/lock"
+	"candela.dev/candela/packet/netlock"
+	"candela.dev/candela/trace"
 )
 
 func TestEveryRuleHasCausesWithSentences(t *testing.T) { causetest.Table(t, Rules(), Causes()) }
+
+const (
+	ns = clock.Nanosecond
+	us = clock.Microsecond
+)
+
+// serverPort is that of the lock server; clients have lower ones.
+const serverPort = 3
+
+// tape is what taps of one switch, or two, show. Its functions take the time in ns and, where they are about a request,
+// client, transaction and lock. Client c is at port c; numbers of packets count from 1.
+type tape struct {
+	facts   []lock.NetChain
+	list    []func(j *Judge)
+	packets []*locks.Packet
+	sw      int
+	serial  uint64
+}
+
+// newTape has switches with 12 lock ids of which 3 share a lock.
+func newTape() *tape {
+	s := lock.NetChain{IDs: 12, Slots: 4, Lease: 100 * us, Poll: 10 * us}
+	for range serverPort + 1 {
+		s.Ports = append(s.Ports, lock.Port{Rate: 40 * clock.Gbps, Framing: 24})
+	}
+	return &tape{facts: []lock.NetChain{s}}
+}
+
+func address(host int) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, byte(host)}) }
+
+// packet shows a packet of the lock manager and returns it.
+func (t *tape) packet(at int, stage trace.SwitchStage, op netlock.Op, client, tid, id int, answer bool) *locks.Packet {
+	t.serial++
+	p := &locks.Packet{Time: clock.Time(clock.Duration(at) * ns), ID: t.serial, Switch: t.sw, Port: client, Stage: stage,
+		Size: 62, Lock: true, Src: address(client), Dst: address(serverPort), DstPort: netlock.Port,
+		Header: netlock.Header{Op: op, Mode: netlock.Exclusive, Transaction: uint32(tid), Lock: uint32(id), Timestamp: 7}}
+	if answer {
+		p.Src, p.Dst, p.DstPort = p.Dst, p.Src, netlock.ReplyPort
+	}
+	t.packets = append(t.packets, p)
+	t.list = append(t.list, func(j *Judge) { j.Packet(p) })
+	return p
+}
+
+func (t *tape) ask(at, client, tid, id int) *locks.Packet {
+	return t.packet(at, trace.Entered, netlock.Acquire, client, tid, id, false)
+}
+
+func (t *tape) release(at, client, tid, id int) {
+	t.packet(at, trace.Entered, netlock.Release, client, tid, id, false)
+}
+
+func (t *tape) grant(at, client, tid, id int) {
+	t.packet(at, trace.Left, netlock.Acquire, client, tid, id, true)
+}
+
+func (t *tape) reject(at, client, tid, id int) {
+	t.packet(at, trace.Left, netlock.Reject, client, tid, id, true)
+}
+
+// granted and rejected show a request with its answer.
+func (t *tape) granted(at, client, tid, id int) {
+	t.ask(at, client, tid, id)
+	t.grant(at, client, tid, id)
+}
+
+func (t *tape) rejected(at, client, tid, id int) {
+	t.ask(at, client, tid, id)
+	t.reject(at, client, tid, id)
+}
+
+// other shows a packet of others.
+func (t *tape) other(at int, stage trace.SwitchStage, digest uint64) {
+	p := t.packet(at, stage, 0, serverPort, 0, 0, false)
+	*p = locks.Packet{Time: p.Time, ID: p.ID, Port: p.Port, Stage: stage, Size: 1000, Flow: 1, Digest: digest}
+}
+
+// restart has the switch out of service between two times.
+func (t *tape) restart(from, to int) {
+	sw, at := t.sw, func(ns int) clock.Time { return clock.Time(clock.Duration(ns) * clock.Nanosecond) }
+	t.list = append(t.list, func(j *Judge) { j.Stopping(at(from), sw) }, func(j *Judge) { j.Started(at(to), sw) })
+}
+
+// judge returns the causes that are found, and how often.
+func (t *tape) judge(test *testing.T) map[string]int {
+	test.Helper()
+	j := New(t.facts)
+	for _, show := range t.list {
+		show(j)
+	}
+	r := j.Finish(j.now.Add(us))
+	causetest.Declared(test, Causes(), r.Findings)
+	return codes(&r)
+}
+
+func codes(r *analyzers.Result) map[string]int {
+	found := make(map[string]int)
+	for _, f := range r.Findings {
+		found[f.Rule[len(Name)+1:]+"/"+f.Cause]++
+	}
+	return found
+}
+
+// Each script is what one switch with 12 lock ids, 3 of which share a lock, a lease of 100 us and a poll period of 10 us
+// does. Times are in ns.
+var scripts = []struct {
+	what string
+	show func(t *tape)
+	want []string
+}{
+	{"one owner after another", func(t *tape) {
+		t.granted(0, 0, 1, 5)
+		t.rejected(100, 1, 1, 5)
+		t.release(200, 0, 1, 5)
+		t.granted(300, 1, 1, 5)
+	}, nil},
+	{"neighbouring ids are one lock", func(t *tape) {
+		t.granted(0, 0, 1, 3)
+		t.rejected(100, 1, 1, 5)
+		t.granted(200, 1, 1, 6)
+		t.granted(300, 0, 1, 5)
+		t.release(400, 0, 1, 3)
+		t.rejected(500, 1, 1, 3)
+		t.release(600, 0, 1, 5)
+		t.granted(700, 1, 1, 3)
+	}, nil},
+	{"two own a lock", func(t *tape) {
+		t.granted(0, 0, 1, 5)
+		t.granted(100, 1, 1, 5)
+	}, []string{"mutual-exclusion/overlapping"}},
+	{"two transactions of one client own a lock", func(t *tape) {
+		t.granted(0, 0, 1, 5)
+		t.granted(100, 0, 2, 3)
+	}, []string{"mutual-exclusion/overlapping"}},
+	{"shared requests exclude each other, too", func(t *tape) {
+		t.granted(0, 0, 1, 5)
+		t.granted(100, 1, 1, 5)
+		for _, p := range t.packets {
+			p.Header.Mode = netlock.Shared
+		}
+	}, []string{"mutual-exclusion/overlapping"}},
+	{"one id is released, another is in use", func(t *tape) {
+		t.granted(0, 0, 1, 5)
+		t.granted(10, 0, 1, 4)
+		t.release(100, 0, 1, 5)
+		t.granted(200, 1, 1, 5)
+	}, []string{"mutual-exclusion/overlapping"}},
+	{"a request comes again while its owner has it", func(t *tape) {
+		t.granted(0, 0, 1, 5)
+		t.granted(100, 0, 1, 5)
+		t.release(200, 0, 1, 5)
+		t.granted(300, 1, 1, 5)
+	}, nil},
+	{"a copy of a request is answered after both came, as the port was busy", func(t *tape) {
+		t.other(0, trace.Entered, 1) // occupies no port of a client
+		t.packet(0, trace.Entered, netlock.Acquire, 0, 9, 9, true).Src = address(2)
+		t.packet(0, trace.Left, netlock.Acquire, 0, 9, 9, true)
+		t.ask(5, 0, 1, 5)
+		t.ask(10, 0, 1, 5)
+		t.grant(17, 0, 1, 5)
+		t.grant(34, 0, 1, 5)
+	}, nil},
+	{"the first of two copies is lost in the switch", func(t *tape) {
+		t.ask(0, 0, 1, 5)
+		t.granted(20, 0, 1, 5)
+	}, []string{"lost/unanswered"}},
+	{"an answer too many", func(t *tape) {
+		t.granted(0, 0, 1, 5)
+		t.grant(100, 0, 1, 5)
+	}, []string{"exactly-once/unasked"}},
+	{"a rejection too many", func(t *tape) {
+		t.granted(0, 0, 1, 5)
+		t.rejected(100, 1, 1, 5)
+		t.reject(200, 1, 1, 5)
+	}, []string{"exactly-once/unasked"}},
+	{"an answer to another transaction", func(t *tape) {
+		t.ask(0, 0, 1, 5)
+		t.grant(0, 0, 2, 5)
+	}, []string{"exactly-once/unasked", "lost/unanswered"}},
+	{"an answer with another time stamp", func(t *tape) {
+		t.granted(0, 0, 1, 5)
+		t.packets[1].Header.Timestamp++
+	}, []string{"exactly-once/unasked", "lost/unanswered"}},
+	{"no answer", func(t *tape) { t.ask(0, 0, 1, 5) }, []string{"lost/unanswered"}},
+	{"no answer, and who asks next gets the lock", func(t *tape) {
+		t.ask(0, 0, 1, 5)
+		t.granted(100, 1, 1, 5)
+		t.rejected(200, 0, 2, 5)
+	}, []string{"lost/unanswered"}},
+	{"rejected without a reason", func(t *tape) { t.rejected(0, 0, 1, 5) }, []string{"rejection/free"}},
+	{"the owner is rejected", func(t *tape) {
+		t.granted(0, 0, 1, 5)
+		t.rejected(100, 0, 1, 4)
+	}, []string{"rejection/owner"}},
+	{"a release is forgotten", func(t *tape) {
+		t.granted(0, 0, 1, 5)
+		t.release(100, 0, 1, 5)
+		t.rejected(200, 1, 1, 5)
+		t.rejected(300, 1, 1, 5) // it has been told
+	}, []string{"release/rejected"}},
+	{"a release that came just before", func(t *tape) {
+		t.granted(0, 0, 1, 5)
+		t.ask(100, 1, 1, 5)
+		t.release(100, 0, 1, 5)
+		t.reject(100, 1, 1, 5)
+		t.granted(200, 2, 1, 5)
+	}, nil},
+	{"another frees the lock", func(t *tape) {
+		t.granted(0, 0, 1, 5)
+		t.release(100, 1, 1, 5)
+		t.granted(200, 2, 1, 5)
+	}, []string{"mutual-exclusion/overlapping", "owner/freed"}},
+	{"another releases the lock, which stays held", func(t *tape) {
+		t.granted(0, 0, 1, 5)
+		t.release(100, 1, 1, 5)
+		t.rejected(200, 2, 1, 5)
+		t.granted(300, 1, 1, 5)
+	}, []string{"mutual-exclusion/overlapping"}},
+	{"a request goes to the server", func(t *tape) {
+		t.ask(0, 0, 1, 5)
+		p := t.packet(0, trace.Left, netlock.Acquire, 0, 1, 5, false)
+		p.Port, p.Header.Mark = serverPort, netlock.Owned
+	}, []string{"placement/sent-away"}},
+	{"a release goes to the server", func(t *tape) {
+		t.release(0, 0, 1, 5)
+		t.packet(0, trace.Left, netlock.Release, 0, 1, 5, false).Port = serverPort
+	}, []string{"placement/sent-away"}},
+	{"a server grants", func(t *tape) {
+		t.packet(0, trace.Entered, netlock.GrantFromServer, 0, 1, 5, true).Port = serverPort
+		t.packet(0, trace.Left, netlock.GrantFromServer, 0, 1, 5, true)
+	}, []string{"placement/by-server"}},
+	{"ids that no lock has are rejected", func(t *tape) {
+		t.rejected(0, 0, 1, 12)
+		t.rejected(0, 1, 1, 1<<31)
+	}, nil},
+	{"an id that no lock has is granted", func(t *tape) { t.granted(0, 0, 1, 12) }, []string{"placement/beyond"}},
+	{"what a client asks a database passes, and the answer", func(t *tape) {
+		t.packet(0, trace.Entered, netlock.Acquire, 0, 1, 5, false).Header.Mark = netlock.Owned
+		t.packet(0, trace.Left, netlock.Acquire, 0, 1, 5, false).Header.Mark = netlock.Owned
+		t.packet(9, trace.Entered, netlock.Acquire, 0, 1, 5, true).Port = serverPort
+		t.packet(9, trace.Left, netlock.Acquire, 0, 1, 5, true)
+	}, nil},
+	{"an answer is late", func(t *tape) {
+		t.ask(0, 0, 1, 5)
+		t.grant(1, 0, 1, 5)
+	}, []string{"delay/late"}},
+	{"an answer waits for its port", func(t *tape) {
+		t.granted(0, 0, 1, 5)
+		t.ask(1, 0, 1, 8)
+		t.grant(17, 0, 1, 8) // 62 and 24 bytes take 17.2 ns
+	}, nil},
+	{"a lease has ended", func(t *tape) {
+		t.granted(0, 0, 1, 5)
+		t.granted(100_000, 1, 1, 5)
+		t.release(100_100, 0, 1, 5)
+		t.rejected(100_200, 2, 1, 5)
+	}, nil},
+	{"a lease ends early", func(t *tape) {
+		t.granted(0, 0, 1, 5)
+		t.granted(99_999, 1, 1, 5)
+	}, []string{"mutual-exclusion/overlapping"}},
+	{"a lease has ended, and nobody has looked", func(t *tape) {
+		t.granted(0, 0, 1, 5)
+		t.rejected(110_000, 1, 1, 5)
+	}, nil},
+	{"a lease does not end", func(t *tape) {
+		t.granted(0, 0, 1, 5)
+		t.rejected(110_001, 1, 1, 5)
+	}, []string{"lease/late"}},
+	{"a lease begins with the first grant", func(t *tape) {
+		t.granted(0, 0, 1, 5)
+		t.granted(90_000, 0, 1, 4)
+		t.granted(100_001, 1, 1, 5)
+	}, nil},
+	{"no leases", func(t *tape) {
+		t.facts[0].Lease = 0
+		t.granted(0, 0, 1, 5)
+		t.rejected(1_000_000, 1, 1, 5)
+		t.granted(2_000_000, 2, 1, 5)
+	}, []string{"mutual-exclusion/overlapping"}},
+	{"the owner asks again as its lease has ended: its other ids may be free", func(t *tape) {
+		t.granted(0, 0, 1, 5)
+		t.granted(100_001, 0, 1, 4)
+		t.rejected(100_002, 1, 1, 5)
+		t.release(100_003, 0, 1, 4)
+		t.rejected(100_004, 1, 1, 5)
+		t.granted(100_005, 1, 1, 5)
+	}, nil},
+	{"the owner asks again as its lease has ended, and another is granted the lock beside it", func(t *tape) {
+		t.granted(0, 0, 1, 5)
+		t.granted(100_001, 0, 1, 4)
+		t.granted(100_002, 1, 1, 5)
+	}, []string{"mutual-exclusion/overlapping"}},
+	{"a switch returns and waits", func(t *tape) {
+		t.granted(0, 0, 1, 5)
+		t.ask(10, 1, 1, 5) // lost in it
+		t.restart(10, 20)
+		t.ask(30, 1, 1, 5)
+		t.packets[len(t.packets)-1].Stage = trace.Entered
+		t.packet(30, trace.Dropped, netlock.Acquire, 1, 1, 5, false).ID = t.serial - 1
+		t.rejected(100, 2, 1, 5)
+		t.granted(110_020, 1, 1, 5)
+	}, nil},
+	{"a switch returns and grants at once", func(t *tape) {
+		t.restart(10, 20)
+		t.granted(100_019, 1, 1, 5)
+	}, []string{"failover/soon"}},
+	{"a request is dropped without an outage", func(t *tape) {
+		t.ask(30, 1, 1, 5)
+		t.packet(30, trace.Dropped, netlock.Acquire, 1, 1, 5, false).ID = t.serial - 1
+	}, []string{"lost/unanswered"}},
+	{"an answer is dropped at the port", func(t *tape) {
+		t.ask(0, 0, 1, 5)
+		t.packet(0, trace.Dropped, netlock.Acquire, 0, 1, 5, true)
+		t.rejected(10, 1, 1, 5)
+	}, nil},
+	{"another switch has granted the lock", func(t *tape) {
+		t.facts = append(t.facts, t.facts[0])
+		t.granted(0, 0, 1, 5)
+		t.sw = 1
+		t.granted(10, 1, 1, 5)
+	}, []string{"mutual-exclusion/overlapping"}},
+	{"packets of others pass", func(t *tape) {
+		t.other(0, trace.Entered, 1)
+		t.other(1, trace.Left, 1)
+	}, nil},
+	{"a packet of others is changed", func(t *tape) {
+		t.other(0, trace.Entered, 1)
+		t.other(1, trace.Left, 2)
+	}, []string{"transparency/changed"}},
+	{"packets of others are reordered", func(t *tape) {
+		t.other(0, trace.Entered, 1)
+		t.other(0, trace.Entered, 2)
+		t.other(1, trace.Left, 2)
+		t.other(2, trace.Left, 1)
+	}, []string{"transparency/reordered"}},
+}
+
+func TestWhatASwitchDoesIsJudged(t *testing.T) {
+	for _, c := range scripts {
+		t.Run(c.what, func(t *testing.T) {
+			tape := newTape()
+			c.show(tape)
+			if got := slices.Sorted(maps.Keys(tape.judge(t))); !slices.Equal(got, c.want) {
+				t.Errorf("found are %v, want %v", got, c.want)
+			}
+		})
+	}
+}

@@ -97,20 +97,26 @@ func (d networkDraw) chainNetwork() string {
 			hosts += fmt.Sprintf(", %s: %.4f", fault, d.magnitude(0.0005, 0.1))
 		}
 	}
-	topology := fmt.Sprintf("kind: single-switch, hosts: %d, link: {gbps: %s, delay-ns: %d, framing-bytes: 24}",
-		clients+servers+databases, d.of("10", "40", "100", "1", "0.1"), int(d.magnitude(1, 5000)))
+	link := fmt.Sprintf("link: {gbps: %s, delay-ns: %d, framing-bytes: 24}", d.of("10", "40", "100", "1", "0.1"),
+		int(d.magnitude(1, 5000)))
+	topology, server := fmt.Sprintf("kind: single-switch, hosts: %d", clients+servers+databases), clients
+	far := d.one(6)
+	if far { // all clients are at one leaf, whose locks they take, and servers at the other
+		server = max(clients, servers+databases)
+		topology = fmt.Sprintf("kind: leaf-spine, leaves: 2, spines: 2, hosts-per-leaf: %d", server)
+	}
 	answers := ""
 	if databases > 0 {
-		answers = fmt.Sprintf("databases: %d..%d, queries: on, ", clients+servers, clients+servers+databases-1)
+		answers = fmt.Sprintf("databases: %d..%d, queries: on, ", server+servers, server+servers+databases-1)
 	}
 	text := fmt.Sprintf(`
-topology: {%s}
+topology: {%s, %s}
 switch-under-test: {model: netchain, slots: %d, lock-ids: %d, lease-us: %d, poll-us: %d, latency-ns: %s%s}
 hosts: {transport: netlock, %s}
 workload:
-`, topology, d.number(0, 1, int(d.magnitude(1, 50)), 1000), max(1, ids), lease, poll, d.of("600", "0", "100", "2000"),
+`, topology, link, d.number(0, 1, int(d.magnitude(1, 50)), 1000), max(1, ids), lease, poll, d.of("600", "0", "100", "2000"),
 		d.of("", "", ", queues: 2", ", buffer-bytes: 500"), hosts)
-	class := d.number(0, 0, 1)
+	class, version := d.number(0, 0, 1), d.number(4, 4, 6)
 	for i := range d.between(1, 3) {
 		each := d.number(1, d.between(1, min(6, used)))
 		patience := "restart"
@@ -119,9 +125,9 @@ workload:
 		}
 		text += fmt.Sprintf("  - locks: {clients: 0..%d, servers: %d..%d, %sthreads: %d, locks: %d, locks-each: %d, "+
 			"shared: %s, sets: %s, think-us: %s, timeout-us: %d, outstanding: %d, start-us: %d, on-reject: %s, "+
-			"on-timeout: %s, tc: %d, ", clients-1, clients, clients+servers-1, answers, d.between(1, 6), used,
+			"on-timeout: %s, tc: %d, ip: %d, ", clients-1, server, server+servers-1, answers, d.between(1, 6), used,
 			each, d.of("0", "0.5", "1"), d.of("all", "zipf"), d.of("0", "0", "5", "50", "500"),
-			d.between(50, 1000), d.between(1, 3), i*d.IntN(300), d.of("retry", "restart"), patience, class)
+			d.between(50, 1000), d.between(1, 3), i*d.IntN(300), d.of("retry", "restart"), patience, class, version)
 		if d.one(4) {
 			text += fmt.Sprintf("kill-us: %d, ", d.between(100, 4000))
 		}
@@ -132,11 +138,14 @@ workload:
 	}
 	if d.one(5) && clients > 1 { // of which no packet is for the lock manager
 		text += fmt.Sprintf("  - incast: {senders: %d, packets: %d, transport: raw, start-us: %d}\n", clients-1,
-			int(d.magnitude(1, 300)), int(d.magnitude(1, 3000)))
+			int(d.magnitude(1, 300)), int(d.magnitude(1, 1900)))
 	}
 	ends, changes := d.between(2000, 8000), ""
 	at := 0
 	for range max(0, d.between(-3, 2)) {
+		if far {
+			break
+		}
 		stops := at + d.between(100, 2000)
 		at = stops + int(d.magnitude(1, 2000))
 		changes += fmt.Sprintf("{at-us: %d, state: stopped}, {at-us: %d, state: running}, ", stops, at)

@@ -71,6 +71,12 @@ func rejectedReleased(p place, request, release uint64) cause.Cause {
 		packet(release))
 }
 
+func rejectedOnce(p place, request, release, next uint64) cause.Cause {
+	return cause.Of(lock.RuleChainRejection, "once", "%v rejected the request of packet %v for %v by packet %v, although "+
+		"the owner had released the lock by packet %v; the next request, packet %v, was granted.", p.who, packet(request),
+		p.at(), p.packet(), packet(release), packet(next))
+}
+
 func freedByAnother(p place, release, grant uint64) cause.Cause {
 	return cause.Of(lock.RuleChainOwner, "freed", "%v granted %v by packet %v after the release of packet %v, which was "+
 		"not by the transaction that owned the lock since packet %v.", p.who, p.at(), p.packet(), packet(release),
@@ -127,7 +133,8 @@ func Causes() []cause.Cause {
 	p := place{"", 7, 12}
 	return []cause.Cause{
 		overlapping(p, "", 6, 9, cause.Span(3*us)), unasked(p, netlock.Reject.String()), unanswered(p),
-		rejectedFree(p, 11), rejectedOwner(p, 11, 9), rejectedReleased(p, 11, 10), freedByAnother(p, 10, 9),
+		rejectedFree(p, 11), rejectedOwner(p, 11, 9), rejectedReleased(p, 11, 10), rejectedOnce(p, 11, 10, 14),
+		freedByAnother(p, 10, 9),
 		sentAway(p, netlock.Acquire.String()), byServer(p), beyond(p, 7), tooLate(p, 11, cause.Span(5*us)),
 		heldOn(p, 11, 9, cause.Span(500*us)), tooSoon(p, cause.Span(200*us), cause.Span(10000*us)),
 		changed("", 12), reordered("", 12, 13), notJudged("packets of others", "there are too many flows"),

@@ -9,7 +9,9 @@
 package netchain
 
 import (
+	"maps"
 	"net/netip"
+	"slices"
 
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/analyzers/cause"
@@ -239,6 +241,15 @@ func (j *Judge) wait(d *device) {
 // mostOverdue bounds memory: of requests that were overdue before answers are no longer expected.
 const mostOverdue = 1 << 14
 
+// ends judges what nothing will explain any more.
+func (j *Judge) ends(d *device) {
+	j.wait(d)
+	j.lost(d)
+	for _, n := range slices.Sorted(maps.Keys(d.cells)) {
+		j.forgotten(d, d.cells[n])
+	}
+}
+
 // lost judges that requests never get an answer.
 func (j *Judge) lost(d *device) {
 	for _, r := range d.overdue {
@@ -274,8 +285,7 @@ func (j *Judge) other(d *device, p *locks.Packet) {
 func (j *Judge) Stopping(now clock.Time, sw int) {
 	j.now = max(j.now, now)
 	d := j.switches[sw]
-	j.wait(d)
-	j.lost(d)
+	j.ends(d)
 	d.forget()
 	d.out = true
 }

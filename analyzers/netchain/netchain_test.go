@@ -216,6 +216,29 @@ var scripts = []struct {
 		t.rejected(200, 1, 1, 5)
 		t.rejected(300, 1, 1, 5) // it has been told
 	}, []string{"release/rejected"}},
+	{"a release is forgotten, and nobody asks again", func(t *tape) {
+		t.granted(0, 0, 1, 5)
+		t.release(100, 0, 1, 5)
+		t.rejected(200, 1, 1, 5)
+	}, []string{"release/rejected"}},
+	{"a release is forgotten until the lease ends", func(t *tape) {
+		t.granted(0, 0, 1, 5)
+		t.release(100, 0, 1, 5)
+		t.rejected(200, 1, 1, 5)
+		t.granted(100_001, 1, 1, 5)
+	}, []string{"release/rejected"}},
+	{"a free lock is refused once", func(t *tape) {
+		t.granted(0, 0, 1, 5)
+		t.release(100, 0, 1, 5)
+		t.rejected(200, 1, 1, 5)
+		t.granted(300, 1, 1, 5)
+	}, []string{"rejection/once"}},
+	{"a release is forgotten as the switch stops", func(t *tape) {
+		t.granted(0, 0, 1, 5)
+		t.release(100, 0, 1, 5)
+		t.rejected(200, 1, 1, 5)
+		t.restart(300, 400)
+	}, []string{"release/rejected"}},
 	{"a release that came just before", func(t *tape) {
 		t.granted(0, 0, 1, 5)
 		t.ask(100, 1, 1, 5)

@@ -186,6 +186,8 @@ type cell struct {
 	release  uint64 // the packet
 	alien    uint64 // a release by another transaction than the owner, since its grant and the last rejection
 	aliens   bool   // there was one
+	// suspect was rejected after the last owner had released the lock. What happens to the next request shows why.
+	suspect *request
 }
 
 // cell returns the lock of an id; nil: none has the number.
@@ -240,6 +242,11 @@ func (j *Judge) decided(d *device, c *cell, r *request) {
 // granted judges who is granted a lock.
 func (j *Judge) granted(d *device, c *cell, r *request) {
 	own := c.owner == r.key.transaction
+	if s := c.suspect; s != nil && !own && !c.lapsed(d, r) {
+		j.tell(rejectedOnce(d.place(s.key.lock, s.by), s.id, c.release, r.id), s.byAt, s.by, s.id, c.release, r.by)
+		c.suspect = nil
+	}
+	j.forgotten(d, c)
 	switch {
 	case c.status == held && own && !c.lapsed(d, r):
 		if !slices.Contains(c.ids, r.key.lock) {
@@ -294,11 +301,11 @@ func (j *Judge) rejected(d *device, c *cell, r *request) {
 	if c.aliens = false; d.recovers(r.at) {
 		return
 	}
+	j.forgotten(d, c)
 	p := d.place(r.key.lock, r.by)
 	switch {
 	case c.status == free && c.released:
-		j.tell(rejectedReleased(p, r.id, c.release), r.byAt, r.by, r.id, c.release)
-		c.status, c.anybody = vague, true
+		c.status, c.anybody, c.suspect = vague, true, r
 	case c.status == free:
 		j.tell(rejectedFree(p, r.id), r.byAt, r.by, r.id)
 		c.status, c.anybody = vague, true
@@ -308,6 +315,14 @@ func (j *Judge) rejected(d *device, c *cell, r *request) {
 		if by := c.since.Add(d.Lease + d.Poll + d.Pipeline); r.at > by {
 			j.tell(heldOn(p, r.id, c.grant, cause.Span(r.at.Sub(by))), r.byAt, r.by, r.id, c.grant)
 		}
+	}
+}
+
+// forgotten reports a rejection after which nothing shows that the switch knew of the release.
+func (j *Judge) forgotten(d *device, c *cell) {
+	if s := c.suspect; s != nil {
+		j.tell(rejectedReleased(d.place(s.key.lock, s.by), s.id, c.release), s.byAt, s.by, s.id, c.release)
+		c.suspect = nil
 	}
 }
 

@@ -90,8 +90,7 @@ func (j *Judge) Finish(end clock.Time) analyzers.Result {
 	j.now = max(j.now, end)
 	for _, d := range j.switches {
 		if !d.out {
-			j.wait(d)
-			j.lost(d)
+			j.ends(d)
 		}
 	}
 	findings := j.report.Findings()

@@ -119,8 +119,8 @@ func codes(r *analyzers.Result) map[string]int {
 	return found
 }
 
-// Each script is what one switch with 12 lock ids, 3 of which share a lock, a lease of 100 us and a poll period of 10 us
-// does. Times are in ns.
+// Each script is what one switch does that has 12 lock ids, of which 3 share a lock, a lease of 100 us and a poll
+// period of 10 us. Times are in ns.
 var scripts = []struct {
 	what string
 	show func(t *tape)

@@ -109,13 +109,11 @@ func (d networkDraw) chainNetwork() string {
 	if databases > 0 {
 		answers = fmt.Sprintf("databases: %d..%d, queries: on, ", server+servers, server+servers+databases-1)
 	}
-	text := fmt.Sprintf(`
-topology: {%s, %s}
-switch-under-test: {model: netchain, slots: %d, lock-ids: %d, lease-us: %d, poll-us: %d, latency-ns: %s%s}
-hosts: {transport: netlock, %s}
-workload:
-`, topology, link, d.number(0, 1, int(d.magnitude(1, 50)), 1000), max(1, ids), lease, poll, d.of("600", "0", "100", "2000"),
-		d.of("", "", ", queues: 2", ", buffer-bytes: 500"), hosts)
+	model := fmt.Sprintf("slots: %d, lock-ids: %d, lease-us: %d, poll-us: %d, latency-ns: %s%s",
+		d.number(0, 1, int(d.magnitude(1, 50)), 1000), max(1, ids), lease, poll, d.of("600", "0", "100", "2000"),
+		d.of("", "", ", queues: 2", ", buffer-bytes: 500"))
+	text := fmt.Sprintf("topology: {%s, %s}\nswitch-under-test: {model: netchain, %s}\n"+
+		"hosts: {transport: netlock, %s}\nworkload:\n", topology, link, model, hosts)
 	class, version := d.number(0, 0, 1), d.number(4, 4, 6)
 	for i := range d.between(1, 3) {
 		each := d.number(1, d.between(1, min(6, used)))

@@ -156,7 +156,7 @@ func (d networkDraw) chainNetwork() string {
 // stops. CANDELA_TEST_WIDE says how many networks to draw.
 func TestCompliantNetChainSwitchesAreNotBlamed(t *testing.T) {
 	runtimetest.SkipRace(t)
-	first, count := wideNetworks(t, 40)
+	first, count := wideNetworks(t, 24)
 	const parts = 4
 	sums := make([]map[string]int64, parts)
 	t.Run("parts", func(t *testing.T) {

@@ -466,3 +466,30 @@ func TestAChainGoesOnWhileAGrantWaitsAtItsPort(t *testing.T) {
 		}
 	}
 }
+
+// A server may still answer a copy that it got while it owned the lock, also when the switch has granted another one,
+// too early, and that was released: it is answered once for each time that it was asked.
+func TestACopyAtTheServerThatOwnedTheLockIsAnsweredToo(t *testing.T) {
+	for _, forwarded := range []bool{true, false} {
+		s := newScript(t, func(n *lock.Network) { n.Switches[0].Placed, n.Switches[0].Moves = false, true })
+		own := shared(1, 0)
+		own.Mark = netlock.Owned
+		grant := shared(1, 0)
+		grant.Op = netlock.GrantFromServer
+		s.at(us, 0, trace.Entered, 0, shared(1, 0), false)
+		if forwarded {
+			s.at(500*ns, 0, trace.Left, 0, own, false, func(p *Packet) { p.Port = 3 })
+		}
+		s.at(us, 0, trace.Entered, 0, shared(1, 0), false)
+		s.at(500*ns, 0, trace.Left, 0, shared(1, 0), true)
+		s.at(us, 0, trace.Entered, 0, netlock.Header{Op: netlock.Release, Lock: 1, Transaction: 1}, false)
+		s.at(50*us, 0, trace.Entered, 1, shared(2, 0), false) // the judge looks what it may forget
+		s.at(500*ns, 0, trace.Left, 1, shared(2, 0), true)
+		s.at(us, 0, trace.Left, 0, grant, true)
+		if forwarded {
+			s.want()
+		} else {
+			s.want(lock.RuleOnce)
+		}
+	}
+}

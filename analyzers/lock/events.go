@@ -162,7 +162,7 @@ func (j *Judge) exorcise() {
 		due := *e
 		j.ghosts.pop()
 		r := &j.requests[due.request]
-		if r.key != due.key || r.serial != due.serial || r.phase != answered || r.parks > 0 {
+		if r.key != due.key || r.serial != due.serial || r.phase != answered || r.parks+r.handed > 0 {
 			continue
 		}
 		d := j.switches[r.sw]
@@ -330,6 +330,7 @@ func (j *Judge) forwarded(d *device, p *Packet) {
 		}
 	case netlock.Owned:
 		r.leavesOne()
+		r.handed++
 		if r.phase == waiting {
 			r.phase = owned
 			l.server = p.Dst
@@ -540,6 +541,9 @@ func (j *Judge) pushRequested(d *device, p *Packet) {
 		c.index = max(c.index, h.Index)
 	}
 	of := l.classAt(classOf(d, h))
+	if h.Mark == netlock.Failover && h.Sent < of.base {
+		return // it waited at its port, that to the other switch, while the lock moved on
+	}
 	if h.Mark == netlock.Unmarked { // otherwise the lock moves, and requests queue
 		j.prematurely(d, l, of, p)
 		j.tells(l, of, p)
@@ -585,6 +589,7 @@ func (j *Judge) granted(d *device, p *Packet, k key, since clock.Time) {
 	server := h.Op == netlock.GrantFromServer
 	if server {
 		j.moves(l)
+		r.handed = max(r.handed, 1) - 1
 	}
 	j.measures.grant(server, r.tenant)
 	unasked := r.answers >= r.asks

@@ -88,6 +88,47 @@ func TestABackupIgnoresAnswersToWhatItAskedBeforeItTookOverAgain(t *testing.T) {
 	}
 }
 
+// A question to the backup may wait at its port until the server has been asked, too: what is sent to be buffered counts
+// from the latter on.
+func TestAQuestionToTheBackupMayLeaveAfterTheOneToTheServer(t *testing.T) {
+	for _, received := range []uint64{10, 11} {
+		s := newPair(t)
+		for _, d := range s.switches {
+			d.Placed = false
+		}
+		s.Stopping(s.now, 0)
+		s.TakesOver(s.now, 1)
+		s.now = s.now.Add(2 * ms)
+		s.Started(s.now, 0)
+		takes := func(port int, number uint64) {
+			s.at(us, 0, trace.Left, port, netlock.Header{Op: netlock.PushRequest, Lock: 1, Mark: netlock.Failover, Sent: number,
+				Index: number}, false)
+		}
+		takes(2, 8)
+		takes(3, 7)
+		parked := shared(1, 0)
+		parked.Mark = netlock.BufferOnly
+		s.at(us, 0, trace.Entered, 0, shared(1, 0), false)
+		s.at(500*ns, 0, trace.Left, 2, parked, false, func(p *Packet) { p.Src = address(0) })
+		s.at(us, 0, trace.Left, 2, netlock.Header{Op: netlock.PushRequest, Lock: 1, Avail: 1, Sent: 9, Index: 8}, false)
+		parked.Transaction = 2
+		s.at(us, 0, trace.Entered, 1, shared(2, 0), false)
+		s.at(500*ns, 0, trace.Left, 2, parked, false, func(p *Packet) { p.Src = address(1) })
+		back := shared(1, 0)
+		back.Op, back.Sent, back.Received, back.Index, back.Last = netlock.PushBack, 9, received, 9, true
+		s.at(us, 0, trace.Entered, 0, back, true)
+		back = shared(1, 0)
+		back.Op = netlock.PushBack
+		s.at(500*ns, 0, trace.Left, 0, back, true)
+		s.at(us, 0, trace.Entered, 0, netlock.Header{Op: netlock.Release, Lock: 1, Transaction: 1}, false)
+		if received == 10 {
+			s.want()
+		} else {
+			s.want(lock.RuleSingleQueue)
+		}
+	}
+}
+
 // After the original of a pair has returned, the backup alone grants a lock until whoever has it from there has
 // released it, by way of the original; also locks that could be shared.
 func TestTheBackupAloneGrantsUntilItsQueueIsEmpty(t *testing.T) {

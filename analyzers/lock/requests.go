@@ -44,6 +44,7 @@ type request struct {
 	asks       uint16 // ACQUIREs
 	answers    uint16
 	parks      uint16 // copies at the server
+	handed     uint16 // copies that went to a server that owned the lock, and have no answer
 	returned   bool   // the server pushed it back
 	over       bool   // when it came the server had requests of the lock, or the switch was not known to have all
 	counted    bool   // of its quota

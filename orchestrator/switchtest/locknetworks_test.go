@@ -386,5 +386,5 @@ func (d networkDraw) lockOutages(pair bool, outages, lease int) (text string) {
 	if len(changes) > 0 {
 		text = "changes: [" + strings.Join(changes, ", ") + "]\n"
 	}
-	return text + fmt.Sprintf("duration-us: %d\n", at+d.between(1000, 10_000))
+	return text + fmt.Sprintf("duration-us: %d\n", at+d.between(2100, 10_000))
 }

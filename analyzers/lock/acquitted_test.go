@@ -470,23 +470,54 @@ func TestAChainGoesOnWhileAGrantWaitsAtItsPort(t *testing.T) {
 // A server may still answer a copy that it got while it owned the lock, also when the switch has granted another one,
 // too early, and that was released: it is answered once for each time that it was asked.
 func TestACopyAtTheServerThatOwnedTheLockIsAnsweredToo(t *testing.T) {
-	for _, forwarded := range []bool{true, false} {
+	for _, mark := range []netlock.Mark{netlock.Owned, netlock.BufferOnly, netlock.Unmarked} { // unmarked: there is none
 		s := newScript(t, func(n *lock.Network) { n.Switches[0].Placed, n.Switches[0].Moves = false, true })
 		own := shared(1, 0)
-		own.Mark = netlock.Owned
+		own.Mark = mark
+		port3 := func(p *Packet) { p.Port = 3 }
 		grant := shared(1, 0)
 		grant.Op = netlock.GrantFromServer
 		s.at(us, 0, trace.Entered, 0, shared(1, 0), false)
-		if forwarded {
-			s.at(500*ns, 0, trace.Left, 0, own, false, func(p *Packet) { p.Port = 3 })
+		if mark != netlock.Unmarked {
+			s.at(500*ns, 0, trace.Left, 0, own, false, port3)
 		}
+		hands := netlock.Header{Op: netlock.PushRequest, Lock: 1, Mark: netlock.Owned, Sent: 1}
+		s.at(us, 0, trace.Left, 0, hands, false, port3)
+		hands.Op, hands.Last = netlock.PushEmpty, true
+		s.at(us, 0, trace.Entered, 0, hands, true, port3)
 		s.at(us, 0, trace.Entered, 0, shared(1, 0), false)
 		s.at(500*ns, 0, trace.Left, 0, shared(1, 0), true)
 		s.at(us, 0, trace.Entered, 0, netlock.Header{Op: netlock.Release, Lock: 1, Transaction: 1}, false)
 		s.at(50*us, 0, trace.Entered, 1, shared(2, 0), false) // the judge looks what it may forget
 		s.at(500*ns, 0, trace.Left, 1, shared(2, 0), true)
 		s.at(us, 0, trace.Left, 0, grant, true)
-		if forwarded {
+		if mark != netlock.Unmarked {
+			s.want()
+		} else {
+			s.want(lock.RuleOnce)
+		}
+	}
+}
+
+// A request that a server was to buffer, and that is taken for lost as it says that it has none, may be one that it
+// granted instead: it had been asked for.
+func TestAServerMayGrantWhatWasTakenForLost(t *testing.T) {
+	for _, grants := range []uint32{1, 2} {
+		s := newScript(t, func(n *lock.Network) { n.Switches[0].Placed, n.Switches[0].Moves = false, true })
+		parked := shared(1, 0)
+		parked.Mark = netlock.BufferOnly
+		port3 := func(p *Packet) { p.Port = 3 }
+		s.at(us, 0, trace.Entered, 0, shared(1, 0), false)
+		s.at(500*ns, 0, trace.Left, 0, parked, false, port3)
+		s.at(us, 0, trace.Left, 0, netlock.Header{Op: netlock.PushRequest, Lock: 1, Avail: 1, Sent: 1}, false, port3)
+		s.at(us, 0, trace.Entered, 0, netlock.Header{Op: netlock.PushEmpty, Lock: 1, Sent: 1, Last: true}, true, port3)
+		for tid := range grants {
+			grant := shared(1+tid, 0)
+			grant.Op = netlock.GrantFromServer
+			s.at(us, 0, trace.Entered, 0, grant, true, port3)
+			s.at(us, 0, trace.Left, 0, grant, true)
+		}
+		if grants == 1 {
 			s.want()
 		} else {
 			s.want(lock.RuleOnce)

@@ -486,6 +486,7 @@ func (j *Judge) handedOver(l *state, c *class, p *Packet) {
 func (j *Judge) owns(l *state, r *request) {
 	j.unpark(l, r, j.place(r))
 	l.parked -= int32(r.parks)
+	r.handed += r.parks
 	r.parks, r.phase = 0, owned
 }
 

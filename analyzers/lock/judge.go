@@ -234,6 +234,15 @@ func (j *Judge) grantedByServer(d *device, p *Packet, k key) {
 	r := j.find(k)
 	if l := j.lockOf(d.number, p.Header.Lock); l != nil {
 		j.servesOwn(d, l, r, p)
+		if r == nil && l.lost > 0 { // the server had it
+			l.lost--
+			l.copies++
+			r = j.request(k)
+			j.order++
+			h := &p.Header
+			r.mode, r.class, r.tenant, r.asks, r.id, r.phase = h.Mode, classOf(d, h), h.Tenant, 1, p.ID, owned
+			r.last, r.arrived, r.came = j.order, p.Time, p.Time
+		}
 	}
 	if r != nil && r.phase == parked {
 		j.owns(j.of(r), r) // it was sent to be buffered as the lock moved

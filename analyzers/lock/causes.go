@@ -185,8 +185,8 @@ func grantedBuffered(p place, request uint64) cause.Cause {
 }
 
 func handedAgain(p place, after cause.Duration) cause.Cause {
-	return cause.Of(lock.RulePlacement, "handed-again", "%v told the server by packet %v that it owns %v, which the server "+
-		"had answered %v before: the switch still has the lock.", p.who, p.packet(), p.at(), after)
+	return cause.Of(lock.RulePlacement, "handed-again", "%v told the server by packet %v that it owns %v, which the "+
+		"server had answered %v before: the switch still has the lock.", p.who, p.packet(), p.at(), after)
 }
 
 func bySwitch(p place) cause.Cause {

@@ -88,8 +88,8 @@ func TestABackupIgnoresAnswersToWhatItAskedBeforeItTookOverAgain(t *testing.T) {
 	}
 }
 
-// A question to the backup may wait at its port until the server has been asked, too: what is sent to be buffered counts
-// from the latter on.
+// A question to the backup may wait at its port until the server has been asked, too: what is sent to be buffered
+// counts from the latter on.
 func TestAQuestionToTheBackupMayLeaveAfterTheOneToTheServer(t *testing.T) {
 	for _, received := range []uint64{10, 11} {
 		s := newPair(t)

@@ -37,8 +37,8 @@ func Rules() []analyzers.Rule {
 			"the release, that allowed it, and a recirculation for each pass.", v, true},
 		{lock.RuleOccupancy, source + "10 (N9)", "A lock has at most the requests in the switch that it has slots for, and " +
 			"the server buffers only if they are taken, or if it has requests of the lock.", v, false},
-		{lock.RulePlacement, source + "10 (N10)", "The switch grants the locks that are installed, and no others, and gives no lock " +
-			"away twice.", v, false},
+		{lock.RulePlacement, source + "10 (N10)", "The switch grants the locks that are installed, and no others, and " +
+			"gives no lock away twice.", v, false},
 		{lock.RuleQuota, source + "10 (N11)", "In a period a tenant gets no more requests accepted than its quota, and " +
 			"none rejected before.", v, false},
 		{lock.RuleLease, source + "10 (N12)", "Nobody holds a lock for longer than lease and poll period while others " +

@@ -123,7 +123,8 @@ func watchLocks(t *testing.T, text string) lockHistory {
 		t.Fatal(err)
 	}
 	of := lockHistory{lockTaps: h, rules: violatedRules(o), lossy: test.Hosts.Values.Number("loss") > 0}
-	// What was lost is asked for again, and leases end; whether a lock moves, or the switch is out of service, is not seen.
+	// What was lost is asked for again, and leases end; whether a lock moves, or the switch is out of service, is not
+	// seen.
 	wait := h.lease + v.Duration("poll-us") + 4*v.Duration("push-timeout-us") + clock.Millisecond/2
 	of.quiet = h.last.Add(wait) < clock.Time(0).Add(test.Duration) && len(test.Changes) == 0 &&
 		!(of.lossy && v.Word("allocation") != "fixed")

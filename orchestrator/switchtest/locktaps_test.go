@@ -64,7 +64,8 @@ func (h *lockTaps) packet(t *trace.SwitchTap, p *packet.Header) {
 		h.enters(t, k, p, answers)
 	case u == nil && (t.Stage != trace.Left || !answers):
 	case t.Stage == trace.Dropped:
-		if p.Op == packet.Acquire && !answers && fabric.Reason(t.Reason) != fabric.ReasonOwn { // which is that of what it takes
+		const taken = fabric.ReasonOwn // by the switch, which processes it
+		if p.Op == packet.Acquire && !answers && fabric.Reason(t.Reason) != taken {
 			u.absorbed++
 		}
 	case !answers && p.Op == packet.Acquire:

@@ -47,6 +47,8 @@ type device struct {
 	open      []*request       // by arrival: those that may have one in time
 	overdue   []*request       // those that had none in time
 	transits  map[transit]int  // packets of the lock manager that are not for the switch, and are inside
+	suspects  []suspect        // for rule owner
+	otherwise bool             // locks that were held were granted also without a release
 	out       bool
 	returned  clock.Time // unknown: it never was out of service
 	entered   uint64     // the packet that came last

@@ -257,6 +257,12 @@ var scripts = []struct {
 		t.rejected(200, 2, 1, 5)
 		t.granted(300, 1, 1, 5)
 	}, []string{"mutual-exclusion/overlapping"}},
+	{"held locks are granted with and without a release by another", func(t *tape) {
+		t.granted(0, 0, 1, 5)
+		t.release(100, 1, 1, 5)
+		t.granted(200, 2, 1, 5)
+		t.granted(300, 1, 1, 5)
+	}, []string{"mutual-exclusion/overlapping"}},
 	{"a request goes to the server", func(t *tape) {
 		t.ask(0, 0, 1, 5)
 		p := t.packet(0, trace.Left, netlock.Acquire, 0, 1, 5, false)

@@ -265,8 +265,11 @@ func (j *Judge) granted(d *device, c *cell, r *request) {
 		return
 	case c.status == held && !c.lapsed(d, r):
 		j.overlaps(d, d, c, r)
-		if c.aliens {
-			j.tell(freedByAnother(d.place(r.key.lock, r.by), c.alien, c.grant), r.byAt, r.by, c.alien, c.grant)
+		switch {
+		case !c.aliens:
+			d.otherwise = true
+		case len(d.suspects) < mostSuspects:
+			d.suspects = append(d.suspects, suspect{*r, c.alien, c.grant})
 		}
 	case c.status == held:
 		j.measures.lapsed++
@@ -281,6 +284,24 @@ func (j *Judge) granted(d *device, c *cell, r *request) {
 		c := other.cells[int64(r.key.lock)/d.share]
 		if c != nil && c.status == held && len(c.events) == 0 && c.owner != r.key.transaction && !c.lapsed(other, r) {
 			j.overlaps(d, other, c, r)
+		}
+	}
+}
+
+// suspect is a request that was granted while another transaction held the lock, after a release by a third one.
+type suspect struct {
+	request
+	release, grant uint64
+}
+
+// mostSuspects bounds memory; what is found more often is one fault.
+const mostSuspects = 1 << 10
+
+// frees reports that releases freed locks of others, unless the switch granted held locks without such a release, too.
+func (j *Judge) frees(d *device) {
+	for i := range d.suspects {
+		if s := &d.suspects[i]; !d.otherwise {
+			j.tell(freedByAnother(d.place(s.key.lock, s.by), s.release, s.grant), s.byAt, s.by, s.release, s.grant)
 		}
 	}
 }

@@ -130,6 +130,8 @@ type Network struct {
 	// Complete says that each packet at a port, and each that is dropped inside, is shown, but for gaps that are told. If
 	// it is not set, nobody is blamed for what an unseen packet explains.
 	Complete bool
+	// Lossless says that lock servers get all that leaves for them, and that all leaves the switch that they send.
+	Lossless bool
 	// Joined says that traffic ran before the first packet that is shown.
 	Joined bool
 	// NotBefore is before when no server grants: all replace servers that have failed (§9). 0: they do not.

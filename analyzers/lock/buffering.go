@@ -222,6 +222,9 @@ func (j *Judge) settles(l *state, c *class, p *Packet) {
 		}
 		j.remove(r)
 	}
+	if c.parks[0] == none && l.parked == 0 && len(l.all) == 0 && !j.switches[l.sw].Moves {
+		l.lost = 0 // the switch knows
+	}
 }
 
 // pushRequested follows a switch that asks for what is parked.
@@ -240,7 +243,7 @@ func (j *Judge) pushRequested(d *device, p *Packet) {
 		if h.Sent != c.sent || c.began == unknown {
 			c.began = p.Time
 		}
-		c.requested, c.sent = p.Time, h.Sent
+		c.requested, c.requestedBy, c.sent = p.Time, p.ID, h.Sent
 		if c.restarted && !before { // numbers begin anew
 			c.restarted, c.index = false, h.Index
 		}

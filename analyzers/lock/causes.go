@@ -74,6 +74,16 @@ func forgotten(p place, idle cause.Duration) cause.Cause {
 		"longer than a grant takes.", p.who, p.packet(), p.at(), idle)
 }
 
+func skippedByServer(p place, later uint64) cause.Cause {
+	return cause.Of(lock.RuleLost, "at-server", "The server of %v never granted the request of packet %v; that of packet "+
+		"%v, which came later, was granted.", p.at(), p.packet(), packet(later))
+}
+
+func notAskedAgain(p place, since cause.Duration) cause.Cause {
+	return cause.Of(lock.RuleLost, "not-asked-again", "%v has not told the server again about the move of %v since packet "+
+		"%v, which had no answer for %v.", p.who, p.at(), p.packet(), since)
+}
+
 func notForwarded(p place, since cause.Duration) cause.Cause {
 	return cause.Of(lock.RuleLost, "not-forwarded", "%v neither sent the request of packet %v to the server that owns %v "+
 		"nor rejected it; it came %v before the end.", p.who, p.packet(), p.at(), since)
@@ -321,6 +331,7 @@ func Causes() []cause.Cause {
 		unasked(p, netlock.Acquire.String()), grantedTwice(p, 9), tooMany(p, 2, 1),
 		otherMode(p, netlock.Shared, 9, netlock.Exclusive), otherStamp(p, 9),
 		skipped(p, 15), forgotten(p, span(40*us)), notForwarded(p, span(40*us)), strandedAt(p, span(40*us)),
+		skippedByServer(p, 15), notAskedAgain(p, span(3*clock.Millisecond)),
 		overtakenInSwitch(p, 8, 9), overtakenAtServer(p, 8, 9), overtakenInBuffer(p, 8, 9), askedEarly(p, 9),
 		passedBuffer(p, 8, 7),
 		keptBuffer(p, 7, 3), begunEarly(p, span(2*clock.Millisecond)), leftOfBatch(p, 2),

@@ -24,6 +24,7 @@ func (j *Judge) granted(d *device, p *Packet, k key, since clock.Time) {
 		j.of(r).copies++
 	}
 	l := j.of(r)
+	l.latest = max(l.latest, p.Time)
 	server := h.Op == netlock.GrantFromServer
 	if server {
 		j.moves(l)

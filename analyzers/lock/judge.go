@@ -288,6 +288,7 @@ func (j *Judge) dropped(d *device, p *Packet) {
 	case p.DstPort == netlock.ReplyPort && h.Op == netlock.Reject:
 		j.rejected(d, p)
 	case h.Op == netlock.Acquire && h.Mark != netlock.Unmarked:
+		j.facts.Lossless = false
 		j.forwarded(d, p)
 	case h.Op == netlock.Acquire:
 		j.withdrawn(d, p)

@@ -20,10 +20,13 @@ func (j *Judge) quiescence() {
 	}
 	for i := range j.requests {
 		r := &j.requests[i]
+		d, l := j.switches[r.sw], j.of(r)
+		if r.asks > 0 && r.answers == 0 && r.phase == owned {
+			j.lostByServer(d, l, r)
+		}
 		if r.asks == 0 || r.answers > 0 || r.parks > 0 || r.phase != waiting {
 			continue
 		}
-		d, l := j.switches[r.sw], j.of(r)
 		if d.out || d.number != int(r.sw) {
 			continue
 		}
@@ -34,6 +37,7 @@ func (j *Judge) quiescence() {
 	for i := range j.locks {
 		if l := &j.locks[i]; l.used {
 			j.stranded(l)
+			l.classes(func(c *class) { j.asksOn(j.switches[l.sw], l, c) })
 		}
 	}
 }
@@ -114,7 +118,11 @@ func (j *Judge) stuck(d *device, l *state, r *request) {
 		}
 		return
 	}
-	if l.tainted || len(d.ports) == 0 || d.Pauses || d.tookOver(l, r) || l.outranked(r) {
+	if l.tainted || d.tookOver(l, r) {
+		j.stalled(d, l, r)
+		return
+	}
+	if len(d.ports) == 0 || d.Pauses || l.outranked(r) {
 		return
 	}
 	if r.mode == netlock.Exclusive && l.held > 0 || l.xs > 0 {

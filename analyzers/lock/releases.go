@@ -96,7 +96,9 @@ func (j *Judge) ends(l *state, r *request, at clock.Time, leased bool) {
 	}
 	if at >= l.ended {
 		l.ended, l.endedLeased = at, leased
-		l.stirs(j.switches[l.sw], at)
+		if l.held == 0 { // beside other holders nobody else may have it
+			l.stirs(j.switches[l.sw], at)
+		}
 	}
 	if r.mode == netlock.Exclusive && at >= l.exclusive {
 		l.runs = l.exclusive != unknown && at <= l.running(j.switches[l.sw]).Add(j.facts.Uncertainty)

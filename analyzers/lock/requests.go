@@ -105,6 +105,7 @@ type state struct {
 	copies     int32      // requests in switch and server at most
 	lost       int32      // parked ones that were given up
 	ownedSince clock.Time // the first grant since the switch took over
+	latest     clock.Time // the latest grant
 	server     netip.Addr // that owns it
 	home       home
 	retiring   bool
@@ -136,6 +137,7 @@ type state struct {
 type backlog struct {
 	parks         [2]int32   // the first and the last that is parked
 	requested     clock.Time // the last PUSH_REQ
+	requestedBy   uint64     // which packet that was
 	sent          uint64     // its number of requests that were sent to be buffered
 	began         clock.Time // the first PUSH_REQ with it: what was parked later is not in it
 	settled       clock.Time // the last answer that ended one
@@ -276,7 +278,7 @@ func (j *Judge) lock(id uint32, sw uint8) int32 {
 	l := &j.locks[i]
 	all := l.all[:0]
 	*l = state{id: id, sw: sw, used: true, holders: none, doubt: j.gaps > 0, ended: unknown, exclusive: unknown,
-		ownedSince: unknown, primary: unknown, stirred: unknown, lapsing: unknown, home: j.newHome(j.switches[sw])}
+		ownedSince: unknown, latest: unknown, primary: unknown, stirred: unknown, lapsing: unknown, home: j.newHome(j.switches[sw])}
 	if n := j.switches[sw].Priorities; n > 1 {
 		for range n {
 			all = append(all, class{event: unknown, backlog: newBacklog()})

@@ -20,6 +20,8 @@ type View interface {
 	ServersBegin() clock.Time
 	// ServerLease returns after which lock servers end leases, 0: never, and how often they look.
 	ServerLease() (lease, poll clock.Duration)
+	// Lossless reports whether lock servers get all that is sent to them.
+	Lossless() bool
 	// Pair returns the port of a switch that leads to the other one of a pair, and whether it is the backup; −1: none.
 	Pair(sw int) (port int, backup bool)
 	// End returns when the observation ended, once it has.
@@ -46,6 +48,7 @@ func NewJudge(v analyzers.SwitchView) (analyzers.SwitchJudge, error) {
 		facts.Servers, facts.Databases = j.addresses(hosts), j.addresses(of.Databases())
 		j.end, facts.NotBefore, facts.ServersLease = of.End, of.ServersBegin(), true
 		facts.ServerLease, facts.ServerPoll = of.ServerLease()
+		facts.Lossless = of.Lossless()
 	}
 	for i := range v.Switches() {
 		settings, err := v.Settings(i)

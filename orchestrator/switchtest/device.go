@@ -203,6 +203,13 @@ func (d device) ServerLease() (lease, poll clock.Duration) {
 	return v.Duration(lasts), v.Duration(looks)
 }
 
+// Lossless reports whether hosts get all that leaves for them.
+func (d device) Lossless() bool {
+	const name = "loss"
+	v := d.r.plan.Test.Hosts.Values
+	return !d.r.plan.live && v.Table().Find(name) >= 0 && v.Number(name) == 0
+}
+
 // End returns when the run ended.
 func (d device) End() clock.Time { return d.r.end }
 

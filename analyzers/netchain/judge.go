@@ -32,7 +32,7 @@ type Judge struct {
 	hosts    map[netip.Addr]uint32
 	others   locks.Others
 	measures measures
-	noted    bool
+	noted    map[string]bool
 	now      clock.Time
 }
 
@@ -47,6 +47,8 @@ type device struct {
 	open      []*request       // by arrival: those that may have one in time
 	overdue   []*request       // those that had none in time
 	transits  map[transit]int  // packets of the lock manager that are not for the switch, and are inside
+	suspects  []suspect        // for rule owner
+	otherwise bool             // locks that were held were granted also without a release
 	out       bool
 	returned  clock.Time // unknown: it never was out of service
 	entered   uint64     // the packet that came last
@@ -57,12 +59,22 @@ type device struct {
 type transit struct {
 	key
 	answer bool
+	op     netlock.Op
+	mark   netlock.Mark
+}
+
+func (j *Judge) transit(p *locks.Packet) transit {
+	h, client := &p.Header, p.Src
+	if forClients(p) {
+		client = p.Dst
+	}
+	return transit{j.keyOf(h, client), forClients(p), h.Op, h.Mark}
 }
 
 // New returns a judge.
 func New(switches []lock.NetChain) *Judge {
 	j := &Judge{report: analyzers.NewReporter(Name, Rules()), hosts: make(map[netip.Addr]uint32),
-		others: locks.NewOthers(), measures: newMeasures()}
+		others: locks.NewOthers(), noted: make(map[string]bool), measures: newMeasures()}
 	for i := range switches {
 		of := switches[i]
 		d := &device{NetChain: &of, who: cause.Switch(of.Name), share: of.Share(), returned: unknown}
@@ -140,12 +152,12 @@ func forClients(p *locks.Packet) bool { return p.DstPort == netlock.ReplyPort }
 func (j *Judge) enters(d *device, p *locks.Packet) {
 	h := &p.Header
 	switch {
-	case forClients(p) && h.Op == netlock.GrantFromServer && !d.trunk(p.Port):
-		j.tell(byServer(d.place(h.Lock, p.ID)), p.Time, p.ID)
-	case forClients(p):
-		d.transits[transit{j.keyOf(h, p.Dst), true}]++
-	case h.Mark != netlock.Unmarked: // what a client asks a database
-		d.transits[transit{j.keyOf(h, p.Src), false}]++
+	case forClients(p) && h.Op == netlock.GrantFromServer:
+		if !d.trunk(p.Port) {
+			j.tell(byServer(d.place(h.Lock, p.ID)), p.Time, p.ID)
+		}
+	case forClients(p), h.Mark != netlock.Unmarked: // what a client asks a database, and its answer
+		d.transits[j.transit(p)]++
 	case h.Op == netlock.Acquire:
 		j.asks(d, p)
 	case h.Op == netlock.Release:
@@ -155,10 +167,7 @@ func (j *Judge) enters(d *device, p *locks.Packet) {
 
 // passes reports whether a packet that leaves came as it is.
 func (j *Judge) passes(d *device, p *locks.Packet) bool {
-	of := transit{j.keyOf(&p.Header, p.Src), false}
-	if forClients(p) {
-		of = transit{j.keyOf(&p.Header, p.Dst), true}
-	}
+	of := j.transit(p)
 	n := d.transits[of]
 	switch {
 	case n > 1:
@@ -273,10 +282,7 @@ func (j *Judge) other(d *device, p *locks.Packet) {
 	case locks.Reordered:
 		j.tell(reordered(d.who, p.ID, with), p.Time, p.ID, with)
 	case locks.Unfollowed:
-		if c := notJudged("packets of others", "there are too many flows"); !j.noted {
-			j.noted = true
-			j.tell(c, p.Time)
-		}
+		j.note("packets of others", "there are too many flows")
 	case locks.Untouched:
 	}
 }
@@ -295,6 +301,14 @@ func (j *Judge) Started(now clock.Time, sw int) {
 	j.now = max(j.now, now)
 	d := j.switches[sw]
 	d.out, d.returned = false, now
+}
+
+// note says once that something is not judged.
+func (j *Judge) note(what, why string) {
+	if !j.noted[what] {
+		j.noted[what] = true
+		j.tell(notJudged(what, why), j.now)
+	}
 }
 
 // tell reports a finding about packets.

@@ -257,6 +257,12 @@ var scripts = []struct {
 		t.rejected(200, 2, 1, 5)
 		t.granted(300, 1, 1, 5)
 	}, []string{"mutual-exclusion/overlapping"}},
+	{"held locks are granted with and without a release by another", func(t *tape) {
+		t.granted(0, 0, 1, 5)
+		t.release(100, 1, 1, 5)
+		t.granted(200, 2, 1, 5)
+		t.granted(300, 1, 1, 5)
+	}, []string{"mutual-exclusion/overlapping"}},
 	{"a request goes to the server", func(t *tape) {
 		t.ask(0, 0, 1, 5)
 		p := t.packet(0, trace.Left, netlock.Acquire, 0, 1, 5, false)
@@ -280,6 +286,13 @@ var scripts = []struct {
 		t.packet(0, trace.Left, netlock.Acquire, 0, 1, 5, false).Header.Mark = netlock.Owned
 		t.packet(9, trace.Entered, netlock.Acquire, 0, 1, 5, true).Port = serverPort
 		t.packet(9, trace.Left, netlock.Acquire, 0, 1, 5, true)
+	}, nil},
+	{"a request is dropped while what its client asks a database is inside", func(t *tape) {
+		t.restart(10, 20)
+		t.packet(30, trace.Entered, netlock.Acquire, 0, 1, 5, false).Header.Mark = netlock.Owned
+		t.ask(31, 0, 1, 5)
+		t.packet(31, trace.Dropped, netlock.Acquire, 0, 1, 5, false).ID = t.serial - 1
+		t.packet(40, trace.Left, netlock.Acquire, 0, 1, 5, false).Header.Mark = netlock.Owned
 	}, nil},
 	{"an answer is late", func(t *tape) {
 		t.ask(0, 0, 1, 5)
@@ -337,7 +350,6 @@ var scripts = []struct {
 		t.ask(10, 1, 1, 5) // lost in it
 		t.restart(10, 20)
 		t.ask(30, 1, 1, 5)
-		t.packets[len(t.packets)-1].Stage = trace.Entered
 		t.packet(30, trace.Dropped, netlock.Acquire, 1, 1, 5, false).ID = t.serial - 1
 		t.rejected(100, 2, 1, 5)
 		t.granted(110_020, 1, 1, 5)

@@ -36,7 +36,7 @@ const (
 // request is one packet that asks for a lock.
 type request struct {
 	key       key
-	cell      *cell // nil: no lock has the number
+	cell      *cell // nil: its lock is not followed
 	answer    answer
 	mode      netlock.Mode
 	timestamp uint64
@@ -63,7 +63,7 @@ func (j *Judge) asks(d *device, p *locks.Packet) {
 		at.next = r
 	}
 	d.open = append(d.open, r)
-	if r.cell = d.cell(h.Lock); r.cell != nil {
+	if r.cell = j.cell(d, h.Lock); r.cell != nil {
 		r.cell.events = append(r.cell.events, event{request: r})
 	}
 }
@@ -71,7 +71,7 @@ func (j *Judge) asks(d *device, p *locks.Packet) {
 // releases follows a RELEASE that enters.
 func (j *Judge) releases(d *device, p *locks.Packet) {
 	j.measures.released++
-	if c := d.cell(p.Header.Lock); c != nil {
+	if c := j.cell(d, p.Header.Lock); c != nil {
 		c.events = append(c.events, event{key: j.keyOf(&p.Header, p.Src), id: p.ID, at: p.Time})
 		j.settle(d, c)
 	}
@@ -135,7 +135,7 @@ func (j *Judge) answers(d *device, p *locks.Packet, since clock.Time) {
 	if due := r.at.Add(d.Pipeline); since > due {
 		j.tell(tooLate(d.place(h.Lock, p.ID), r.id, cause.Span(since.Sub(due))), p.Time, p.ID, r.id)
 	}
-	if r.cell == nil && what == granted {
+	if int64(h.Lock) >= d.IDs && what == granted {
 		j.tell(beyond(d.place(h.Lock, p.ID), d.IDs), p.Time, p.ID, r.id)
 	}
 	if what == granted && d.returned != unknown && r.at.Add(d.Pipeline) < d.returned.Add(d.Lease) {
@@ -190,14 +190,20 @@ type cell struct {
 	suspect *request
 }
 
-// cell returns the lock of an id; nil: none has the number.
-func (d *device) cell(id uint32) *cell {
+// mostLocks bounds memory.
+const mostLocks = 1 << 21
+
+// cell returns the lock of an id; nil: none has the number, or it is not followed.
+func (j *Judge) cell(d *device, id uint32) *cell {
 	if int64(id) >= d.IDs {
 		return nil
 	}
 	n := int64(id) / d.share
 	c := d.cells[n]
-	if c == nil {
+	switch {
+	case c == nil && len(d.cells) >= mostLocks:
+		j.note("who has most locks", "there are too many locks")
+	case c == nil:
 		c = &cell{}
 		d.cells[n] = c
 	}
@@ -259,8 +265,11 @@ func (j *Judge) granted(d *device, c *cell, r *request) {
 		return
 	case c.status == held && !c.lapsed(d, r):
 		j.overlaps(d, d, c, r)
-		if c.aliens {
-			j.tell(freedByAnother(d.place(r.key.lock, r.by), c.alien, c.grant), r.byAt, r.by, c.alien, c.grant)
+		switch {
+		case !c.aliens:
+			d.otherwise = true
+		case len(d.suspects) < mostSuspects:
+			d.suspects = append(d.suspects, suspect{*r, c.alien, c.grant})
 		}
 	case c.status == held:
 		j.measures.lapsed++
@@ -275,6 +284,24 @@ func (j *Judge) granted(d *device, c *cell, r *request) {
 		c := other.cells[int64(r.key.lock)/d.share]
 		if c != nil && c.status == held && len(c.events) == 0 && c.owner != r.key.transaction && !c.lapsed(other, r) {
 			j.overlaps(d, other, c, r)
+		}
+	}
+}
+
+// suspect is a request that was granted while another transaction held the lock, after a release by a third one.
+type suspect struct {
+	request
+	release, grant uint64
+}
+
+// mostSuspects bounds memory; what is found more often is one fault.
+const mostSuspects = 1 << 10
+
+// frees reports that releases freed locks of others, unless the switch granted held locks without such a release, too.
+func (j *Judge) frees(d *device) {
+	for i := range d.suspects {
+		if s := &d.suspects[i]; !d.otherwise {
+			j.tell(freedByAnother(d.place(s.key.lock, s.by), s.release, s.grant), s.byAt, s.by, s.release, s.grant)
 		}
 	}
 }

@@ -92,6 +92,7 @@ func (j *Judge) Finish(end clock.Time) analyzers.Result {
 		if !d.out {
 			j.ends(d)
 		}
+		j.frees(d)
 	}
 	findings := j.report.Findings()
 	slices.SortStableFunc(findings, func(a, b analyzers.Finding) int { return cmp.Compare(a.TimeNS, b.TimeNS) })

@@ -266,8 +266,12 @@ func (d networkDraw) otherLocks() string {
 		lease = 0
 	}
 	leases := fmt.Sprintf("lease-us: %d, poll-us: %d", lease, poll)
-	hosts := fmt.Sprintf("%s, host-delay-ns: %d, host-jitter-ns: %d, server-ns: %d, server-cores: %d, client-ns: %d", leases,
-		d.IntN(9000), d.IntN(9000), int(d.magnitude(10, 3000)), d.between(1, 8), d.number(55, 55, 5, 1000))
+	atServers := leases
+	if !plain && d.one(3) { // servers end leases of their own
+		atServers = fmt.Sprintf("lease-us: %d, poll-us: %d", int(d.magnitude(30, 10_000)), int(d.magnitude(3, 1000)))
+	}
+	hosts := fmt.Sprintf("%s, host-delay-ns: %d, host-jitter-ns: %d, server-ns: %d, server-cores: %d, client-ns: %d",
+		atServers, d.IntN(9000), d.IntN(9000), int(d.magnitude(10, 3000)), d.between(1, 8), d.number(55, 55, 5, 1000))
 	outages := 0
 	if !plain && d.one(3) || pair {
 		outages = d.between(1, 3)
@@ -297,6 +301,11 @@ func (d networkDraw) otherLocks() string {
 			text += fmt.Sprintf(", tenant: %d, on-reject: %s", d.between(1, 8), d.of("retry", "restart"))
 		}
 		text += "}\n"
+	}
+	if d.one(6) && shared == "" {
+		text += fmt.Sprintf("  - tpcc: {clients: 0..%d, %swarehouses: %d, threads: %d, count: %d, merge: %d, timeout-us: %d}\n",
+			clients-1, of, d.between(1, 3), d.between(1, 4), d.between(1, 20), d.number(1, 1, 1000),
+			int(d.magnitude(200, 3000)))
 	}
 	if d.one(3) && clients > 1 {
 		text += fmt.Sprintf("  - incast: {senders: %d, packets: %d, transport: raw, start-us: %d}\n", d.between(1, clients-1),

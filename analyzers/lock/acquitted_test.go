@@ -250,3 +250,43 @@ func TestAChainGoesOnWhileAGrantWaitsAtItsPort(t *testing.T) {
 		}
 	}
 }
+
+// Others have the lock, so that the lease of a request that is asked for again has ended, and what it is granted then is
+// a grant of its own: a copy that comes meanwhile is absorbed, and the lock is held until the release.
+func TestALeaseHasEndedOnceOthersHaveTheLock(t *testing.T) {
+	for _, early := range []bool{false, true} {
+		s := newScript(t, nil)
+		asks := func(after clock.Duration, tid uint32) {
+			s.at(after, 0, trace.Entered, int(tid), header(netlock.Acquire, 1, tid), false)
+		}
+		granted := func(tid uint32) {
+			s.at(500*ns, 0, trace.Left, int(tid), header(netlock.Acquire, 1, tid), true)
+		}
+		released := func(tid uint32) {
+			s.at(us, 0, trace.Entered, int(tid), header(netlock.Release, 1, tid), false)
+			s.now = s.now.Add(200 * ns)
+		}
+		asks(us, 1)
+		granted(1)
+		asks(500*us, 2)
+		asks(521*us, 1)
+		granted(2) // within the poll period after the lease
+		released(2)
+		granted(1)
+		asks(us, 1)
+		asks(us, 3)
+		if early {
+			granted(3)
+		}
+		released(1)
+		if !early {
+			granted(3)
+		}
+		released(3)
+		if early {
+			s.want(lock.RuleExclusion)
+		} else {
+			s.want()
+		}
+	}
+}

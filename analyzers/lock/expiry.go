@@ -66,7 +66,7 @@ func (j *Judge) lapsed(r *request) {
 	j.ends(l, r, at, true)
 	l.lapsed = l.lapsed || r.server
 	if r.asks > r.answers {
-		r.phase, r.freed = answered, at
+		r.phase, r.freed = answered, min(at, j.now)
 		return
 	}
 	j.remove(r)

@@ -27,7 +27,9 @@ func (j *Judge) forwarded(d *device, p *Packet) {
 		j.justified(d, l, r, p)
 		r.parks++
 		l.parked++
-		r.move = h.Sent
+		if r.buffered = 0; h.Sent != 0 && j.follows(d) {
+			r.buffered = l.home.given + 1
+		}
 		l.class(r).parkedAt = p.Time
 		if r.phase == waiting && r.parks >= r.asks-min(r.asks, r.answers) {
 			r.phase, r.at = parked, p.Time

@@ -17,7 +17,7 @@ func (j *Judge) outage(d *device) {
 		if l := &j.locks[i]; l.used && int(l.sw) == d.number {
 			l.tainted = true
 			j.moves(l)
-			l.home = home{moved: unknown, taken: unknown, left: unknown, buffers: l.home.buffers}
+			l.home = home{moved: unknown, taken: unknown, left: unknown, given: l.home.given}
 			l.classes(func(c *class) {
 				c.restarted, c.remain, c.sent, c.base, c.handed = true, false, 0, 0, handover{at: unknown}
 				c.requested, c.began, c.settled, c.asked = unknown, unknown, unknown, unknown

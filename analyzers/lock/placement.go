@@ -15,9 +15,7 @@ type home struct {
 	base  uint64     // number of that move
 	taken clock.Time // when the server said that the switch may have it; unknown: it has not
 	left  clock.Time // when the switch told the server that it owns the lock, the last time; unknown: it never had it
-	// buffers is the number of the move for which the server buffers requests until it is told that it owns the lock, also
-	// while the switch is out of service; 0: for none.
-	buffers uint64
+	given uint32     // times that the switch has told the server so, also before it was out of service
 }
 
 // handover is what a server has answered about a queue that it owns from then on.
@@ -28,29 +26,31 @@ type handover struct {
 
 // newHome returns where a lock lives of which nothing has been seen: at its server.
 func (j *Judge) newHome(d *device) home {
-	return home{known: d.Marks && len(j.switches) == 1 && j.gaps == 0 && !d.restarted, moved: unknown, taken: unknown,
-		left: unknown}
+	return home{known: j.follows(d) && j.gaps == 0 && !d.restarted, moved: unknown, taken: unknown, left: unknown}
 }
 
 // away reports whether the switch has a lock, or takes it.
 func (h *home) away() bool { return h.moved != unknown }
 
+// follows reports whether it is known what switch and server tell each other as locks move.
+func (j *Judge) follows(d *device) bool { return d.Marks && len(j.switches) == 1 }
+
 // told follows a PUSH_REQ with a mark.
 func (j *Judge) told(d *device, l *state, p *Packet) {
 	h := &l.home
 	switch {
-	case !d.Marks || len(j.switches) > 1:
+	case !j.follows(d):
 	case p.Header.Mark == netlock.Failover:
 		if !h.away() || h.base != p.Header.Sent {
-			h.moved, h.base, h.taken, h.buffers = p.Time, p.Header.Sent, unknown, p.Header.Sent
+			h.moved, h.base, h.taken = p.Time, p.Header.Sent, unknown
 		}
 		if !h.known { // of what left before nothing is known
 			h.known, h.left = true, p.Time
 		}
-	case h.away():
-		h.moved, h.taken, h.left, h.buffers = unknown, unknown, p.Time, 0
 	default:
-		h.buffers = 0
+		if h.given++; h.away() {
+			h.moved, h.taken, h.left = unknown, unknown, p.Time
+		}
 	}
 }
 
@@ -77,7 +77,7 @@ func (j *Judge) servesOwn(d *device, l *state, r *request, p *Packet) {
 	case j.replaced:
 	case h.known && h.taken != unknown && p.Time > h.taken.Add(j.facts.Uncertainty):
 		j.tell(l, byServer(d.place(l, p)), p.Time, p.ID)
-	case r != nil && r.asks == 1 && r.move != 0 && r.move == h.buffers:
+	case r != nil && r.asks == 1 && r.buffered == h.given+1:
 		j.tell(l, grantedBuffered(d.place(l, p), r.id), p.Time, p.ID, r.id)
 	}
 }

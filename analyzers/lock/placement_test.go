@@ -84,6 +84,8 @@ func TestWhereALockLivesIsWhatSwitchAndServerSay(t *testing.T) {
 		"it waits until the lock is back":              {[]step{take, taken, busy, asks(2), leave, left, back, bySwitch(2)}, false},
 		"the server was to buffer it":                  {[]step{take, asks(1), buffered(1, 5), byServer(1)}, true},
 		"the server was to buffer it before an outage": {[]step{take, asks(1), buffered(1, 5), outage, byServer(1)}, true},
+		"the server was to buffer it for the move before one": {[]step{take, asks(1), buffered(1, 5), outage, back,
+			byServer(1)}, true},
 		"it is its own by then": {[]step{take, asks(1), buffered(1, 5), taken, leave, left, back, byServer(1)},
 			false},
 		"the switch says again that it has given it": {[]step{take, taken, leave, left, leave}, true},

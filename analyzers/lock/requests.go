@@ -62,18 +62,19 @@ type request struct {
 	arrived     clock.Time // the last copy
 	came        clock.Time // the first
 	inserted    clock.Time // into q1, if it is there
-	move        uint64     // for which a server was last to buffer it, 0: none
-	present     int32      // requests that the lock had when it came
-	dequeues    int64      // of its class until then
-	given       int64      // grants of the lock until then
-	window      int64      // of its quota
-	nth         int64      // arrival of its tenant in it
-	id, grant   uint64     // packets
-	stamp       uint64     // the client's time stamp, of the first copy
-	serial      uint64     // of its grant
-	freed       clock.Time // when it was released
-	since       clock.Time // of its grant: the port was busy from then on
-	at          clock.Time // of its grant, or when it was last parked
+	// buffered is given of its home plus 1 as it was last sent to be buffered while the lock moved; 0: it was not.
+	buffered  uint32
+	present   int32      // requests that the lock had when it came
+	dequeues  int64      // of its class until then
+	given     int64      // grants of the lock until then
+	window    int64      // of its quota
+	nth       int64      // arrival of its tenant in it
+	id, grant uint64     // packets
+	stamp     uint64     // the client's time stamp, of the first copy
+	serial    uint64     // of its grant
+	freed     clock.Time // when it was released
+	since     clock.Time // of its grant: the port was busy from then on
+	at        clock.Time // of its grant, or when it was last parked
 }
 
 // earliest returns from when on a request may have been in the queue: of copies it is not known which one counts.

@@ -25,11 +25,13 @@ func (j *Judge) forwarded(d *device, p *Packet) {
 	case netlock.BufferOnly:
 		r.leavesOne()
 		j.justified(d, l, r, p)
+		if all := r.parks == 0 || r.buffered == l.home.given+1; all && h.Sent != 0 && j.follows(d) {
+			r.buffered = l.home.given + 1
+		} else {
+			r.buffered = 0
+		}
 		r.parks++
 		l.parked++
-		if r.buffered = 0; h.Sent != 0 && j.follows(d) {
-			r.buffered = l.home.given + 1
-		}
 		l.class(r).parkedAt = p.Time
 		if r.phase == waiting && r.parks >= r.asks-min(r.asks, r.answers) {
 			r.phase, r.at = parked, p.Time

@@ -77,7 +77,7 @@ func (j *Judge) servesOwn(d *device, l *state, r *request, p *Packet) {
 	case j.replaced:
 	case h.known && h.taken != unknown && p.Time > h.taken.Add(j.facts.Uncertainty):
 		j.tell(l, byServer(d.place(l, p)), p.Time, p.ID)
-	case r != nil && r.asks == 1 && r.buffered == h.given+1:
+	case r != nil && r.buffered == h.given+1 && r.parks == r.asks && r.handed == 0:
 		j.tell(l, grantedBuffered(d.place(l, p), r.id), p.Time, p.ID, r.id)
 	}
 }

@@ -62,7 +62,8 @@ type request struct {
 	arrived     clock.Time // the last copy
 	came        clock.Time // the first
 	inserted    clock.Time // into q1, if it is there
-	// buffered is given of its home plus 1 as it was last sent to be buffered while the lock moved; 0: it was not.
+	// buffered is given of its home plus 1 as all copies at the server were sent to be buffered while the lock moved; 0:
+	// they were not.
 	buffered  uint32
 	present   int32      // requests that the lock had when it came
 	dequeues  int64      // of its class until then

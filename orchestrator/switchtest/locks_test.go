@@ -183,6 +183,26 @@ func TestExamplesOfLocksGiveTheResultsOfTheModel(t *testing.T) {
 			}
 		}
 	})
+	t.Run("6.1, coarse locks", func(t *testing.T) {
+		t.Parallel()
+		var shares []float64 // of the switch's grants
+		var all []int64
+		for _, n := range example(t, "merge.yml") {
+			bySwitch, byServer := int64(0), int64(0)
+			for host := range 4 {
+				bySwitch += n[fmt.Sprintf("host-%d.locks.granted-by-switch", host)]
+				byServer += n[fmt.Sprintf("host-%d.locks.granted-by-server", host)]
+			}
+			shares, all = append(shares, float64(bySwitch)/float64(bySwitch+byServer)), append(all, bySwitch+byServer)
+		}
+		const slots, locks = 200, 2000 // a lock needs a slot at least
+		if shares[0] > 1.0*slots/locks || shares[1] <= 1.0*slots/locks || shares[2] <= shares[1] {
+			t.Errorf("the switch grants shares of %.3f with 1, 10, 100 and 1000 locks in a coarse one", shares)
+		}
+		if all[1] <= all[0] || all[3] >= all[0] {
+			t.Errorf("%v grants: the coarse locks gain nothing, or the coarsest lose nothing", all)
+		}
+	})
 }
 
 // BenchmarkLockRequests measures what a lock request costs with all that belongs to it: 12 clients with locks of their

@@ -9,10 +9,14 @@ import (
 // stalled judges, of a lock whose queue is not exactly known, that somebody is granted it while a request waits in the
 // switch: whoever had it last, seen or not, has lost it after a lease (N3, N12). It reports whether it found a fault.
 func (j *Judge) stalled(d *device, l *state, r *request) bool {
-	if r.asks != 1 || r.inserted == unknown || len(d.ports) == 0 || d.Pauses || l.outranked(r) {
+	if r.asks > 1 && !d.Dedup || r.inserted == unknown || len(d.ports) == 0 || d.Pauses || l.outranked(r) {
 		return false
 	}
-	from, lease := max(r.inserted, l.latest), d.Lease
+	came := r.inserted
+	if !r.returned { // since then one of its copies waits in the switch
+		came = r.earliest()
+	}
+	from, lease := max(came, l.latest), d.Lease
 	if d.takeover != clock.Never || d.tookOver(l, r) {
 		h := &l.home
 		if !h.known || !h.away() || h.taken == unknown {
@@ -62,12 +66,16 @@ func (j *Judge) asksOn(d *device, l *state, c *class) {
 	h := &l.home
 	taking := h.away() && h.taken == unknown
 	handing := !h.away() && h.left != unknown && c.handed.number != c.sent
+	began := c.began
+	if handing { // the number is that of the move to the switch if nothing was to be buffered meanwhile
+		began = max(began, h.left)
+	}
 	if !h.known || !taking && !handing || d.PushRetry == 0 || d.out || d.takeover != clock.Never || l.live == 0 ||
-		c.began == unknown || handing && c.began < h.left.Add(-patience*d.PushRetry) || len(d.ports) == 0 || d.Pauses {
+		c.began == unknown || c.requested < began || len(d.ports) == 0 || d.Pauses {
 		return
 	}
 	waited := j.allQuietSince(d).Sub(c.requested)
-	if most := patience * (c.requested.Sub(c.began) + d.PushRetry); waited > most+d.PipelineMost+j.facts.Uncertainty {
+	if most := patience * (c.requested.Sub(began) + d.PushRetry); waited > most+d.PipelineMost+j.facts.Uncertainty {
 		j.tell(l, notAskedAgain(place{d.who, l.id, c.requestedBy}, cause.Span(waited)), j.now, c.requestedBy)
 	}
 }

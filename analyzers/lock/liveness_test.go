@@ -36,6 +36,25 @@ func TestALeaseEndsAlsoIfTheQueueIsNotKnown(t *testing.T) {
 	}
 }
 
+// The same if who waits asks again and again.
+func TestALeaseEndsAlsoIfWhoWaitsAsksAgain(t *testing.T) {
+	for _, again := range []int{4, 16} {
+		s := newScript(t, nil)
+		first, second := header(netlock.Acquire, 1, 1), header(netlock.Acquire, 1, 2)
+		s.at(us, 0, trace.Entered, 0, first, false)
+		s.at(500*ns, 0, trace.Left, 0, first, true)
+		s.at(us, 0, trace.Entered, 1, marked(header(netlock.Release, 1, 9), netlock.Unmarked), false)
+		for range again {
+			s.at(200*us, 0, trace.Entered, 1, second, false)
+		}
+		if again > 4 {
+			s.want(lock.RuleLease)
+		} else {
+			s.want()
+		}
+	}
+}
+
 // moving is a switch that takes lock 1 at once, and gets so far.
 func moving(t *testing.T) (s *script, push netlock.Header) {
 	s = newScript(t, func(n *lock.Network) {
@@ -84,17 +103,18 @@ func TestAMoveIsAskedForUntilItIsAnswered(t *testing.T) {
 func TestAServerIsToldThatItOwnsALockUntilItAnswers(t *testing.T) {
 	for _, answered := range []bool{true, false} {
 		s, push := moving(t)
+		s.passes(ms)
 		empty := push
 		empty.Op, empty.Last = netlock.PushEmpty, true
 		s.at(us, 0, trace.Entered, 0, empty, true, toServer)
 		s.at(700*ns, 0, trace.Left, 1, header(netlock.Acquire, 1, 2), true)
 		s.at(us, 0, trace.Entered, 1, header(netlock.Release, 1, 2), false)
-		push.Mark, push.Sent = netlock.Owned, 8
+		push.Mark = netlock.Owned
 		s.at(us, 0, trace.Left, 0, push, false, toServer)
 		s.at(us, 0, trace.Entered, 0, header(netlock.Acquire, 1, 3), false)
 		s.at(500*ns, 0, trace.Left, 0, marked(header(netlock.Acquire, 1, 3), netlock.BufferOnly), false, toServer)
 		if answered {
-			empty.Mark, empty.Sent = netlock.Owned, 8
+			empty.Mark = netlock.Owned
 			s.at(us, 0, trace.Entered, 0, empty, true, toServer)
 		}
 		s.passes(600 * us)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -352,17 +353,25 @@ func TestALabRunsLockClientsOfAgents(t *testing.T) {
 	if !aloneInNamespaces(t) {
 		return
 	}
-	b := newNetworkLab(t, 0, 1, 2)
+	b := newNetworkLab(t, 0, 1, 2, 3)
 	bed := b.describe(t, "nightly")
 	status, dir, said := b.runTest(t, bed, fmt.Sprintf(labLocks, ""))
 	if status != orchestrator.ExitPass {
 		t.Fatalf("the correct switch: exit status %d\n%s", status, said)
 	}
 	analysis, err := os.ReadFile(filepath.Join(dir, "analysis/lock.json"))
-	if err != nil || !bytes.Contains(analysis, []byte(`"grants-server"`)) {
+	if err != nil || !regexp.MustCompile(`"grants-server": [1-9]`).Match(analysis) {
 		t.Errorf("%v\n%s", err, analysis)
 	}
 	b.nothingIsLeft(t)
+	// The switch asks a database, which answers the clients (one round trip).
+	asking := strings.NewReplacer("hosts: 3,", "hosts: 4,", "locks: 2,", "locks: 2, databases: 3,", "servers: 2,",
+		"servers: 2, databases: 3, queries: on,")
+	status, dir, said = b.runTest(t, bed, asking.Replace(fmt.Sprintf(labLocks, "")))
+	analysis, err = os.ReadFile(filepath.Join(dir, "analysis/lock.json"))
+	if status != orchestrator.ExitPass || err != nil || !regexp.MustCompile(`"to-database": [1-9]`).Match(analysis) {
+		t.Errorf("with a database: exit status %d, %v\n%s\n%s", status, err, said, analysis)
+	}
 	for bug, rule := range map[string]string{"grants-twice": "lock.exactly-once", "loses-tail": "lock.lost",
 		"grants-shared-beside-exclusive": "lock.mutual-exclusion"} {
 		if status, _, said := b.runTest(t, bed, fmt.Sprintf(labLocks, ", bugs: ["+bug+"]")); status !=

@@ -34,6 +34,8 @@ func Transport() wire.Transport {
 					Doc: "Cores of a lock server; one core serves all packets of a lock."},
 				{Name: "server-ns", Kind: parameter.Duration, Unit: "ns", Default: "444", Max: 1_000_000_000,
 					Doc: "How long a core takes for each packet (18 million requests/s with 8 cores)."},
+				{Name: "server-drain-us", Kind: parameter.Duration, Unit: "us", Default: "0", Max: 1_000_000,
+					Doc: "How often a core of a lock server sends its answers, or as soon as there are 32; 0: each at once."},
 				{Name: LeastGap, Kind: parameter.Duration, Unit: "ns", Default: "55", Max: 1_000_000_000,
 					Doc: "Least time between two packets that a host sends (18 million packets/s)."},
 				{Name: "host-delay-ns", Kind: parameter.Duration, Unit: "ns", Default: "0", Max: 1_000_000_000,

@@ -29,6 +29,42 @@ func counters(t *testing.T, o *orchestrator.Outcome) map[string]int64 {
 	return doc.Counters
 }
 
+// What a core of a lock server answers in an interval leaves together; 32 answers leave at once.
+func TestLockServersSendTogetherWhatTheyAnswer(t *testing.T) {
+	for _, c := range []struct {
+		drain, threads int
+		least, most    int64 // of the mean time of a transaction, in ns
+	}{
+		{0, 1, 9500, 10_000},
+		{100, 1, 95_000, 105_000}, // the answer to the next request leaves an interval later
+		{100, 256, 20_000, 60_000},
+	} {
+		t.Run(fmt.Sprintf("%d us, %d threads", c.drain, c.threads), func(t *testing.T) {
+			t.Parallel()
+			test := parse(t, fmt.Sprintf(`
+topology: {kind: single-switch, hosts: 2, link: {gbps: 40, delay-ns: 100, framing-bytes: 24}}
+hosts: {transport: netlock, host-delay-ns: 2000, server-cores: 1, server-ns: 50, server-drain-us: %d}
+switch-under-test: {model: netlock}
+workload: [{locks: {clients: 0, servers: 1, threads: %d, locks: 5000, sets: own, count: 30, timeout-us: 100000}}]
+`, c.drain, c.threads))[0]
+			o := run(t, test)
+			if o.Verdict.Exit != orchestrator.ExitPass {
+				t.Fatal(o.Verdict)
+			}
+			for _, m := range o.Analysis.Metrics {
+				if m.Name != "flows.rtt" {
+					continue
+				}
+				if mean := m.Sum / m.Count; mean < c.least || mean > c.most {
+					t.Errorf("a transaction takes %d ns on average, want %d to %d", mean, c.least, c.most)
+				}
+				return
+			}
+			t.Error("nothing was measured")
+		})
+	}
+}
+
 const lockStar = `
 topology: {kind: single-switch, hosts: 6, link: {gbps: 40, delay-ns: 100, framing-bytes: 24}}
 hosts: {transport: netlock, host-delay-ns: 2000, host-jitter-ns: 500}

@@ -25,7 +25,7 @@ func (l *lab) flat(ctx context.Context, id, file, number, what string) error {
 		return err
 	}
 	plot := comparison.Plot{Name: "fig-" + number, Title: "Figure " + number + ": time until the grant, " + what,
-		X: "MRPS", Y: "us"}
+		X: "grants, MRPS", Y: "time, us"}
 	quantiles := []struct {
 		name string
 		of   func(p *point) float64
@@ -75,13 +75,13 @@ func (l *lab) flat(ctx context.Context, id, file, number, what string) error {
 func e4(ctx context.Context, l *lab) error {
 	const id, cores = "E4", 4
 	plot := comparison.Plot{Name: "fig-2-9", Title: "Figure 2-9: grants by cores of a lock server, and of a switch",
-		X: "cores", Y: "MRPS"}
+		X: "cores of the server", Y: "grants, MRPS"}
 	var all []*point
 	for _, w := range []struct {
-		file, what string
-		points     int // of lock servers, before as many of the switch
-	}{{"e4-shared.yml", "shared", 1}, {"e4.yml", "exclusive without contention", cores},
-		{"e4-contended.yml", "exclusive, 5000 locks", 1}} {
+		file, what, short string
+		points            int // of lock servers, before as many of the switch
+	}{{"e4-shared.yml", "shared", "shared", 1}, {"e4.yml", "exclusive without contention", "exclusive", cores},
+		{"e4-contended.yml", "exclusive, 5000 locks", "contended", 1}} {
 		last := 2*w.points - 1
 		points, err := l.measure(ctx, w.file, func(i int) bool {
 			return i == last || i < w.points && (!l.Config.Quick || i == w.points-1)
@@ -98,7 +98,7 @@ func e4(ctx context.Context, l *lab) error {
 		l.Row(comparison.FromConstant("server-ns and server-cores").Of(comparison.PaperStatement),
 			comparison.NewBound(id, "R4, SIM: "+w.what+": packets that the server takes", "MRPS", comparison.AtMost, 18, 0.001,
 				mrps(server.sum("lock-server.packets"), server.Test.Duration)))
-		line, of := comparison.Series{Name: "server, " + w.what}, comparison.Series{Name: "switch, " + w.what}
+		line, of := comparison.Series{Name: "server, " + w.short}, comparison.Series{Name: "switch, " + w.short}
 		for _, p := range points[:n-1] {
 			k := float64(p.Test.Hosts.Values.Int("server-cores"))
 			line.X, line.Y = append(line.X, k), append(line.Y, half(p))
@@ -161,7 +161,7 @@ func e7(ctx context.Context, l *lab) error {
 
 // ofTenants draws the grants of tenants over time.
 func (p *point) ofTenants(name, title string) comparison.Plot {
-	plot := comparison.Plot{Name: name, Title: title, X: "ms", Y: "MRPS"}
+	plot := comparison.Plot{Name: name, Title: title, X: "time, ms", Y: "grants, MRPS"}
 	for tenant := 1; tenant <= tenants; tenant++ {
 		plot.Series = append(plot.Series, p.line(fmt.Sprint("tenant ", tenant), clock.Millisecond,
 			func(c *counts) int64 { return c.tenants[tenant] }))
@@ -184,7 +184,8 @@ func e10(ctx context.Context, l *lab) error {
 	l.Row(stated, comparison.NewRow(id, "R16, SIM: grants in the outage", "", 0, 0, 0, float64(outage.all())).Noted(note))
 	l.Row(stated, comparison.NewBound(id, "R16, SIM: grants after T_lease and a second beside before", "%",
 		comparison.AtLeast, 95, 0, 100*p.grants(back, p.Test.Duration)/p.grants(stop/2, stop)).Noted(note))
-	l.Plot(comparison.Plot{Name: "fig-2-15", Title: "Figure 2-15: the switch stops and returns", X: "ms", Y: "MRPS",
+	l.Plot(comparison.Plot{Name: "fig-2-15", Title: "Figure 2-15: the switch stops and returns", X: "time, ms",
+		Y: "grants, MRPS",
 		Series: []comparison.Series{
 			p.line("by the switch", clock.Millisecond, func(c *counts) int64 { return c.bySwitch }),
 			p.line("by servers", clock.Millisecond, func(c *counts) int64 { return c.byServer })}})
@@ -204,7 +205,8 @@ func failover(ctx context.Context, l *lab) error {
 	early := p.between(taken, taken+p.Test.Switch.Values.Duration("lease-us"))
 	l.Row(law, comparison.NewRow(id, "N13, SIM: grants by the backup in T_lease after it took over", "", 0, 0, 0,
 		float64(early.byBackup)).Noted(p.note()))
-	l.Plot(comparison.Plot{Name: "failover", Title: "A switch with a backup stops and returns", X: "ms", Y: "MRPS",
+	l.Plot(comparison.Plot{Name: "failover", Title: "A switch with a backup stops and returns", X: "time, ms",
+		Y: "grants, MRPS",
 		Series: []comparison.Series{
 			p.line("by the original", clock.Millisecond, func(c *counts) int64 { return c.bySwitch - c.byBackup }),
 			p.line("by the backup", clock.Millisecond, func(c *counts) int64 { return c.byBackup }),

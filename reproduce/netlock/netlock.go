@@ -54,12 +54,9 @@ var (
 	law = comparison.FromMechanism("expected is a law of the reference model, section 12").Of(comparison.SpecCalibration)
 	// stated is that of values of the source that a mechanism yields.
 	stated = comparison.FromMechanism("").Of(comparison.PaperStatement)
-	// tpcc is that of values that depend on how many transactions clients have at a time.
-	tpcc = comparison.FromChoice("*chosen*: 2 threads of each client, calibrated by the largest rate of R12").
-		Of(comparison.PaperStatement)
 	// retried is that of values beside NetChain, of which the source says no more than "client-side retry".
-	retried = comparison.FromChoice("*chosen*: 2 threads of each client; a transaction of NetChain starts anew 10 us " +
-		"after one of its requests was rejected").
+	retried = comparison.FromChoice("*chosen*: a transaction of NetChain starts anew 10 us after one of its requests was " +
+		"rejected").
 		Of(comparison.PaperStatement)
 	// shown is that of values without a tolerance.
 	shown = comparison.Unjudged("there is no value to compare with").Of(comparison.PaperStatement)

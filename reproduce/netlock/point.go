@@ -27,6 +27,9 @@ type counts struct {
 	bySwitch, byServer int64
 	tenants            [tenants + 1]int64 // of both, by tenant; 0: all others
 	byBackup           int64              // of bySwitch
+	// Of transactions that were committed: locks that switch and servers granted, and how many transactions.
+	kept         [2]int64
+	transactions int64
 }
 
 func (c *counts) all() int64 { return c.bySwitch + c.byServer }
@@ -42,6 +45,21 @@ type point struct {
 	mean       float64                    // of all transactions, in ns
 	violations int64                      // that judges found
 	judged     int64                      // requests that judges of locks saw
+	active     map[thread]*active         // transactions that are under way
+}
+
+// thread is one of a client.
+type thread struct {
+	host   fabric.HostID
+	number uint8
+}
+
+// active is what a switch has seen of the latest transaction of a thread, which has one at a time.
+type active struct {
+	number   uint32
+	waiting  int
+	granted  [2]int64
+	released bool
 }
 
 // clear prepares for a run.
@@ -49,6 +67,7 @@ func (p *point) clear() {
 	p.bin = p.Test.Duration / bins
 	p.took[0] = analyzers.NewDistribution("switch", analyzers.UnitNS, 0)
 	p.took[1] = analyzers.NewDistribution("server", analyzers.UnitNS, 0)
+	p.active = make(map[thread]*active)
 }
 
 // watch counts what leaves the first switch for clients, and its backup if there is one.
@@ -65,12 +84,17 @@ func (p *point) watch(net *fabric.Network) {
 func (p *point) count(sw *fabric.Switch, backup bool) {
 	pair, _ := sw.Pair()
 	sw.Watch(func(at fabric.Point, now clock.Time, of *fabric.Packet) {
-		if at.Stage != fabric.Egress || at.Port == pair || of.Protocol != fabric.NetLock ||
-			of.Flags&fabric.Returned == 0 {
+		if of.Protocol != fabric.NetLock || at.Port == pair {
+			return
+		}
+		c, who := &p.course[min(bins-1, now.Sub(0)/p.bin)], 0
+		if at.Stage == fabric.Ingress && of.Flags&fabric.Returned == 0 {
+			p.asked(of, c)
+		}
+		if at.Stage != fabric.Egress || of.Flags&fabric.Returned == 0 {
 			return
 		}
 		h := wire.FromHeader(&of.Header)
-		c, who := &p.course[min(bins-1, now.Sub(0)/p.bin)], 0
 		switch h.Op {
 		case netlock.Acquire, netlock.PushBack:
 			c.bySwitch++
@@ -84,12 +108,42 @@ func (p *point) count(sw *fabric.Switch, backup bool) {
 			return
 		}
 		p.took[who].Record(now.Nanoseconds() - int64(h.Timestamp))
+		if a := p.active[thread{of.Dst, h.Client}]; a != nil && a.number == h.Transaction {
+			a.waiting--
+			a.granted[who]++
+		}
 		if int(h.Tenant) <= tenants {
 			c.tenants[h.Tenant]++
 		} else {
 			c.tenants[0]++
 		}
 	})
+}
+
+// asked takes a packet of a client. A transaction was committed if it had all of its locks when it released the first:
+// those of one that starts anew do not count (section 7).
+func (p *point) asked(of *fabric.Packet, c *counts) {
+	h := wire.FromHeader(&of.Header)
+	key := thread{of.Src, h.Client}
+	a := p.active[key]
+	if a == nil {
+		a = new(active)
+		p.active[key] = a
+	}
+	switch {
+	case h.Op == netlock.Acquire:
+		if a.number != h.Transaction {
+			*a = active{number: h.Transaction}
+		}
+		a.waiting++
+	case h.Op == netlock.Release && a.number == h.Transaction && !a.released:
+		a.released = true
+		if a.waiting == 0 {
+			c.transactions++
+			c.kept[0] += a.granted[0]
+			c.kept[1] += a.granted[1]
+		}
+	}
 }
 
 // read takes what judges found and measured.
@@ -128,17 +182,18 @@ func (p *point) quantile(q float64) float64 {
 	return float64(p.trips[min(len(p.trips)-1, int(q*float64(len(p.trips))))]) / 1000
 }
 
-// committed returns transactions each second after a time, in millions: grants of that time over those of a
-// transaction.
-func (p *point) committed(from clock.Duration) float64 {
-	all := p.between(0, p.Test.Duration)
-	return p.grants(from, p.Test.Duration) * float64(p.sum("locks.transactions")) / float64(max(1, all.all()))
+// measured returns the counts of the time in which locks do not move.
+func (p *point) measured() counts { return p.between(settledOf(p.Test), p.Test.Duration) }
+
+// committed returns transactions each second while locks do not move, in millions.
+func (p *point) committed() float64 {
+	return mrps(p.measured().transactions, p.Test.Duration-settledOf(p.Test))
 }
 
-// locksEach returns how many locks a transaction takes, if few start anew.
-func (p *point) locksEach() float64 {
-	all := p.between(0, p.Test.Duration)
-	return float64(all.all()) / float64(max(1, p.sum("locks.transactions")))
+// kept returns the rate of locks of committed transactions while locks do not move, in MRPS.
+func (p *point) kept() float64 {
+	c := p.measured()
+	return mrps(c.kept[0]+c.kept[1], p.Test.Duration-settledOf(p.Test))
 }
 
 // between sums up the grants of a part of the time.
@@ -148,6 +203,9 @@ func (p *point) between(from, to clock.Duration) (sum counts) {
 		sum.bySwitch += c.bySwitch
 		sum.byServer += c.byServer
 		sum.byBackup += c.byBackup
+		sum.kept[0] += c.kept[0]
+		sum.kept[1] += c.kept[1]
+		sum.transactions += c.transactions
 		for t := range sum.tenants {
 			sum.tenants[t] += c.tenants[t]
 		}

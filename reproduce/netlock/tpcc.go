@@ -12,8 +12,15 @@ import (
 	"candela.dev/candela/reproduce/comparison"
 )
 
-// settled is when locks have moved: the control plane decides after 20 ms, a second of the source divided by 50.
-const settled = 30 * clock.Millisecond
+// settledOf returns when all locks have moved as the first allocation says. The source moves them before it measures.
+func settledOf(t *config.SwitchTest) clock.Duration {
+	const reaction, margin = 100 * clock.Microsecond, 2 * clock.Millisecond
+	v := t.Switch.Values
+	if v.Table().Find("allocation") < 0 { // NetChain
+		return 0
+	}
+	return v.Duration("allocation-us") + clock.Duration(v.Int("slots")/v.Int("moves"))*reaction + margin
+}
 
 // e5 has TPC-C with 10 clients and 2 servers: R5 to R8, R10.
 func e5(ctx context.Context, l *lab) error {
@@ -32,7 +39,7 @@ func e5(ctx context.Context, l *lab) error {
 		what := ", SIM: " + c.name + " contention: "
 		note := fmt.Sprintf("NetLock: %s; NetChain: %s, %d rejected", p.note(), base.note(), base.sum("locks.rejected"))
 		l.Row(retried, comparison.NewRow(id, c.result+what+"transactions beside NetChain", "times", c.tps, c.tps, 0.4,
-			p.committed(settled)/base.committed(0)).Noted(note))
+			p.committed()/base.committed()).Noted(note))
 		for _, of := range []struct {
 			name string
 			want float64
@@ -41,14 +48,13 @@ func e5(ctx context.Context, l *lab) error {
 				" contention: transactions beside "+of.name, "times", of.want, of.want, 0, math.NaN()))
 		}
 		l.latencies(id, "R7, ", "R8, ", c.name, p, base)
-		kept := base.committed(0) * p.locksEach() // without those of transactions that started anew
 		l.Row(retried, comparison.NewBound(id, "R10"+what+"locks beside NetChain, order", "times", comparison.AtLeast, 1, 0,
-			p.grants(settled, p.Test.Duration)/kept))
+			p.kept()/base.kept()))
 		from := comparison.Unjudged("the order is judged").Of(comparison.PublishedData)
 		l.Row(from, comparison.NewRow(id, "R10"+what+"NetLock, locks", "MRPS", c.netlock, c.netlock, 0.4,
-			p.grants(settled, p.Test.Duration)))
+			p.kept()))
 		l.Row(from, comparison.NewRow(id, "R10"+what+"NetChain, locks", "MRPS", c.netchain, c.netchain, 0.4,
-			kept))
+			base.kept()))
 		for _, of := range []struct {
 			name string
 			want float64
@@ -80,7 +86,7 @@ func e6(ctx context.Context, l *lab) error {
 			return err
 		}
 		l.Row(retried, comparison.NewBound(id, "R9, SIM: "+name+" contention: transactions beside NetChain, sign", "times",
-			comparison.AtLeast, 1, 0, p.committed(settled)/base.committed(0)).Noted("the source says up to 5.5; NetLock: "+
+			comparison.AtLeast, 1, 0, p.committed()/base.committed()).Noted("the source says up to 5.5; NetLock: "+
 			p.note()+"; NetChain: "+base.note()))
 		l.latencies(id, "R9, ", "R9, ", name, p, base)
 		l.judged(id, name+" contention: ", p, base)
@@ -117,14 +123,14 @@ func (l *lab) beside(ctx context.Context, file string, i int, name string) (netl
 // shorter ends a test of a quick reproduction early.
 func (l *lab) shorter(t *config.SwitchTest) {
 	if l.Config.Quick {
-		t.Duration = settled + 5*clock.Millisecond
+		t.Duration = min(t.Duration, settledOf(t)+5*clock.Millisecond)
 	}
 }
 
 // latencies compares the signs of how long transactions take.
 func (l *lab) latencies(id, average, tail, name string, p, base *point) {
-	from := comparison.FromChoice("*chosen*: 2 threads of each client; the sign is compared; a transaction of NetChain " +
-		"starts anew when a request is rejected").
+	from := comparison.FromChoice("*chosen*: the sign is compared; a transaction of NetChain starts anew when a request " +
+		"is rejected").
 		Of(comparison.PaperStatement)
 	l.Row(from, comparison.NewBound(id, average+"SIM: "+name+" contention: mean time, NetChain beside NetLock", "times",
 		comparison.AtLeast, 1, 0, base.mean/p.mean).Noted(fmt.Sprintf("%.1f and %.1f us", base.mean/1000, p.mean/1000)))
@@ -140,20 +146,19 @@ func e8(ctx context.Context, l *lab) error {
 	if err != nil {
 		return err
 	}
-	rate := func(p *point) float64 { return p.grants(settled, p.Test.Duration) }
-	l.Row(tpcc, comparison.NewRow(id, "R11, SIM: 5000 slots: grants, knapsack beside random", "times", 2.95, 2.95, 0.25,
-		rate(points[0])/rate(points[1])).Noted(fmt.Sprintf("knapsack: %s; random: %s", points[0].note(), points[1].note())))
-	plot := comparison.Plot{Name: "fig-2-13b", X: "us", Y: "share of grants",
-		Title: "Figure 2-13b: time from a request to its grant's leaving the switch"}
+	l.Row(stated, comparison.NewRow(id, "R11, SIM: locks, knapsack beside random", "times", 2.95, 2.95, 0.25,
+		points[0].kept()/points[1].kept()).Noted(fmt.Sprintf("knapsack: %s; random: %s", points[0].note(), points[1].note())))
+	plot := comparison.Plot{Name: "fig-2-13b", X: "time, us", Y: "share of grants",
+		Title: "Figure 2-13b: time from a request until its grant leaves the switch"}
 	for i, name := range []string{"knapsack", "random"} {
 		for k, who := range []string{"switch", "server"} {
 			if d := points[i].took[k]; d.Count() > 0 {
 				plot.Series = append(plot.Series, cdf(name+", by "+who, d))
 			}
 		}
-		c := points[i].between(settled, points[i].Test.Duration)
+		c := points[i].measured()
 		l.Row(shown, comparison.NewRow(id, "R11, SIM: "+name+": share that the switch grants", "%", 0, 0, 0,
-			100*float64(c.bySwitch)/float64(max(1, c.all()))).Noted(fmt.Sprintf("%.2f MRPS", rate(points[i]))))
+			100*float64(c.kept[0])/float64(max(1, c.kept[0]+c.kept[1]))).Noted(fmt.Sprintf("%.2f MRPS", points[i].kept())))
 	}
 	l.Plot(plot)
 	l.judged(id, "", points...)
@@ -185,12 +190,11 @@ func e9(ctx context.Context, l *lab) error {
 	if err != nil {
 		return err
 	}
-	rate := func(p *point) float64 { return p.grants(settled, p.Test.Duration) }
-	plot := comparison.Plot{Name: "fig-2-14a", Title: "Figure 2-14a: grants by slots and think time", X: "slots",
-		Y: "MRPS"}
+	plot := comparison.Plot{Name: "fig-2-14a", Title: "Figure 2-14a: locks by slots and think time", X: "slots",
+		Y: "locks, MRPS"}
 	most := make(map[int]float64)
 	for _, think := range thinks {
-		line, bound := comparison.Series{Name: fmt.Sprintf("%d us", think)}, 0.0
+		line, bound := comparison.Series{Name: fmt.Sprintf("think %d us", think)}, 0.0
 		var worst *point
 		for _, p := range points {
 			holding := p.Test.Workload[0].Values.Duration("think-us")
@@ -198,10 +202,9 @@ func e9(ctx context.Context, l *lab) error {
 				continue
 			}
 			slots := p.Test.Switch.Values.Int("slots")
-			line.X, line.Y = append(line.X, float64(slots)), append(line.Y, rate(p))
-			most[think] = max(most[think], rate(p))
-			c := p.between(settled, p.Test.Duration)
-			of := mrps(c.bySwitch, p.Test.Duration-settled) * 1e6 / Capacity(slots, cycleOf(p.Test, holding).Time())
+			line.X, line.Y = append(line.X, float64(slots)), append(line.Y, p.kept())
+			most[think] = max(most[think], p.kept())
+			of := mrps(p.measured().kept[0], p.Test.Duration-settledOf(p.Test)) * 1e6 / Capacity(slots, cycleOf(p.Test, holding).Time())
 			if of >= bound {
 				bound, worst = of, p
 			}
@@ -217,13 +220,12 @@ func e9(ctx context.Context, l *lab) error {
 			"with %d slots, where S/T is %.2f MRPS", slots, capacity)))
 	}
 	l.Plot(plot)
-	l.Row(tpcc, comparison.NewRow(id, "R12, SIM: think 0 beside 100 us, largest", "times", 14.4, 14.4, 0.3,
+	l.Row(stated, comparison.NewRow(id, "R12, SIM: think 0 beside 100 us, largest", "times", 14.4, 14.4, 0.3,
 		most[0]/most[100]))
-	from := comparison.FromChoice("*chosen*: 2 threads of each client: the number is calibrated by this value").
+	absolute := comparison.Unjudged("the ratio is judged: the speed of a client's cores is not known").
 		Of(comparison.PaperStatement)
-	l.Row(from, comparison.NewRow(id, "R12, SIM: think 0, largest", "MRPS", 8.64, 8.64, 0.3, most[0]))
-	l.Row(comparison.Unjudged("the ratio is judged").Of(comparison.PaperStatement), comparison.NewRow(id,
-		"R12, SIM: think 100 us, largest", "MRPS", 0.6, 0.6, 0.3, most[100]))
+	l.Row(absolute, comparison.NewRow(id, "R12, SIM: think 0, largest", "MRPS", 8.64, 8.64, 0.3, most[0]))
+	l.Row(absolute, comparison.NewRow(id, "R12, SIM: think 100 us, largest", "MRPS", 0.6, 0.6, 0.3, most[100]))
 	l.judged(id, "R12: ", points...)
 	return l.knee(ctx, id)
 }
@@ -235,8 +237,8 @@ func (l *lab) knee(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	plot := comparison.Plot{Name: "fig-2-14b", Title: "Figure 2-14b: grants by slots and allocation", X: "slots",
-		Y: "MRPS"}
+	plot := comparison.Plot{Name: "fig-2-14b", Title: "Figure 2-14b: locks by slots and allocation", X: "slots",
+		Y: "locks, MRPS"}
 	lines := []comparison.Series{{Name: "knapsack"}, {Name: "random"}}
 	for _, p := range points {
 		line := &lines[0]
@@ -244,22 +246,22 @@ func (l *lab) knee(ctx context.Context, id string) error {
 			line = &lines[1]
 		}
 		line.X = append(line.X, float64(p.Test.Switch.Values.Int("slots")))
-		line.Y = append(line.Y, p.grants(settled, p.Test.Duration))
+		line.Y = append(line.Y, p.kept())
 	}
 	plot.Series = lines
 	l.Plot(plot)
 	knapsack, random := lines[0].Y, lines[1].Y
 	highest := slices.Max(knapsack)
 	knee := lines[0].X[slices.IndexFunc(knapsack, func(y float64) bool { return y >= saturated*highest })]
-	from := comparison.FromChoice("*chosen*: 95 % of the largest rate count as saturated; 2 threads of each client, " +
-		"contention of each lock from their number").Of(comparison.PaperStatement)
+	from := comparison.FromChoice("*chosen*: 95 % of the largest rate count as saturated").
+		Of(comparison.PaperStatement)
 	if l.Config.Quick {
 		from = comparison.Unjudged("two numbers of slots say only between which of them the rate saturates").
 			Of(comparison.PaperStatement)
 	}
 	l.Row(from, comparison.NewRow(id, "R13, SIM: knapsack saturates", "slots", 2000, 4000, 0, knee).Noted(fmt.Sprintf(
 		"%.2f of %.2f MRPS there", knapsack[slices.Index(lines[0].X, knee)], highest)))
-	flat := comparison.FromChoice("*chosen*: that 15 % count as flat; 2 threads of each client").
+	flat := comparison.FromChoice("*chosen*: that 15 % count as flat").
 		Of(comparison.PaperStatement)
 	l.Row(flat, comparison.NewBound(id, "R13, SIM: random, largest beside smallest", "times", comparison.AtMost, level, 0,
 		slices.Max(random)/slices.Min(random)))

@@ -37,6 +37,38 @@ func Random(demands []Demand, slots int, random *rand.Rand) Allocation {
 	return fill(order, slots)
 }
 
+// RandomOf is Random among all locks with numbers below ids, most of which nobody may have asked for. Such a lock takes
+// as many slots as each lock is known to need, at least one, and is not installed.
+func RandomOf(ids, contention int, demands []Demand, slots int, random *rand.Rand) Allocation {
+	known := make(map[uint32]int, len(demands))
+	for _, d := range demands {
+		known[d.Lock] = d.Contention
+	}
+	a := make(Allocation)
+	moved := make(map[int]int) // of a shuffle of all numbers, those that are not at their own place
+	at := func(i int) int {
+		if v, ok := moved[i]; ok {
+			return v
+		}
+		return i
+	}
+	for i := 0; i < ids && slots > 0; i++ {
+		j := i + random.IntN(ids-i)
+		id := uint32(at(j))
+		moved[j] = at(i)
+		need, asked := known[id]
+		if !asked {
+			slots -= max(1, contention)
+			continue
+		}
+		if n := min(slots, need); n > 0 {
+			a[id] = n
+			slots -= n
+		}
+	}
+	return a
+}
+
 // fill gives each lock in turn as many slots as it can use.
 func fill(order []Demand, slots int) Allocation {
 	a := make(Allocation)

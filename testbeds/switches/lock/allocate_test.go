@@ -73,3 +73,31 @@ func TestNoAllocationServesMoreThanTheGreedyOne(t *testing.T) {
 		}
 	})
 }
+
+// Locks that nobody has asked for take slots, too.
+func TestChanceMayGiveSlotsToLocksThatNobodyAsksFor(t *testing.T) {
+	const ids, asked, contention, slots = 10_000, 1000, 3, 6000
+	var demands []lock.Demand
+	for i := range uint32(asked) {
+		demands = append(demands, lock.Demand{Lock: 10 * i, Requests: 1, Contention: contention})
+	}
+	for _, c := range []struct {
+		contention, least, most int // contention of locks that nobody asked for; installed locks
+	}{
+		{0, 450, 550}, // 6000 slots for 10,000 locks of 0.9 * 1 + 0.1 * 3 slots
+		{contention, 160, 240},
+	} {
+		a := lock.RandomOf(ids, c.contention, demands, slots, rand.New(rand.NewPCG(1, 2)))
+		if len(a) < c.least || len(a) > c.most {
+			t.Errorf("%d locks of %d, want %d to %d", len(a), asked, c.least, c.most)
+		}
+		for id, n := range a {
+			if id%10 != 0 || n < 1 || n > contention {
+				t.Fatalf("lock %d has %d slots", id, n)
+			}
+		}
+	}
+	if a := lock.RandomOf(ids, 0, demands, ids*contention, rand.New(rand.NewPCG(1, 2))); len(a) != asked {
+		t.Errorf("with room for all, %d of %d locks are installed", len(a), asked)
+	}
+}

@@ -87,6 +87,9 @@ func model() switches.Model {
 					Doc: "How often it does, from what was asked for in the time before."},
 				{Name: "contention", Kind: parameter.Integer, Default: "0", Max: mostSlots,
 					Doc: "Most requests of a lock at a time, where it is known how many clients may need one; 0: as measured."},
+				{Name: "lock-ids", Kind: parameter.Integer, Default: "0", Max: 1 << 31,
+					Doc: "allocation: random divides the slots among all locks with numbers below this one; 0: among those that " +
+						"were asked for."},
 				{Name: "moves", Kind: parameter.Integer, Default: strconv.Itoa(DefaultMoves), Min: 1, Max: mostSlots,
 					Doc: "Locks that move at a time, and in 100 us, as the allocation says."},
 				{Name: "tid-check", Kind: parameter.Word, Words: automatic, Default: "auto",
@@ -126,7 +129,12 @@ func model() switches.Model {
 				return nil, err
 			}
 			if v.Word("allocation") == "random" {
-				set.control.Allocate = func(demands []Demand, slots int) Allocation { return Random(demands, slots, sw.Rand()) }
+				set.control.Allocate = func(demands []Demand, slots int) Allocation {
+					if ids := v.Int("lock-ids"); ids > 0 {
+						return RandomOf(ids, v.Int("contention"), demands, slots, sw.Rand())
+					}
+					return Random(demands, slots, sw.Rand())
+				}
 			}
 			return newMechanism(set, false)
 		},

@@ -199,7 +199,7 @@ func newHost(r *endpoints, id fabric.HostID, mark stack.Mark) *host {
 	if err != nil {
 		r.Fail(err)
 	}
-	h.server = newServer(v, bugs)
+	h.server = newServer(id, v, bugs)
 	if of := r.Test.Switch.Values; of.Table().Find("priorities") >= 0 { // servers have those of the switch
 		h.server.state.Priorities = of.Int("priorities")
 	}

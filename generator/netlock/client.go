@@ -30,6 +30,7 @@ type Thread struct {
 	// nil: it needs none.
 	Database func(lock uint32) wire.HostID
 	Resend   bool // after the timeout requests without an answer are repeated; else the transaction starts anew
+	Await    bool // it does not start anew before its requests have all been answered, or for mostAwaited timeouts
 	Restart  bool // a transaction with a request that is rejected starts anew; else the request is repeated
 }
 
@@ -95,6 +96,7 @@ type transaction struct {
 	began   clock.Time
 	locks   []held
 	waiting int
+	expired bool // it releases what it is granted, and starts anew after the last answer
 	// Its timer of expiry is set once and looks at the deadline when it fires: most transactions end long before.
 	deadline clock.Time // clock.Never: it waits for nothing
 	armed    bool
@@ -103,6 +105,7 @@ type transaction struct {
 type held struct {
 	workload.Lock
 	granted  bool
+	released bool       // by a transaction that expired
 	row      bool       // a database has answered
 	rejected bool       // it is asked for again after a pause
 	copies   int        // of the request that have no answer, beside the one that is waited for
@@ -123,6 +126,9 @@ type late struct {
 
 // MaxThreads is how many threads a host has at most: the packet has 8 bits for the number.
 const MaxThreads = 256
+
+// mostAwaited bounds, in timeouts, how long a transaction that expired waits for answers, one of which may be lost.
+const mostAwaited = 10
 
 // mostLate bounds what a client remembers of requests that may never be answered: the latest ones.
 const mostLate = 1 << 16
@@ -225,7 +231,7 @@ func (c *Client) take() *transaction {
 func (c *Client) request(now clock.Time, tr *transaction) {
 	tr.of.tid++
 	tr.of.rename(tr, tr.of.tid)
-	tr.next, tr.waiting = 0, len(tr.locks)
+	tr.next, tr.waiting, tr.expired = 0, len(tr.locks), false
 	c.renew(tr)
 	for i := range tr.locks {
 		c.acquire(now, tr, i)
@@ -266,7 +272,7 @@ func (c *Client) patience(t *thread) clock.Duration { return max(t.Timeout, 2*t.
 func (c *Client) acquire(now clock.Time, tr *transaction, i int) {
 	c.Counts.Requests++
 	l := &tr.locks[i]
-	l.granted, l.row, l.rejected, l.asked = false, false, false, now
+	l.granted, l.released, l.row, l.rejected, l.asked = false, false, false, false, now
 	c.send(now, netlock.Acquire, tr, &l.Lock)
 }
 
@@ -315,6 +321,8 @@ func (c *Client) Receive(now clock.Time, h *netlock.Header, row bool) {
 	switch {
 	case tr == nil:
 		c.unexpected(now, t, h)
+	case tr.expired:
+		c.answered(now, tr, i, h)
 	case h.Op == netlock.Reject:
 		const pause = 10 * clock.Microsecond
 		c.Counts.Rejected++
@@ -347,6 +355,25 @@ func (c *Client) Receive(now clock.Time, h *netlock.Header, row bool) {
 				c.timers.add(timer{at: now.Add(t.Think), kind: timeRelease, of: tr, serial: tr.serial})
 			}
 		}
+	}
+}
+
+// answered takes an answer to a request of a transaction that has expired.
+func (c *Client) answered(now clock.Time, tr *transaction, i int, h *netlock.Header) {
+	l := &tr.locks[i]
+	if l.released { // the row of a grant
+		return
+	}
+	l.granted = true // or rejected: it waits for it no longer
+	if h.Op != netlock.Reject {
+		c.Counts.Late++
+		c.granted(h)
+		c.release(now, tr, &l.Lock)
+	}
+	l.released = true
+	if tr.waiting--; tr.waiting == 0 {
+		c.abandon(now, tr)
+		c.restart(now, tr)
 	}
 }
 
@@ -473,14 +500,45 @@ func (c *Client) expire(now clock.Time, tr *transaction) {
 		c.wait(tr, deadline)
 		return
 	}
-	c.Counts.Expired++
+	if t.Await && !tr.expired {
+		c.Counts.Expired++
+		if c.revoke(now, tr); tr.waiting > 0 {
+			c.wait(tr, now.Add(mostAwaited*c.patience(t)))
+			return
+		}
+	} else if !tr.expired {
+		c.Counts.Expired++
+	}
 	c.abandon(now, tr)
+	c.restart(now, tr)
+}
+
+// revoke releases what a transaction has that waited too long, and has it release what it will be granted.
+func (c *Client) revoke(now clock.Time, tr *transaction) {
+	c.renew(tr)
+	tr.expired = true
+	for i := range tr.locks {
+		l := &tr.locks[i]
+		done := tr.of.done(l)
+		if l.granted {
+			c.release(now, tr, &l.Lock)
+		}
+		if l.released = l.granted || l.rejected; l.released && !done {
+			tr.waiting--
+		}
+		l.granted = l.released // no other answer is expected
+	}
+}
+
+// restart has a transaction start anew after a random pause.
+func (c *Client) restart(now clock.Time, tr *transaction) {
 	const (
 		steps = 10
 		step  = 30 * clock.Microsecond
 		of    = 400 * clock.Microsecond
 	)
-	pause := clock.Duration(c.rand.IntN(steps)) * step * (t.Timeout / clock.Microsecond) / (of / clock.Microsecond)
+	timeout := tr.of.Timeout / clock.Microsecond
+	pause := clock.Duration(c.rand.IntN(steps)) * step * timeout / (of / clock.Microsecond)
 	c.timers.add(timer{at: now.Add(pause), kind: timeRestart, of: tr, serial: tr.serial})
 }
 
@@ -488,6 +546,8 @@ func (c *Client) expire(now clock.Time, tr *transaction) {
 func (c *Client) abandon(now clock.Time, tr *transaction) {
 	for i := range tr.locks {
 		switch l := &tr.locks[i]; {
+		case l.released:
+			c.expect(tr, l, l.copies)
 		case l.granted:
 			c.release(now, tr, &l.Lock)
 			c.expect(tr, l, l.copies)

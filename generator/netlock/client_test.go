@@ -132,6 +132,43 @@ func TestAnExpiredTransactionReleasesWhatItHasAndStartsAnew(t *testing.T) {
 	}
 }
 
+// Requests of a transaction that expired wait in queues. One that starts anew before they are answered waits behind
+// them, and a few timeouts end with queues of nothing else.
+func TestAnExpiredTransactionMayAwaitItsAnswers(t *testing.T) {
+	const timeout = 400 * clock.Microsecond
+	b := newBench(t, netlock.Thread{Next: takes(4, 7, 9), Count: 1, Timeout: timeout, Await: true})
+	first := b.to(0)
+	b.answer(first[0], packet.Acquire)
+	check(t, "when it expires", b.to(timeout), "RELEASE S lock 4 transaction 1 client 0")
+	check(t, "long after", b.to(8*timeout))
+	check(t, "a late grant", b.answer(first[1], packet.Acquire), "RELEASE X lock 7 transaction 1 client 0")
+	check(t, "the same again", b.answer(first[1], packet.Acquire))
+	check(t, "after it", b.to(9*timeout))
+	check(t, "a rejection, the last answer", b.answer(first[2], packet.Reject))
+	again := b.to(9*timeout + 270*clock.Microsecond)
+	check(t, "after the pause", again, "ACQUIRE S lock 4 transaction 2 client 0", "ACQUIRE X lock 7 transaction 2 client 0",
+		"ACQUIRE X lock 9 transaction 2 client 0")
+	for _, p := range again {
+		b.answer(p, packet.Acquire)
+	}
+	if c := b.Counts; c.Expired != 1 || c.Late != 1 || c.Transactions != 1 || b.ended != 1 || c.Releases != 5 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// An answer may be lost: then the transaction starts anew without it.
+func TestAnExpiredTransactionAwaitsAnswersForABoundedTime(t *testing.T) {
+	const timeout = 400 * clock.Microsecond
+	b := newBench(t, netlock.Thread{Next: takes(7), Count: 1, Timeout: timeout, Await: true})
+	first := b.to(0)
+	check(t, "for ten timeouts more", b.to(11*timeout-1))
+	check(t, "then", b.to(11*timeout+270*clock.Microsecond), "ACQUIRE X lock 7 transaction 2 client 0")
+	check(t, "the answer", b.answer(first[0], packet.Acquire), "RELEASE X lock 7 transaction 1 client 0")
+	if c := b.Counts; c.Expired != 1 || c.Late != 1 {
+		t.Errorf("%+v", c)
+	}
+}
+
 func TestResendingRepeatsARequestWithItsNumber(t *testing.T) {
 	b := newBench(t, netlock.Thread{Next: takes(7), Count: 1, Timeout: 400 * clock.Microsecond, Resend: true})
 	b.to(0)

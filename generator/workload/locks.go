@@ -27,6 +27,7 @@ type Locks struct {
 	Outstanding int
 	Priority    int
 	Resend      bool
+	Await       bool
 	Restart     bool // a transaction with a request that is rejected starts anew
 	Queries     bool // clients ask databases for rows that did not come as grants
 	Draws       Draws
@@ -78,9 +79,11 @@ func threadParameters() parameter.Table {
 			Doc: "Transactions of a thread at a time."},
 		{Name: "timeout-us", Kind: parameter.Duration, Unit: "us", Default: "400", Min: 1, Max: 1_000_000_000,
 			Doc: "How long a transaction waits for its locks, and at least twice think-us."},
-		{Name: "on-timeout", Kind: parameter.Word, Words: []string{"restart", "resend"}, Default: "restart",
-			Doc: "restart: its locks are released, and after a random pause it starts anew; resend: its requests that have no " +
-				"answer are repeated."},
+		{Name: "on-timeout", Kind: parameter.Word, Words: []string{"restart", "await", "resend"},
+			Default: "restart",
+			Doc: "restart: its locks are released, and after a random pause it starts anew; await: so, but the pause begins " +
+				"when its requests have all been answered, and what it is granted has been released, or after 10 timeouts; " +
+				"resend: its requests that have no answer are repeated."},
 		{Name: "on-reject", Kind: parameter.Word, Words: []string{"retry", "restart"}, Default: "retry",
 			Doc: "What a client does 10 us after a request was rejected. retry: it repeats the request, and its transaction " +
 				"keeps its other locks meanwhile; restart: the transaction has released them at once and starts anew."},
@@ -119,6 +122,7 @@ func threads(v parameter.Values, in Scope, draws func(place) Draws) []Flow {
 					Timeout:  v.Duration("timeout-us"),
 					Interval: v.Duration("interval-us"), Kill: v.Duration("kill-us"), Outstanding: v.Int("outstanding"),
 					Priority: v.Int("priority"), Resend: v.Word("on-timeout") == "resend",
+					Await:   v.Word("on-timeout") == "await",
 					Restart: v.Word("on-reject") == "restart", Queries: v.Word("queries") == "on",
 					thread: number, stream: stream,
 					Draws: draws(place{c, len(clients), thread, v.Int("threads"), in.Seed, stream, v.Int("merge")})},

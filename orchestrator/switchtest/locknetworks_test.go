@@ -83,8 +83,12 @@ func (d networkDraw) lockNetwork() string {
 		lease = 0
 	}
 	leases := fmt.Sprintf("lease-us: %d, poll-us: %d", lease, poll)
-	hosts := fmt.Sprintf("%s, host-delay-ns: %d, host-jitter-ns: %d, server-ns: %d, server-cores: %d", leases, d.IntN(5000),
-		d.IntN(5000), int(d.magnitude(10, 2000)), d.between(1, 8))
+	delay, jitter, takes, cores := d.IntN(5000), d.IntN(5000), int(d.magnitude(10, 2000)), d.between(1, 8)
+	hosts := fmt.Sprintf("%s, host-delay-ns: %d, host-jitter-ns: %d, server-ns: %d, server-cores: %d", leases, delay, jitter,
+		takes, cores)
+	if cores > 4 { // without a draw of its own: networks stay as they were otherwise
+		hosts += fmt.Sprintf(", server-drain-us: %d", 1+delay%20)
+	}
 	rare, busy := 4, 1.0
 	if moves { // what goes wrong only if a packet of a move is lost needs many moves
 		rare, busy = 2, 10
@@ -119,6 +123,8 @@ workload:
 		}
 		if each == 1 && d.one(4) && !plain {
 			text += "on-timeout: resend, "
+		} else if cores%2 == 0 { // as above
+			text += "on-timeout: await, "
 		}
 		if d.one(4) {
 			text += fmt.Sprintf("interval-us: %d, ", int(d.magnitude(1, 200)))

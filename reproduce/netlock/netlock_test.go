@@ -120,6 +120,7 @@ func TestLawsGiveTheNumbersOfTheModel(t *testing.T) {
 func grantedEach(p *point, bySwitch, byServer int64) {
 	p.clear()
 	p.trips, p.mean = []int64{7000, 7100, 7200}, 7100
+	p.times = p.trips
 	for i := range p.course {
 		p.course[i] = counts{bySwitch, byServer, [tenants + 1]int64{0, bySwitch, byServer}, bySwitch,
 			[2]int64{bySwitch, byServer}, bySwitch + byServer}

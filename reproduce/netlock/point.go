@@ -45,7 +45,9 @@ type point struct {
 	mean       float64                    // of all transactions, in ns
 	violations int64                      // that judges found
 	judged     int64                      // requests that judges of locks saw
+	settled    clock.Duration             // see settledOf
 	active     map[thread]*active         // transactions that are under way
+	times      []int64                    // of those that were committed while locks did not move, in ns, in order of size
 }
 
 // thread is one of a client.
@@ -56,10 +58,12 @@ type thread struct {
 
 // active is what a switch has seen of the latest transaction of a thread, which has one at a time.
 type active struct {
-	number   uint32
-	waiting  int
-	granted  [2]int64
-	released bool
+	number    uint32
+	began     clock.Time // of the first attempt
+	waiting   int
+	granted   [2]int64
+	released  bool
+	committed bool
 }
 
 // clear prepares for a run.
@@ -67,7 +71,7 @@ func (p *point) clear() {
 	p.bin = p.Test.Duration / bins
 	p.took[0] = analyzers.NewDistribution("switch", analyzers.UnitNS, 0)
 	p.took[1] = analyzers.NewDistribution("server", analyzers.UnitNS, 0)
-	p.active = make(map[thread]*active)
+	p.settled, p.active, p.times = settledOf(p.Test), make(map[thread]*active), nil
 }
 
 // watch counts what leaves the first switch for clients, and its backup if there is one.
@@ -89,7 +93,7 @@ func (p *point) count(sw *fabric.Switch, backup bool) {
 		}
 		c, who := &p.course[min(bins-1, now.Sub(0)/p.bin)], 0
 		if at.Stage == fabric.Ingress && of.Flags&fabric.Returned == 0 {
-			p.asked(of, c)
+			p.asked(now, of, c)
 		}
 		if at.Stage != fabric.Egress || of.Flags&fabric.Returned == 0 {
 			return
@@ -122,23 +126,30 @@ func (p *point) count(sw *fabric.Switch, backup bool) {
 
 // asked takes a packet of a client. A transaction was committed if it had all of its locks when it released the first:
 // those of one that starts anew do not count (section 7).
-func (p *point) asked(of *fabric.Packet, c *counts) {
+func (p *point) asked(now clock.Time, of *fabric.Packet, c *counts) {
 	h := wire.FromHeader(&of.Header)
 	key := thread{of.Src, h.Client}
 	a := p.active[key]
 	if a == nil {
-		a = new(active)
+		a = &active{committed: true}
 		p.active[key] = a
 	}
 	switch {
 	case h.Op == netlock.Acquire:
 		if a.number != h.Transaction {
-			*a = active{number: h.Transaction}
+			began := now
+			if !a.committed {
+				began = a.began
+			}
+			*a = active{number: h.Transaction, began: began}
 		}
 		a.waiting++
 	case h.Op == netlock.Release && a.number == h.Transaction && !a.released:
 		a.released = true
-		if a.waiting == 0 {
+		if a.committed = a.waiting == 0; a.committed {
+			if now.Sub(0) >= p.settled {
+				p.times = append(p.times, now.Sub(a.began).Nanoseconds())
+			}
 			c.transactions++
 			c.kept[0] += a.granted[0]
 			c.kept[1] += a.granted[1]
@@ -148,6 +159,7 @@ func (p *point) asked(of *fabric.Packet, c *counts) {
 
 // read takes what judges found and measured.
 func (p *point) read(out *orchestrator.Outcome) error {
+	slices.Sort(p.times)
 	if out.Analysis == nil {
 		return nil
 	}
@@ -175,25 +187,37 @@ func (p *point) read(out *orchestrator.Outcome) error {
 }
 
 // quantile returns a quantile of the time that a transaction takes, in us.
-func (p *point) quantile(q float64) float64 {
-	if len(p.trips) == 0 {
+func (p *point) quantile(q float64) float64 { return quantile(p.trips, q) }
+
+// quantile returns a quantile, in us, of ns in order of size.
+func quantile(list []int64, q float64) float64 {
+	if len(list) == 0 {
 		return math.NaN()
 	}
-	return float64(p.trips[min(len(p.trips)-1, int(q*float64(len(p.trips))))]) / 1000
+	return float64(list[min(len(list)-1, int(q*float64(len(list))))]) / 1000
+}
+
+// mean returns the mean of ns in us.
+func mean(list []int64) float64 {
+	var sum int64
+	for _, ns := range list {
+		sum += ns
+	}
+	return float64(sum) / 1000 / float64(len(list))
 }
 
 // measured returns the counts of the time in which locks do not move.
-func (p *point) measured() counts { return p.between(settledOf(p.Test), p.Test.Duration) }
+func (p *point) measured() counts { return p.between(p.settled, p.Test.Duration) }
 
 // committed returns transactions each second while locks do not move, in millions.
 func (p *point) committed() float64 {
-	return mrps(p.measured().transactions, p.Test.Duration-settledOf(p.Test))
+	return mrps(p.measured().transactions, p.Test.Duration-p.settled)
 }
 
 // kept returns the rate of locks of committed transactions while locks do not move, in MRPS.
 func (p *point) kept() float64 {
 	c := p.measured()
-	return mrps(c.kept[0]+c.kept[1], p.Test.Duration-settledOf(p.Test))
+	return mrps(c.kept[0]+c.kept[1], p.Test.Duration-p.settled)
 }
 
 // between sums up the grants of a part of the time.

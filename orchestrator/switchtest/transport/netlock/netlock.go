@@ -100,7 +100,7 @@ func (r *endpoints) Start(f *transport.Flow) error {
 	t := netlock.Thread{Flow: f.Number, Start: f.Start, Next: l.Draws.New(), Count: f.Count, Think: l.Think,
 		Timeout: l.Timeout, Interval: l.Interval, Outstanding: l.Outstanding, Tenant: uint16(f.Tenant),
 		Priority: uint8(l.Priority),
-		Resend:   l.Resend, Restart: l.Restart,
+		Resend:   l.Resend, Await: l.Await, Restart: l.Restart,
 		Directory: func(lock uint32) wire.HostID {
 			if len(l.Servers) == 1 {
 				return wire.HostID(l.Servers[0])

@@ -111,7 +111,9 @@ func (p *point) count(sw *fabric.Switch, backup bool) {
 		default:
 			return
 		}
-		p.took[who].Record(now.Nanoseconds() - int64(h.Timestamp))
+		if now.Sub(0) >= p.settled {
+			p.took[who].Record(now.Nanoseconds() - int64(h.Timestamp))
+		}
 		if a := p.active[thread{of.Dst, h.Client}]; a != nil && a.number == h.Transaction {
 			a.waiting--
 			a.granted[who]++

@@ -16,7 +16,7 @@ import (
 func settledOf(t *config.SwitchTest) clock.Duration {
 	const reaction, margin = 100 * clock.Microsecond, 2 * clock.Millisecond
 	v := t.Switch.Values
-	if v.Table().Find("allocation") < 0 { // NetChain
+	if v.Table().Find("allocation") < 0 || v.Word("allocation") == "fixed" { // NetChain has all locks
 		return 0
 	}
 	return v.Duration("allocation-us") + clock.Duration(v.Int("slots")/v.Int("moves"))*reaction + margin

@@ -230,16 +230,18 @@ func TestACopyAtTheServerThatOwnedTheLockIsAnsweredToo(t *testing.T) {
 func TestAServerMayGrantWhatWasTakenForLost(t *testing.T) {
 	for _, grants := range []uint32{1, 2} {
 		s := newScript(t, func(n *lock.Network) { n.Switches[0].Placed, n.Switches[0].Moves = false, true })
-		parked := shared(1, 0)
+		asked := shared(1, 0)
+		asked.Timestamp = 7
+		parked := asked
 		parked.Mark = netlock.BufferOnly
 		port3 := func(p *Packet) { p.Port = 3 }
-		s.at(us, 0, trace.Entered, 0, shared(1, 0), false)
+		s.at(us, 0, trace.Entered, 0, asked, false)
 		s.at(500*ns, 0, trace.Left, 0, parked, false, port3)
 		s.at(us, 0, trace.Left, 0, netlock.Header{Op: netlock.PushRequest, Lock: 1, Avail: 1, Sent: 1}, false, port3)
 		s.at(us, 0, trace.Entered, 0, netlock.Header{Op: netlock.PushEmpty, Lock: 1, Sent: 1, Last: true}, true, port3)
 		for tid := range grants {
 			grant := shared(1+tid, 0)
-			grant.Op = netlock.GrantFromServer
+			grant.Op, grant.Timestamp = netlock.GrantFromServer, 7
 			s.at(us, 0, trace.Entered, 0, grant, true, port3)
 			s.at(us, 0, trace.Left, 0, grant, true)
 		}

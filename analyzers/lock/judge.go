@@ -241,7 +241,7 @@ func (j *Judge) grantedByServer(d *device, p *Packet, k key) {
 			j.order++
 			h := &p.Header
 			r.mode, r.class, r.tenant, r.asks, r.id, r.phase = h.Mode, classOf(d, h), h.Tenant, 1, p.ID, owned
-			r.last, r.arrived, r.came = j.order, p.Time, p.Time
+			r.last, r.arrived, r.came, r.stamp = j.order, p.Time, p.Time, h.Timestamp
 		}
 	}
 	if r != nil && r.phase == parked {

@@ -290,3 +290,22 @@ func TestALeaseHasEndedOnceOthersHaveTheLock(t *testing.T) {
 		}
 	}
 }
+
+// A grant may wait at its port until the end, and its lease ends meanwhile, so that the lock is granted to others.
+func TestAGrantThatWaitsUntilTheEndIsNotLost(t *testing.T) {
+	for _, waits := range []bool{true, false} {
+		s := newScript(t, nil)
+		if waits {
+			s.fill(0, 8000) // for 2.4 ms
+		}
+		s.at(us, 0, trace.Entered, 0, shared(1, 0), false)
+		s.at(1200*us, 0, trace.Entered, 1, header(netlock.Acquire, 1, 2), false)
+		s.at(500*ns, 0, trace.Left, 1, header(netlock.Acquire, 1, 2), true)
+		s.at(us, 0, trace.Entered, 1, header(netlock.Release, 1, 2), false)
+		if waits {
+			s.want()
+		} else {
+			s.want(lock.RuleLost)
+		}
+	}
+}

@@ -76,7 +76,9 @@ func (j *Judge) unchanged(d *device, l *state, r *request, p *Packet) {
 	case r.asks == 0:
 	case h.Mode != r.mode:
 		j.tell(l, otherMode(d.place(l, p), h.Mode, r.id, r.mode), p.Time, p.ID, r.id)
-	case r.asks == 1 && len(j.switches) == 1 && h.Timestamp != r.stamp:
+	case r.asks != 1 || len(j.switches) > 1:
+	case l.lost > 0 && (r.returned || r.server || h.Op == netlock.GrantFromServer): // it may be one that was taken for lost
+	case h.Timestamp != r.stamp:
 		j.tell(l, otherStamp(d.place(l, p), r.id), p.Time, p.ID, r.id)
 	}
 }

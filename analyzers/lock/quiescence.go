@@ -48,6 +48,9 @@ func (j *Judge) passedOver(d *device, l *state, r *request) bool {
 	if c.before.order <= r.last || !d.exactly(j) {
 		return false
 	}
+	if j.quietSince(d, int(r.port)) <= max(r.inserted, c.before.at).Add(d.PipelineMost) {
+		return false // its grant may wait at the port
+	}
 	if (d.Period > 0 || d.OneRTT) && j.answeredBy(d, r) <= r.inserted.Add(d.PipelineMost) {
 		return false // its rejection, or grant, may wait at the port
 	}

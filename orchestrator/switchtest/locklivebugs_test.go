@@ -66,7 +66,7 @@ func liveLockBugs() []liveBugs {
 		{"grants-shared-beside-exclusive grants-twice loses-tail", nil, ""}, // what CI judges: N1, N2, N3
 		{"never-expires", nil, ""}, // and N12
 		{"forgets-over newest-first overtakes-exclusive overflow-overtakes push-while-busy buffers-early aliases " +
-			"expires-early", nil, ""},
+			"expires-early grants-as-shared", nil, ""},
 		{"chain-stops chain-skips-one", []string{"slots-each: 3", "slots-each: 20", liveClients,
 			strings.Replace(liveClients, "locks: 6", "locks: 4", 1)}, ""},
 		{"ignores-tid no-dedup",
@@ -91,9 +91,9 @@ func liveLockBugs() []liveBugs {
 		{"allocates-by-rate", nil, fmt.Sprintf(liveNetwork,
 			"20000, slots: 12, allocation: knapsack, allocation-us: 100000", "",
 			strings.Replace(liveMoves, "locks: 6", "locks: 6, sets: zipf", 1), 2_000_000)},
-		{"grants-while-taking forgets-owner leaves-holders keeps-serving keeps-granting", nil, fmt.Sprintf(liveNetwork,
-			"20000, slots: 12, allocation: random, allocation-us: 100000", "", liveMoves, 2_000_000)},
-		{"moves-silently", nil, fmt.Sprintf(liveNetwork,
+		{"grants-while-taking forgets-owner leaves-holders keeps-serving keeps-granting forgets-waiting", nil,
+			fmt.Sprintf(liveNetwork, "20000, slots: 12, allocation: random, allocation-us: 100000", "", liveMoves, 2_000_000)},
+		{"moves-silently tells-once", nil, fmt.Sprintf(liveNetwork,
 			"200000, slots: 30, allocation: random, allocation-us: 30000, contention: 1, moves: 100", ", loss: 0.05",
 			liveLossyMoves, 3_000_000)},
 	}

@@ -60,6 +60,9 @@ func TestSeededBugsThatNeedAWorkloadOfTheirOwnAreCaughtByTheirRule(t *testing.T)
 		{"keeps-granting", "slots: 30, allocation: random, allocation-us: 300", "", contendedLocks, "", true},
 		// The server's queues never empty: it never gives a lock to the switch.
 		{"keeps-granting", "slots: 9, allocation: random, allocation-us: 300", "", contendedLocks, "", true},
+		{"grants-as-shared", "locks: 4, slots-each: 3", "", contendedLocks, "", false},
+		{"forgets-waiting", "slots: 30, allocation: random, allocation-us: 300", "", contendedLocks, "", false},
+		{"tells-once", "slots: 30, allocation: random, allocation-us: 300", ", loss: 0.01", contendedLocks, "", false},
 		{"keeps-serving", "slots: 30, allocation: random, allocation-us: 300", "", contendedLocks, "", false},
 		{"server-grants-early", "locks: 0", ", server-not-before-us: 600", contendedLocks, "", true},
 	} {

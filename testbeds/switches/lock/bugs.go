@@ -48,6 +48,9 @@ const (
 	QueuesQuery
 	LosesQuery
 	AnswersBoth
+	GrantsAsShared
+	ForgetsWaiting
+	TellsOnce
 )
 
 const (
@@ -118,6 +121,10 @@ func Table() []Bug {
 		{LosesQuery, "loses-query", "5.3",
 			"What the database is asked is dropped also of requests that are granted at once."},
 		{AnswersBoth, "answers-both", "N2", "A grant that goes to the database goes to the client, too."},
+		{GrantsAsShared, "grants-as-shared", "N2", "Grants of exclusive locks say that they are shared."},
+		{ForgetsWaiting, "forgets-waiting", "N3",
+			"A lock that has come to the switch is not granted to those who have waited for it meanwhile."},
+		{TellsOnce, "tells-once", "N3", "What the switch tells a server about the move of a lock is not repeated."},
 		{AllocatesByRate, "allocates-by-rate", "N14", "Slots go to the locks that are asked for most, whatever they need."},
 		{MovesSilently, "moves-silently", "N4",
 			"While a lock moves to the switch, only PUSH_REQ, which may be lost, tells the server to buffer."},

@@ -117,6 +117,9 @@ func TestEachBugShows(t *testing.T) {
 	table := trials()
 	table[lock.AllocatesByRate] = trial{} // see TestTheAllocationByRateServesLess
 	table[lock.MovesSilently] = trial{}   // see TestALostPushRequestOfAMoveKeepsTheOrder
+	for _, b := range []lock.Bugs{lock.GrantsAsShared, lock.ForgetsWaiting, lock.TellsOnce} {
+		table[b] = trial{} // see orchestrator/switchtest/locksbugs_test.go
+	}
 	for _, b := range []lock.Bugs{lock.QueuesQuery, lock.LosesQuery, lock.AnswersBoth} {
 		table[b] = trial{} // see orchestrator/switchtest/lockonetrip_test.go
 	}

@@ -255,6 +255,9 @@ func (m *Mechanism) send(now clock.Time, sw *fabric.Switch, of *netlock.Header, 
 			m.counts.Grants++
 			h := &m.made
 			fillHeader(h, netlock.Acquire, &o.Request)
+			if m.set.config.Bugs.Has(GrantsAsShared) {
+				h.Mode = netlock.Shared
+			}
 			if of != nil && of.Op == netlock.PushBack && of.Transaction == h.Transaction {
 				h.Op = netlock.PushBack
 			}

@@ -153,7 +153,7 @@ func (d *DataPlane) begin(now clock.Time) {
 		l.phase = serving
 		d.drained = min(d.drained, now)
 		switch {
-		case l.count() == 0:
+		case l.count() == 0 || d.cfg.Bugs.Has(ForgetsWaiting):
 		case len(l.rings) > 1:
 			d.kick(l)
 		default:

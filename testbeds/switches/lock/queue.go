@@ -298,7 +298,7 @@ func (d *DataPlane) Timer(now clock.Time) []Output {
 			r.ring.answered() // in part; what else there is, is asked for when the queue is empty again
 			continue
 		}
-		if r.ring.patient(r.lock) {
+		if r.ring.patient(r.lock) || r.lock.phase > draining && d.cfg.Bugs.Has(TellsOnce) {
 			d.remind(now, r.lock, r.ring)
 			continue
 		}

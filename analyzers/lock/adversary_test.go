@@ -128,3 +128,27 @@ func TestWhoLeadsAQueueIsNotForgottenBecauseTheServerBuffersOthers(t *testing.T)
 	s.at(500*ns, 0, trace.Left, 1, parked, false, toServer)
 	s.want(lock.RuleLost)
 }
+
+// A request that was asked for before the observation began, and again in it, counts as both copies, also when it has
+// ended.
+func TestACopyOfARequestThatWasMissedTakesASlotOfItsOwn(t *testing.T) {
+	s := newScript(t, func(n *lock.Network) { n.Joined, n.Switches[0].Locks = true, map[uint32]int{1: 2} })
+	missed := header(netlock.Acquire, 1, 1)
+	s.at(us, 0, trace.Left, 0, missed, true)
+	s.at(us, 0, trace.Entered, 0, missed, false)
+	s.at(us, 0, trace.Entered, 0, header(netlock.Release, 1, 1), false)
+	for tid := range uint32(4) {
+		asked := header(netlock.Acquire, 1, 2+tid)
+		s.at(10*us, 0, trace.Entered, 0, asked, false)
+		switch {
+		case tid < 2: // the first ends doubts about the lock
+			s.at(500*ns, 0, trace.Left, 0, asked, true)
+		case tid == 3:
+			s.at(500*ns, 0, trace.Left, 0, marked(asked, netlock.BufferOnly), false, toServer)
+		}
+		if tid == 0 {
+			s.at(us, 0, trace.Entered, 0, header(netlock.Release, 1, 2), false)
+		}
+	}
+	s.want()
+}

@@ -29,6 +29,7 @@ func (j *Judge) asks(d *device, p *Packet, trunk bool) {
 	l := j.of(r)
 	if r.asks == 0 { // it holds, or did, and what it asked before was missed
 		r.asks, r.first, r.came = r.answers+1, j.order, p.Time
+		l.copies += int32(r.answers) // it counted as one
 	} else {
 		j.askedAgain(l, r)
 		r.asks++

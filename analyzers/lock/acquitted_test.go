@@ -251,8 +251,8 @@ func TestAChainGoesOnWhileAGrantWaitsAtItsPort(t *testing.T) {
 	}
 }
 
-// Others have the lock, so that the lease of a request that is asked for again has ended, and what it is granted then is
-// a grant of its own: a copy that comes meanwhile is absorbed, and the lock is held until the release.
+// Others have the lock, so that the lease of a request that is asked for again has ended, and what it is granted then
+// is a grant of its own: a copy that comes meanwhile is absorbed, and the lock is held until the release.
 func TestALeaseHasEndedOnceOthersHaveTheLock(t *testing.T) {
 	for _, early := range []bool{false, true} {
 		s := newScript(t, nil)

@@ -77,7 +77,7 @@ func (j *Judge) unchanged(d *device, l *state, r *request, p *Packet) {
 	case h.Mode != r.mode:
 		j.tell(l, otherMode(d.place(l, p), h.Mode, r.id, r.mode), p.Time, p.ID, r.id)
 	case r.asks != 1 || len(j.switches) > 1:
-	case l.lost > 0 && (r.returned || r.server || h.Op == netlock.GrantFromServer): // it may be one that was taken for lost
+	case l.lost > 0 && (r.returned || r.server || h.Op == netlock.GrantFromServer): // perhaps one that was taken for lost
 	case h.Timestamp != r.stamp:
 		j.tell(l, otherStamp(d.place(l, p), r.id), p.Time, p.ID, r.id)
 	}

@@ -280,7 +280,8 @@ func (j *Judge) lock(id uint32, sw uint8) int32 {
 	l := &j.locks[i]
 	all := l.all[:0]
 	*l = state{id: id, sw: sw, used: true, holders: none, doubt: j.gaps > 0, ended: unknown, exclusive: unknown,
-		ownedSince: unknown, latest: unknown, primary: unknown, stirred: unknown, lapsing: unknown, home: j.newHome(j.switches[sw])}
+		ownedSince: unknown, latest: unknown, primary: unknown, stirred: unknown, lapsing: unknown,
+		home: j.newHome(j.switches[sw])}
 	if n := j.switches[sw].Priorities; n > 1 {
 		for range n {
 			all = append(all, class{event: unknown, backlog: newBacklog()})

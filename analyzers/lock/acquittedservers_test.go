@@ -3,6 +3,7 @@ package lock
 import (
 	"testing"
 
+	"candela.dev/candela/clock"
 	"candela.dev/candela/lock"
 	"candela.dev/candela/packet/netlock"
 	"candela.dev/candela/trace"
@@ -280,6 +281,66 @@ func TestWhatComesBackAfterARestartUnaskedIsNotLost(t *testing.T) {
 			s.want(lock.RuleLost)
 		} else {
 			s.want()
+		}
+	}
+}
+
+// taken begins a script of a switch that takes lock 1 from its server, which gives it at once.
+func taken(t *testing.T, lease clock.Duration) *script {
+	s := newScript(t, func(n *lock.Network) {
+		f := &n.Switches[0]
+		f.Placed, f.Moves, f.Marks, f.Pipeline, f.Lease = false, true, true, 0, lease
+	})
+	port3 := func(p *Packet) { p.Port = 3 }
+	s.at(us, 0, trace.Left, 0, netlock.Header{Op: netlock.PushRequest, Lock: 1, Mark: netlock.Failover, Sent: 5, Index: 5},
+		false, port3)
+	s.at(us, 0, trace.Entered, 0, header(netlock.Acquire, 1, 1), false)
+	s.at(us, 0, trace.Entered, 1, header(netlock.Acquire, 1, 2), false)
+	s.at(us, 0, trace.Entered, 0, netlock.Header{Op: netlock.PushEmpty, Lock: 1, Mark: netlock.Failover, Sent: 5, Index: 5,
+		Last: true}, true, port3)
+	return s
+}
+
+// A switch without latency grants at the very instant at which it gets the lock; whoever has it may keep it if there are
+// no leases.
+func TestWhoeverHoldsALockWithoutLeasesMayKeepIt(t *testing.T) {
+	for _, granted := range []bool{true, false} {
+		s := taken(t, 0)
+		if granted {
+			s.at(0, 0, trace.Left, 0, header(netlock.Acquire, 1, 1), true)
+			s.want()
+		} else {
+			s.want(lock.RuleLost)
+		}
+	}
+}
+
+// A switch ignores what the server returns while it gives the lock away, which it may tell only later, as its port is
+// busy.
+func TestASwitchIgnoresWhatComesBackAsItGivesALockAway(t *testing.T) {
+	for _, busy := range []bool{true, false} {
+		s := taken(t, 10*us)
+		port3 := func(p *Packet) { p.Port = 3 }
+		for tid := range uint32(2) {
+			s.at(us, 0, trace.Left, int(tid), header(netlock.Acquire, 1, tid+1), true)
+			s.at(us, 0, trace.Entered, int(tid), header(netlock.Release, 1, tid+1), false)
+		}
+		parked := header(netlock.Acquire, 1, 3)
+		parked.Mark = netlock.BufferOnly
+		s.at(us, 0, trace.Entered, 2, header(netlock.Acquire, 1, 3), false)
+		s.at(us, 0, trace.Left, 2, parked, false, port3)
+		s.at(us, 0, trace.Left, 2, netlock.Header{Op: netlock.PushRequest, Lock: 1, Avail: 1, Sent: 6, Index: 5}, false, port3)
+		if busy {
+			s.fill(3, 2000) // for 600 us
+		}
+		back := header(netlock.PushBack, 1, 3)
+		back.Sent, back.Received, back.Index, back.Last = 6, 6, 6, true
+		s.at(us, 0, trace.Entered, 2, back, true, port3)
+		s.at(300*us, 0, trace.Entered, 0, header(netlock.Acquire, 9, 9), false)
+		if busy {
+			s.want()
+		} else {
+			s.want(lock.RuleLost)
 		}
 	}
 }

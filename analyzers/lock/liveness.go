@@ -31,7 +31,7 @@ func (j *Judge) stalled(d *device, l *state, r *request) bool {
 	by := from.Add(d.PipelineMost + j.facts.Uncertainty + clock.Duration(d.Passes+1)*d.RecirculationMost + j.unseen(d, r))
 	if lease > 0 {
 		by = by.Add(lease + d.Poll)
-	} else if d.Lease == 0 && l.latest > l.home.taken {
+	} else if d.Lease == 0 && (l.held > 0 || l.latest > l.home.taken) {
 		return false
 	}
 	if by >= j.answeredBy(d, r) {

@@ -159,7 +159,7 @@ func (j *Judge) stuck(d *device, l *state, r *request) {
 // database, whose ports are not known.
 func (j *Judge) answeredBy(d *device, r *request) clock.Time {
 	at := j.quietSince(d, int(r.port))
-	if d.OneRTT || !r.returned {
+	if d.OneRTT || d.Moves || !r.returned {
 		at = min(at, j.allQuietSince(d))
 	}
 	return at

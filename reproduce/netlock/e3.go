@@ -15,7 +15,8 @@ func e3(ctx context.Context, l *lab) error {
 	if err != nil {
 		return err
 	}
-	figure := comparison.Plot{Name: "fig-2-8c", Title: "Figure 2-8c: grants by number of locks", X: "locks", Y: "grants, MRPS"}
+	figure := comparison.Plot{Name: "fig-2-8c", Title: "Figure 2-8c: grants by number of locks", X: "locks",
+		Y: "grants, MRPS"}
 	latency := comparison.Plot{Name: "fig-2-8d", Title: "Figure 2-8d: time at the switch until the grant, mean",
 		X: "locks", Y: "time, us"}
 	measured, bound := comparison.Series{Name: "measured"}, comparison.Series{Name: "min(G, L/T_cyc)"}

@@ -55,8 +55,8 @@ var (
 	// stated is that of values of the source that a mechanism yields.
 	stated = comparison.FromMechanism("").Of(comparison.PaperStatement)
 	// retried is that of values beside NetChain, of which the source says no more than "client-side retry".
-	retried = comparison.FromChoice("*chosen*: a transaction of NetChain starts anew 10 us after one of its requests was " +
-		"rejected").
+	retried = comparison.FromChoice("*chosen*: a transaction of NetChain starts anew 10 us after one of its requests " +
+		"was rejected").
 		Of(comparison.PaperStatement)
 	// shown is that of values without a tolerance.
 	shown = comparison.Unjudged("there is no value to compare with").Of(comparison.PaperStatement)

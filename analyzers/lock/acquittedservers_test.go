@@ -301,8 +301,8 @@ func taken(t *testing.T, lease clock.Duration) *script {
 	return s
 }
 
-// A switch without latency grants at the very instant at which it gets the lock; whoever has it may keep it if there are
-// no leases.
+// A switch without latency grants at the very instant at which it gets the lock; whoever has it may keep it if there
+// are no leases.
 func TestWhoeverHoldsALockWithoutLeasesMayKeepIt(t *testing.T) {
 	for _, granted := range []bool{true, false} {
 		s := taken(t, 0)
@@ -329,7 +329,8 @@ func TestASwitchIgnoresWhatComesBackAsItGivesALockAway(t *testing.T) {
 		parked.Mark = netlock.BufferOnly
 		s.at(us, 0, trace.Entered, 2, header(netlock.Acquire, 1, 3), false)
 		s.at(us, 0, trace.Left, 2, parked, false, port3)
-		s.at(us, 0, trace.Left, 2, netlock.Header{Op: netlock.PushRequest, Lock: 1, Avail: 1, Sent: 6, Index: 5}, false, port3)
+		s.at(us, 0, trace.Left, 2, netlock.Header{Op: netlock.PushRequest, Lock: 1, Avail: 1, Sent: 6, Index: 5}, false,
+			port3)
 		if busy {
 			s.fill(3, 2000) // for 600 us
 		}

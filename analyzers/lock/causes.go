@@ -58,8 +58,8 @@ func otherMode(p place, mode netlock.Mode, of uint64, asked netlock.Mode) cause.
 }
 
 func otherStamp(p place, of uint64) cause.Cause {
-	return cause.Of(lock.RuleOnce, "other-stamp", "%v sent packet %v about %v with another time stamp than the request of "+
-		"packet %v.", p.who, p.packet(), p.at(), packet(of))
+	return cause.Of(lock.RuleOnce, "other-stamp", "%v sent packet %v about %v with another time stamp than the request "+
+		"of packet %v.", p.who, p.packet(), p.at(), packet(of))
 }
 
 // N3.
@@ -80,8 +80,8 @@ func skippedByServer(p place, later uint64) cause.Cause {
 }
 
 func notAskedAgain(p place, since cause.Duration) cause.Cause {
-	return cause.Of(lock.RuleLost, "not-asked-again", "%v has not told the server again about the move of %v since packet "+
-		"%v, which had no answer for %v.", p.who, p.at(), p.packet(), since)
+	return cause.Of(lock.RuleLost, "not-asked-again", "%v has not told the server again about the move of %v since "+
+		"packet %v, which had no answer for %v.", p.who, p.at(), p.packet(), since)
 }
 
 func notForwarded(p place, since cause.Duration) cause.Cause {

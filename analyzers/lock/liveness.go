@@ -60,8 +60,8 @@ func (j *Judge) lostByServer(d *device, l *state, r *request) {
 	j.tell(l, skippedByServer(place{d.who, l.id, r.id}, by.id), j.now, r.id, by.id)
 }
 
-// asksOn judges that a switch asks a server again, which does not answer, that is to have a lock, or to give it (N3). An
-// answer may have to wait for holders: that it waits longer each time is the switch's choice.
+// asksOn judges that a switch asks a server again, which does not answer, that is to have a lock, or to give it (N3).
+// An answer may have to wait for holders: that the switch waits longer each time is its choice.
 func (j *Judge) asksOn(d *device, l *state, c *class) {
 	h := &l.home
 	taking := h.away() && h.taken == unknown

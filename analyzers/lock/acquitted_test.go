@@ -309,3 +309,36 @@ func TestAGrantThatWaitsUntilTheEndIsNotLost(t *testing.T) {
 		}
 	}
 }
+
+// A grant may wait at its port until a release has come that ends its hold, of a request that had been granted before.
+func TestAGrantThatWaitsMayHaveBeenReleased(t *testing.T) {
+	for _, waits := range []bool{true, false} {
+		s := newScript(t, nil)
+		asks := func(after clock.Duration, tid uint32) {
+			s.at(after, 0, trace.Entered, int(tid), header(netlock.Acquire, 1, tid), false)
+		}
+		granted := func(after clock.Duration, tid uint32) {
+			s.at(after, 0, trace.Left, int(tid), header(netlock.Acquire, 1, tid), true)
+		}
+		asks(us, 1)
+		granted(500*ns, 1)
+		asks(500*us, 1)
+		asks(690*us, 2) // the lease has ended
+		granted(500*ns, 2)
+		s.at(us, 0, trace.Entered, 2, header(netlock.Release, 1, 2), false)
+		if waits {
+			s.fill(1, 400) // for 120 us
+		}
+		asks(us, 1)
+		s.at(us, 0, trace.Entered, 1, header(netlock.Release, 1, 1), false)
+		granted(100*us, 1)
+		asks(us, 3)
+		granted(500*ns, 3)
+		s.at(us, 0, trace.Entered, 3, header(netlock.Release, 1, 3), false)
+		if waits {
+			s.want()
+		} else {
+			s.want(lock.RuleExclusion)
+		}
+	}
+}

@@ -49,7 +49,7 @@ func (j *Judge) granted(d *device, p *Packet, k key, since clock.Time) {
 		j.remove(r) // a second answer to whoever may have released the lock before, unseen
 		return
 	}
-	if r.phase == answered && !unasked && (server || since == unknown ||
+	if (r.phase == answered || r.phase == waiting && r.freed > 0) && !unasked && (server || since == unknown ||
 		since.Add(-d.PipelineMost-j.facts.Uncertainty) <= r.freed) {
 		if r.answers >= r.asks { // a second answer that was on its way as the first was released
 			j.remove(r)

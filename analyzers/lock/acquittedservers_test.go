@@ -345,3 +345,55 @@ func TestASwitchIgnoresWhatComesBackAsItGivesALockAway(t *testing.T) {
 		}
 	}
 }
+
+// A switch that has been answered in part asks anew once its queue is empty: until then it does not know that something
+// was lost, and requests are buffered.
+func TestASwitchThatWasAnsweredInPartDoesNotKnowWhatIsLost(t *testing.T) {
+	for _, late := range []bool{true, false} {
+		s := newScript(t, func(n *lock.Network) { n.Switches[0].PushRetry = 20 * us })
+		port3 := func(p *Packet) { p.Port = 3 }
+		parks := func(client int, tid uint32) {
+			h := shared(tid, 0)
+			h.Mark = netlock.BufferOnly
+			s.at(us, 0, trace.Entered, client, shared(tid, 0), false)
+			s.at(500*ns, 0, trace.Left, client, h, false, port3)
+		}
+		for tid := range uint32(4) {
+			h := header(netlock.Acquire, 1, 10+tid)
+			s.at(us, 0, trace.Entered, 0, h, false)
+			if tid == 0 {
+				s.at(500*ns, 0, trace.Left, 0, h, true)
+			}
+		}
+		for tid := range uint32(3) {
+			parks(int(tid)+1, 1+tid)
+		}
+		for tid := range uint32(4) {
+			s.at(us, 0, trace.Entered, 0, header(netlock.Release, 1, 10+tid), false)
+			if tid < 3 {
+				s.at(700*ns, 0, trace.Left, 0, header(netlock.Acquire, 1, 11+tid), true)
+			}
+		}
+		s.at(500*ns, 0, trace.Left, 0, netlock.Header{Op: netlock.PushRequest, Lock: 1, Avail: 4, Sent: 3}, false, port3)
+		back := func(after clock.Duration, index uint64) {
+			h := shared(uint32(index), 0)
+			h.Op, h.Sent, h.Received, h.Index, h.Last = netlock.PushBack, 3, 2, index, index == 2
+			s.at(after, 0, trace.Entered, int(index), h, true, port3)
+			h = shared(uint32(index), 0)
+			h.Op = netlock.PushBack
+			s.at(500*ns, 0, trace.Left, int(index), h, true)
+		}
+		back(5*us, 1)
+		if late {
+			back(20*us, 2)
+		} else {
+			back(us, 2)
+		}
+		parks(0, 20)
+		if late {
+			s.want()
+		} else {
+			s.want(lock.RuleOccupancy)
+		}
+	}
+}

@@ -226,8 +226,11 @@ func (j *Judge) settles(l *state, c *class, p *Packet) {
 		}
 		j.remove(r)
 	}
-	if c.parks[0] == none && l.parked == 0 && len(l.all) == 0 && !j.switches[l.sw].Moves {
-		l.lost = 0 // the switch knows
+	// The switch knows, unless it was to ask again meanwhile, and was answered in part.
+	d := j.switches[l.sw]
+	knows := c.decided != unknown && d.PushRetry > 0 && p.Time.Add(j.facts.Uncertainty) < c.decided.Add(d.PushRetry)
+	if knows && c.parks[0] == none && l.parked == 0 && len(l.all) == 0 && !d.Moves {
+		l.lost = 0
 	}
 }
 
@@ -247,7 +250,7 @@ func (j *Judge) pushRequested(d *device, p *Packet) {
 		if h.Sent != c.sent || c.began == unknown {
 			c.began = p.Time
 		}
-		c.requested, c.requestedBy, c.sent = p.Time, p.ID, h.Sent
+		c.requested, c.decided, c.requestedBy, c.sent = p.Time, d.decided(j, p), p.ID, h.Sent
 		if c.restarted && !before { // numbers begin anew
 			c.restarted, c.index = false, h.Index
 		}

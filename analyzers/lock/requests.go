@@ -139,6 +139,7 @@ type state struct {
 type backlog struct {
 	parks         [2]int32   // the first and the last that is parked
 	requested     clock.Time // the last PUSH_REQ
+	decided       clock.Time // when the switch decided to send that, at the earliest; unknown: there is no telling
 	requestedBy   uint64     // which packet that was
 	sent          uint64     // its number of requests that were sent to be buffered
 	began         clock.Time // the first PUSH_REQ with it: what was parked later is not in it
@@ -161,7 +162,7 @@ type backlog struct {
 }
 
 func newBacklog() backlog {
-	return backlog{parks: [2]int32{none, none}, requested: unknown, began: unknown, settled: unknown,
+	return backlog{parks: [2]int32{none, none}, requested: unknown, decided: unknown, began: unknown, settled: unknown,
 		settledBefore: unknown, back: unknown, asked: unknown, parkedAt: unknown,
 		aheadAt: unknown, epoch: 1, handed: handover{at: unknown}}
 }

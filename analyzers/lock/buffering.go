@@ -228,7 +228,8 @@ func (j *Judge) settles(l *state, c *class, p *Packet) {
 	}
 	// The switch knows, unless it was to ask again meanwhile, and was answered in part.
 	d := j.switches[l.sw]
-	knows := c.decided != unknown && d.PushRetry > 0 && p.Time.Add(j.facts.Uncertainty) < c.decided.Add(d.PushRetry)
+	knows := h.Op == netlock.PushEmpty && c.back < c.began || c.decided != unknown && d.PushRetry > 0 &&
+		p.Time.Add(j.facts.Uncertainty) < c.decided.Add(d.PushRetry)
 	if knows && c.parks[0] == none && l.parked == 0 && len(l.all) == 0 && !d.Moves {
 		l.lost = 0
 	}

@@ -230,9 +230,17 @@ func (j *Judge) settles(l *state, c *class, p *Packet) {
 	d := j.switches[l.sw]
 	knows := h.Op == netlock.PushEmpty && c.back < c.began || c.decided != unknown && d.PushRetry > 0 &&
 		p.Time.Add(j.facts.Uncertainty) < c.decided.Add(d.PushRetry)
-	if knows && c.parks[0] == none && l.parked == 0 && len(l.all) == 0 && !d.Moves {
+	if knows && l.counts() && c.parks[0] == none && l.parked == 0 && len(l.all) == 0 && !d.Moves {
 		l.lost = 0
 	}
+}
+
+// counts reports whether a switch knows from what servers say that they have received how much was lost: what was sent
+// after they were asked may be counted in the place of what was lost before.
+func (l *state) counts() bool {
+	exact := true
+	l.classes(func(c *class) { exact = exact && c.parkings == c.parkingsAsked })
+	return exact
 }
 
 // pushRequested follows a switch that asks for what is parked.
@@ -249,7 +257,7 @@ func (j *Judge) pushRequested(d *device, p *Packet) {
 	before := d.Standby && d.decided(j, p) <= d.started
 	asks := func(c *class) {
 		if h.Sent != c.sent || c.began == unknown {
-			c.began = p.Time
+			c.began, c.parkingsAsked = p.Time, c.parkings
 		}
 		c.requested, c.decided, c.requestedBy, c.sent = p.Time, d.decided(j, p), p.ID, h.Sent
 		if c.restarted && !before { // numbers begin anew
@@ -275,7 +283,7 @@ func (j *Judge) pushRequested(d *device, p *Packet) {
 	if h.Mark == netlock.Failover {
 		l.classes(func(c *class) {
 			if c.base != h.Sent {
-				c.base, c.parkings = h.Sent, 0
+				c.base, c.parkings, c.parkingsAsked = h.Sent, 0, 0
 			}
 		})
 		l.classes(asks)

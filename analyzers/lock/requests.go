@@ -149,6 +149,7 @@ type backlog struct {
 	asked         clock.Time // when the switch decided to ask for more, at the earliest
 	base          uint64     // numbers begin with it: it was told as the lock came to the switch; 0: not known
 	parkings      uint64     // BUFFER_ONLY since then
+	parkingsAsked uint64     // of these, before the first PUSH_REQ with sent
 	remain        bool       // then the server had more
 	parkedAt      clock.Time // the last BUFFER_ONLY
 	index         uint64     // of the last request that came back

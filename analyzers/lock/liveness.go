@@ -17,7 +17,7 @@ func (j *Judge) stalled(d *device, l *state, r *request) bool {
 		came = r.earliest()
 	}
 	from, lease := max(came, l.latest), d.Lease
-	if d.takeover != clock.Never || d.tookOver(l, r) {
+	if d.takeover != clock.Never || d.Moves {
 		h := &l.home
 		if !h.known || !h.away() || h.taken == unknown {
 			return false

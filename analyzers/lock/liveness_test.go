@@ -82,6 +82,28 @@ func TestALockThatWasTakenIsGranted(t *testing.T) {
 	}
 }
 
+// A lock that moves a second time waits for its server's answer again, however long its earlier leases are over.
+func TestALockThatMovesAgainWaitsForItsServer(t *testing.T) {
+	s, push := moving(t)
+	empty := push
+	empty.Op, empty.Last = netlock.PushEmpty, true
+	s.at(us, 0, trace.Entered, 0, empty, true, toServer)
+	s.at(700*ns, 0, trace.Left, 1, header(netlock.Acquire, 1, 2), true)
+	s.at(us, 0, trace.Entered, 1, header(netlock.Release, 1, 2), false)
+	hands := push
+	hands.Mark = netlock.Owned
+	s.at(us, 0, trace.Left, 0, hands, false, toServer)
+	empty.Mark = netlock.Owned
+	s.at(us, 0, trace.Entered, 0, empty, true, toServer)
+	push.Sent, push.Index = 9, 9
+	s.at(us, 0, trace.Left, 0, push, false, toServer)
+	s.at(us, 0, trace.Entered, 1, header(netlock.Acquire, 1, 3), false)
+	for wait := 30 * us; wait < 4*ms; wait *= 2 {
+		s.at(wait, 0, trace.Left, 0, push, false, toServer)
+	}
+	s.want()
+}
+
 // A move is asked for until it is answered. It may take longer each time.
 func TestAMoveIsAskedForUntilItIsAnswered(t *testing.T) {
 	for _, again := range []bool{true, false} {

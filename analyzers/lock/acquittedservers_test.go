@@ -397,3 +397,51 @@ func TestASwitchThatWasAnsweredInPartDoesNotKnowWhatIsLost(t *testing.T) {
 		}
 	}
 }
+
+// What a server says that it has received may include what was sent after the question: the switch then does not know
+// that something was lost.
+func TestWhatIsSentAfterTheQuestionHidesWhatWasLost(t *testing.T) {
+	for _, hides := range []bool{true, false} {
+		s := newScript(t, func(n *lock.Network) {
+			n.Switches[0].Locks, n.Switches[0].PushRetry = map[uint32]int{1: 2}, 200*us
+		})
+		port3 := func(p *Packet) { p.Port = 3 }
+		parks := func(client int, tid uint32) {
+			h := shared(tid, 0)
+			h.Mark = netlock.BufferOnly
+			s.at(us, 0, trace.Entered, client, shared(tid, 0), false)
+			s.at(500*ns, 0, trace.Left, client, h, false, port3)
+		}
+		s.at(us, 0, trace.Entered, 0, header(netlock.Acquire, 1, 10), false)
+		s.at(500*ns, 0, trace.Left, 0, header(netlock.Acquire, 1, 10), true)
+		s.at(us, 0, trace.Entered, 0, header(netlock.Acquire, 1, 11), false)
+		parks(1, 1) // and is lost
+		parks(2, 2)
+		s.at(us, 0, trace.Entered, 0, header(netlock.Release, 1, 10), false)
+		s.at(700*ns, 0, trace.Left, 0, header(netlock.Acquire, 1, 11), true)
+		s.at(us, 0, trace.Entered, 0, header(netlock.Release, 1, 11), false)
+		s.at(500*ns, 0, trace.Left, 0, netlock.Header{Op: netlock.PushRequest, Lock: 1, Avail: 2, Sent: 2}, false, port3)
+		last := uint64(1)
+		if hides {
+			parks(0, 3)
+			last = 2
+		}
+		for index := uint64(1); index <= last; index++ {
+			h := shared(uint32(index)+1, 0)
+			client := int(index+1) % 3
+			h.Op, h.Sent, h.Received, h.Index, h.Last = netlock.PushBack, 2, last, index, index == last
+			s.at(us, 0, trace.Entered, client, h, true, port3)
+			s.at(500*ns, 0, trace.Left, client, h, true)
+			s.at(us, 0, trace.Entered, client, netlock.Header{Op: netlock.Release, Lock: 1, Transaction: uint32(index) + 1},
+				false)
+		}
+		parks(1, 20)
+		s.at(us, 0, trace.Left, 0, netlock.Header{Op: netlock.PushRequest, Lock: 1, Avail: 2, Sent: 3 + last, Index: last},
+			false, port3)
+		if hides {
+			s.want()
+		} else {
+			s.want(lock.RuleOccupancy)
+		}
+	}
+}

@@ -177,7 +177,7 @@ func (f *facts) lateConnections(ctx context.Context) (late []lateness, err error
 }
 
 // renumber moves the initial PSNs of connections whose application had sent packets before it was found. It reports
-// whether it did. Without events no packet was named by a wrong number. The trace, which began before, has the right one.
+// whether it did. Without events no packet was named by a wrong number. The trace began before and has the right one.
 func (f *facts) renumber(ctx context.Context) (bool, error) {
 	if f.checked == nil || len(f.plan.Intents) > 0 {
 		return false, nil

@@ -230,7 +230,7 @@ func (j *Judge) settles(l *state, c *class, p *Packet) {
 	d := j.switches[l.sw]
 	knows := h.Op == netlock.PushEmpty && c.back < c.began || c.decided != unknown && d.PushRetry > 0 &&
 		p.Time.Add(j.facts.Uncertainty) < c.decided.Add(d.PushRetry)
-	if knows && c.parkedAt <= c.began && l.counts() && c.parks[0] == none && l.parked == 0 && len(l.all) == 0 && !d.Moves {
+	if knows && l.counts() && c.parks[0] == none && l.parked == 0 && len(l.all) == 0 && !d.Moves {
 		l.lost = 0
 	}
 }

@@ -53,8 +53,12 @@ func (j *Judge) lostByServer(d *device, l *state, r *request) {
 	if d.Processing == lock.ChainLock {
 		by = latest(by, c.within)
 	}
+	quiet := j.quietSince(d, int(r.port))
+	if d.OneRTT { // the grant may wait at the port of a database
+		quiet = j.allQuietSince(d)
+	}
 	if !j.facts.Lossless || len(j.switches) > 1 || d.takeover != clock.Never || j.replaced || r.asks != 1 ||
-		!d.exactly(j) || l.lapsed || by.order <= r.last || by.at.Add(d.PipelineMost) >= j.quietSince(d, int(r.port)) {
+		!d.exactly(j) || l.lapsed || by.order <= r.last || by.at.Add(d.PipelineMost) >= quiet {
 		return
 	}
 	j.tell(l, skippedByServer(place{d.who, l.id, r.id}, by.id), j.now, r.id, by.id)

@@ -148,23 +148,34 @@ func TestAServerIsToldThatItOwnsALockUntilItAnswers(t *testing.T) {
 	}
 }
 
-// A server that gets all requests grants them all. Otherwise the request may never have come there.
+// A server that gets all requests grants them all. Otherwise the request may never have come there, or the grant waits at
+// the port of the database.
 func TestAServerGrantsAllThatItGets(t *testing.T) {
-	for _, lossless := range []bool{true, false} {
-		s := newScript(t, func(n *lock.Network) { n.Switches[0].Locks, n.Lossless = nil, lossless })
-		for tid := range uint32(2) {
-			asked := header(netlock.Acquire, 1, tid)
-			s.at(us, 0, trace.Entered, int(tid), asked, false)
-			s.at(500*ns, 0, trace.Left, int(tid), marked(asked, netlock.Owned), false, toServer)
-		}
-		granted := header(netlock.GrantFromServer, 1, 1)
-		s.at(us, 0, trace.Entered, 1, granted, true, toServer)
-		s.at(500*ns, 0, trace.Left, 1, granted, true)
-		if lossless {
-			s.want(lock.RuleLost)
-		} else {
-			s.want()
-		}
+	for name, c := range map[string]struct {
+		lost, oneTrip, busy bool
+		rules               []string
+	}{
+		"all come":                  {rules: []string{lock.RuleLost}},
+		"some are lost":             {lost: true},
+		"one round trip":            {oneTrip: true, rules: []string{lock.RuleLost}},
+		"one, the database's waits": {oneTrip: true, busy: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScript(t, func(n *lock.Network) {
+				n.Switches[0].Locks, n.Switches[0].OneRTT, n.Lossless = nil, c.oneTrip, !c.lost
+			})
+			for tid := range uint32(2) {
+				asked := header(netlock.Acquire, 1, tid)
+				s.at(us, 0, trace.Entered, int(tid), asked, false)
+				s.at(500*ns, 0, trace.Left, int(tid), marked(asked, netlock.Owned), false, toServer)
+			}
+			granted := header(netlock.GrantFromServer, 1, 1)
+			if s.at(us, 0, trace.Entered, 1, granted, true, toServer); c.busy {
+				s.fill(2, 700) // for 210 us, which is longer than the test
+			}
+			s.at(500*ns, 0, trace.Left, 1, granted, true)
+			s.want(c.rules...)
+		})
 	}
 }
 

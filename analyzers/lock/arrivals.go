@@ -20,7 +20,7 @@ func (j *Judge) asks(d *device, p *Packet, trunk bool) {
 		r = j.request(k)
 		l := j.of(r)
 		r.mode, r.class, r.tenant = h.Mode, classOf(d, h), h.Tenant
-		r.present, r.over = l.copies, l.parked > 0 || l.lost > 0
+		r.present, r.over = l.copies, l.parked > 0 || l.lost > 0 || l.guesses()
 		r.first, r.asks, r.id, r.came, r.stamp = j.order, 1, p.ID, p.Time, h.Timestamp
 		l.copies++
 		j.comes(d, l, r, p)

@@ -207,6 +207,7 @@ func (j *Judge) settles(l *state, c *class, p *Packet) {
 	}
 	c.settled, c.settledBefore = p.Time, c.settled
 	l.stirs(j.switches[l.sw], p.Time)
+	c.guesses = c.parkings != c.parkingsAsked
 	c.remain = h.Op == netlock.PushBack && h.Received != h.Index
 	if c.remain || h.Op == netlock.PushBack && h.Index == 0 {
 		return
@@ -235,12 +236,18 @@ func (j *Judge) settles(l *state, c *class, p *Packet) {
 	}
 }
 
-// counts reports whether a switch knows from what servers say that they have received how much was lost: what was sent
-// after they were asked may be counted in the place of what was lost before.
+// counts reports whether a switch knows from what servers say that they have received how much was lost.
 func (l *state) counts() bool {
-	exact := true
+	exact := !l.guesses()
 	l.classes(func(c *class) { exact = exact && c.parkings == c.parkingsAsked })
 	return exact
+}
+
+// guesses reports whether a server may have counted what was sent to it after it was asked in the place of what was lost
+// before. By the formula of section 6.2 the switch then may even take back what it knew to be lost.
+func (l *state) guesses() (guesses bool) {
+	l.classes(func(c *class) { guesses = guesses || c.guesses })
+	return guesses
 }
 
 // pushRequested follows a switch that asks for what is parked.

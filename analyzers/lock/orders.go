@@ -21,7 +21,7 @@ func (j *Judge) prematurely(d *device, l *state, c *class, p *Packet) {
 	if d.restarted || l.tainted || c.pending() || decided == unknown {
 		return
 	}
-	c.asked = decided
+	c.asked, c.askedBy = decided, p.Time
 	for i := l.holders; i != none; i = j.requests[i].next {
 		h := &j.requests[i]
 		if may, _ := j.lapses(h); l.class(h) != c || h.server || h.expired || may <= p.Time ||
@@ -36,7 +36,7 @@ func (j *Judge) prematurely(d *device, l *state, c *class, p *Packet) {
 // askedFor judges at a grant that the request did not wait in the switch when that asked the server for more (N5).
 func (j *Judge) askedFor(d *device, l *state, r *request, p *Packet) {
 	may, _ := j.lapses(r) // unless its lease ended while its grant waited at the port
-	if c := l.class(r); c.asked != unknown && r.inserted != unknown && c.asked > r.inserted && c.asked < may {
+	if c := l.class(r); c.asked != unknown && r.inserted != unknown && c.asked > r.inserted && c.askedBy < may {
 		j.tell(l, askedEarly(d.place(l, p), p.ID), p.Time, p.ID, r.id)
 	}
 }

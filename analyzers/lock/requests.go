@@ -147,9 +147,11 @@ type backlog struct {
 	settledBefore clock.Time // the one before
 	back          clock.Time // the last request that came back
 	asked         clock.Time // when the switch decided to ask for more, at the earliest
+	askedBy       clock.Time // when at the latest: then it left
 	base          uint64     // numbers begin with it: it was told as the lock came to the switch; 0: not known
 	parkings      uint64     // BUFFER_ONLY since then
 	parkingsAsked uint64     // of these, before the first PUSH_REQ with sent
+	guesses       bool       // the last answer may have counted what was sent later, in place of what was lost
 	remain        bool       // then the server had more
 	parkedAt      clock.Time // the last BUFFER_ONLY
 	index         uint64     // of the last request that came back

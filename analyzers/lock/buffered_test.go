@@ -33,7 +33,7 @@ func TestARequestIsLostAlsoIfTheServerBuffersOthers(t *testing.T) {
 	}
 }
 
-// A switch asks for what is buffered as its queue is empty: also as a lease ends while the grant still waits at its port,
+// A switch asks for what is buffered as its queue is empty: also as a lease ends while the grant waits at its port,
 // and the question waits at the server's.
 func TestALeaseMayEndBeforeAQuestionThatWaits(t *testing.T) {
 	for _, frames := range []int{100, 10} {
@@ -70,7 +70,8 @@ func TestASwitchMayTakeBackWhatItKnewToBeLost(t *testing.T) {
 		granted := func(tid uint32) { s.at(700*ns, 0, trace.Left, client(tid), header(netlock.Acquire, 1, tid), true) }
 		releases := func(tid uint32) { s.at(us, 0, trace.Entered, client(tid), header(netlock.Release, 1, tid), false) }
 		buffered := func(tid uint32) {
-			s.at(500*ns, 0, trace.Left, client(tid), marked(header(netlock.Acquire, 1, tid), netlock.BufferOnly), false, toServer)
+			h := marked(header(netlock.Acquire, 1, tid), netlock.BufferOnly)
+			s.at(500*ns, 0, trace.Left, client(tid), h, false, toServer)
 		}
 		overflows := func(first uint32, sent uint64) { // with the third
 			asks(first)

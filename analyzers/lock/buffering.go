@@ -243,7 +243,7 @@ func (l *state) counts() bool {
 	return exact
 }
 
-// guesses reports whether a server may have counted what was sent to it after it was asked in the place of what was lost
+// guesses reports whether a server may have counted what was sent after it was asked in the place of what was lost
 // before. By the formula of section 6.2 the switch then may even take back what it knew to be lost.
 func (l *state) guesses() (guesses bool) {
 	l.classes(func(c *class) { guesses = guesses || c.guesses })

@@ -148,8 +148,8 @@ func TestAServerIsToldThatItOwnsALockUntilItAnswers(t *testing.T) {
 	}
 }
 
-// A server that gets all requests grants them all. Otherwise the request may never have come there, or the grant waits at
-// the port of the database.
+// A server that gets all requests grants them all. Otherwise the request may never have come there, or the grant waits
+// at the port of the database.
 func TestAServerGrantsAllThatItGets(t *testing.T) {
 	for name, c := range map[string]struct {
 		lost, oneTrip, busy bool

@@ -214,6 +214,28 @@ func TestAPassBeginsAsALeaseEnds(t *testing.T) {
 	}
 }
 
+// After a grant a pass looks for another request. Whoever comes meanwhile waits for it.
+func TestAfterAGrantAsALeaseEndsAnotherPassFollows(t *testing.T) {
+	for _, late := range []bool{false, true} {
+		s := newScript(t, func(n *lock.Network) { n.Switches[0].Priorities, n.Switches[0].RecirculationMost = 2, 20*us })
+		took := 5500 * ns // of which the pipeline takes some
+		if late {
+			took = 21 * us
+		}
+		s.at(us, 0, trace.Entered, 0, shared(1, 1), false)
+		s.at(500*ns, 0, trace.Left, 0, shared(1, 1), true)
+		s.at(1073500*ns, 0, trace.Entered, 1, shared(2, 1), false) // in the pass of the lease of 1
+		s.at(15500*ns, 0, trace.Left, 1, shared(2, 1), true)
+		s.at(14500*ns, 0, trace.Entered, 2, shared(3, 1), false)
+		s.at(took, 0, trace.Left, 2, shared(3, 1), true)
+		if late {
+			s.want(lock.RuleDelay)
+		} else {
+			s.want()
+		}
+	}
+}
+
 // A chain has granted a request whose grant waits at its port: the grants after it are of the same chain.
 func TestAChainGoesOnWhileAGrantWaitsAtItsPort(t *testing.T) {
 	for _, late := range []bool{false, true} {

@@ -56,7 +56,7 @@ func (j *Judge) due(d *device, l *state, r *request) (by clock.Time, passes int6
 	if l.stirred != unknown && l.calm(d) > by {
 		by, passes = l.calm(d), int64(d.Passes)
 	}
-	if d.Priorities > 1 && r.inserted <= l.lapsing { // a pass had begun, and granted others before
+	if l.lapses(d, r) { // a pass had begun, and granted others before
 		by = max(by, r.inserted.Add(clock.Duration(int64(d.Passes)+l.given-r.given)*d.RecirculationMost))
 		passes = int64(d.Passes)
 	}
@@ -71,6 +71,12 @@ func (j *Judge) due(d *device, l *state, r *request) (by clock.Time, passes int6
 		return max(by, at), n, lease
 	}
 	return by, passes, false
+}
+
+// lapses reports whether a pass may run as a request comes because a lease has ended.
+func (l *state) lapses(d *device, r *request) bool {
+	return d.Priorities > 1 && l.lapsing != unknown &&
+		r.inserted <= l.lapsing.Add(clock.Duration(d.Passes)*d.RecirculationMost)
 }
 
 // tookOver reports whether a request may have waited until the switch owned the lock, which another switch, or a
@@ -103,6 +109,9 @@ func (j *Judge) late(d *device, l *state, r *request, p *Packet) {
 		return
 	}
 	j.measures.delays++
+	if l.lapses(d, r) && r.since > r.inserted.Add(d.PipelineMost+j.facts.Uncertainty) {
+		l.lapsing = max(l.lapsing, r.since) // after a grant the passes go on
+	}
 	most := by.Add(d.PipelineMost + j.facts.Uncertainty)
 	if r.since <= most {
 		return

@@ -187,6 +187,32 @@ func TestLeasesEndInTheOrderOfDecisions(t *testing.T) {
 	}
 }
 
+// Of two that share a lock the grant of the first may wait at its port, until leases have ended and others have had it.
+func TestAGrantThatWaitsWhileOthersHaveTheLockWasNotOvertaken(t *testing.T) {
+	for _, waits := range []bool{true, false} {
+		s := newScript(t, func(n *lock.Network) {
+			n.Switches[0].Lease, n.Switches[0].Poll, n.Switches[0].Priorities = 30*us, us, 2
+		})
+		other := shared(3, 1)
+		other.Mode = netlock.Exclusive
+		if waits {
+			s.fill(0, 200) // for 60.96 us
+		}
+		s.at(us, 0, trace.Entered, 0, shared(1, 2), false)
+		s.at(us, 0, trace.Entered, 1, shared(2, 2), false)
+		s.at(500*ns, 0, trace.Left, 1, shared(2, 2), true)
+		s.at(37500*ns, 0, trace.Entered, 2, other, false)
+		s.at(500*ns, 0, trace.Left, 2, other, true)
+		s.at(us, 0, trace.Entered, 2, header(netlock.Release, 1, 3), false)
+		s.at(19400*ns, 0, trace.Left, 0, shared(1, 2), true)
+		if waits {
+			s.want()
+		} else {
+			s.want(lock.RuleOrder, lock.RuleDelay)
+		}
+	}
+}
+
 // With priorities the end of a lease begins a pass, for which whoever comes meanwhile waits, also if others still hold
 // the lock: when in a poll period it ends is not known.
 func TestAPassBeginsAsALeaseEnds(t *testing.T) {

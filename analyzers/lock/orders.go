@@ -55,16 +55,19 @@ func (j *Judge) inOrder(d *device, l *state, r *request, p *Packet) {
 	overtook := func(g *granted) bool {
 		return g.order > r.last && (slack == 0 || g.arrived > r.arrived.Add(slack))
 	}
-	own := granted{order: r.first, arrived: r.came, at: p.Time, id: r.id}
+	own := granted{order: r.first, arrived: r.came, at: p.Time, id: r.id, shared: r.mode == netlock.Shared}
 	if p.Stage == trace.Dropped { // perhaps as it came from a server
 		own.at = own.at.Add(d.PipelineMost)
 	}
+	// Of two that share the lock, which was granted first is not known if the grant may have waited at its port.
+	after := func(g *granted) bool {
+		return r.since != unknown && r.since.Add(-d.PipelineMost) > g.at.Add(slack-d.Pipeline)
+	}
 	switch {
-	case overtook(&c.before) && c.before.at < may:
+	case overtook(&c.before) && c.before.at < may && (!own.shared || !c.before.shared || after(&c.before)):
 		j.overtaken(d, l, r, p, c.before.id)
-	case r.mode == netlock.Exclusive:
-	case overtook(&c.within) && d.Processing == lock.ChainLock && r.since != unknown &&
-		r.since.Add(-d.PipelineMost) > c.within.at.Add(slack-d.Pipeline):
+	case !own.shared:
+	case overtook(&c.within) && d.Processing == lock.ChainLock && after(&c.within):
 		j.overtaken(d, l, r, p, c.within.id)
 	}
 	switch {

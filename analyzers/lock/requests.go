@@ -193,6 +193,7 @@ type granted struct {
 	arrived clock.Time
 	at      clock.Time
 	id      uint64
+	shared  bool
 }
 
 const (

@@ -202,7 +202,7 @@ check "the authority's list is renewed" renewed
 rm -r /etc/candela/pki
 check "agents start" systemctl start candela-agent copied-1 copied-2
 check "switchd starts" systemctl start candela-switchd
-check "agent is confined" confined candela-agent 000000c000003000
+check "agent is confined" confined candela-agent 000000c000003020
 check "switchd is confined" confined candela-switchd 000000c000803000
 check "testbed check" fit
 check "agent comes back after kill -9" restarted candela-agent

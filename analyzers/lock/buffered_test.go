@@ -115,3 +115,52 @@ func TestASwitchMayTakeBackWhatItKnewToBeLost(t *testing.T) {
 		}
 	}
 }
+
+// What a switch has decided to buffer may wait at the server's port. Until that is back or lost it buffers what comes.
+func TestARequestGoesAfterOneThatWaitsForTheServersPort(t *testing.T) {
+	for _, waits := range []bool{true, false} {
+		s := newScript(t, func(n *lock.Network) { n.Switches[0].Locks = map[uint32]int{1: 2} })
+		asks := func(client int, tid uint32) {
+			s.at(us, 0, trace.Entered, client, header(netlock.Acquire, 1, tid), false)
+		}
+		granted := func(client int, tid uint32) {
+			s.at(500*ns, 0, trace.Left, client, header(netlock.Acquire, 1, tid), true)
+		}
+		releases := func(client int, tid uint32) {
+			s.at(us, 0, trace.Entered, client, header(netlock.Release, 1, tid), false)
+		}
+		buffered := func(client int, tid uint32) {
+			h := marked(header(netlock.Acquire, 1, tid), netlock.BufferOnly)
+			s.at(500*ns, 0, trace.Left, client, h, false, toServer)
+		}
+		asks(0, 1)
+		granted(0, 1)
+		asks(2, 4)
+		if asks(1, 2); waits {
+			s.fill(3, 100) // for 30 us
+		} else {
+			buffered(1, 2)
+		}
+		releases(0, 1)
+		s.at(700*ns, 0, trace.Left, 2, header(netlock.Acquire, 1, 4), true)
+		if releases(2, 4); waits {
+			asks(2, 3)
+			s.now = s.now.Add(24 * us)
+			buffered(1, 2) // and is lost
+		}
+		s.at(20*ns, 0, trace.Left, 1, netlock.Header{Op: netlock.PushRequest, Lock: 1, Avail: 2, Sent: 1}, false, toServer)
+		s.fill(3, 20)
+		s.at(us, 0, trace.Entered, 1, netlock.Header{Op: netlock.PushEmpty, Lock: 1, Sent: 1, Last: true}, true, toServer)
+		if !waits {
+			asks(2, 3)
+		}
+		s.now = s.now.Add(5 * us)
+		buffered(2, 3)
+		s.at(us, 0, trace.Left, 1, netlock.Header{Op: netlock.PushRequest, Lock: 1, Avail: 2, Sent: 2}, false, toServer)
+		if waits {
+			s.want()
+		} else {
+			s.want(lock.RuleOccupancy)
+		}
+	}
+}

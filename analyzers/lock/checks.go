@@ -165,9 +165,11 @@ func (j *Judge) justified(d *device, l *state, r *request, p *Packet) {
 	if d.Priorities > 1 {
 		slots = 1 // how a lock's slots are divided among its queues is the switch's choice
 	}
-	// What happened within the uncertainty of time stamps may have happened in another order.
+	// What happened within the uncertainty of time stamps may have happened in another order. What left to be buffered
+	// since the request came may have waited at its port before.
 	sure := r.inserted.Add(-j.facts.Uncertainty)
-	if !r.over && l.parked == 0 && l.class(r).back < sure && (l.ended < sure || j.facts.Uncertainty == 0) &&
+	c := l.class(r)
+	if !r.over && l.parked == 0 && max(c.back, c.parkedAt) < sure && (l.ended < sure || j.facts.Uncertainty == 0) &&
 		int(max(r.present, l.copies-1)) < slots {
 		j.tell(l, bufferedEarly(d.place(l, p), int64(r.present), int64(slots)), p.Time, p.ID, r.id)
 	}

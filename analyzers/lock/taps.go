@@ -2,6 +2,7 @@ package lock
 
 import (
 	"candela.dev/candela/analyzers"
+	"candela.dev/candela/clock"
 	"candela.dev/candela/lock"
 	"candela.dev/candela/packet/netlock"
 	"candela.dev/candela/trace"
@@ -13,40 +14,53 @@ const (
 	ReasonIgnored = "ignored"
 )
 
-// Taps turns what the taps of a run show into packets.
+// Taps turns what the taps of a run show into packets, and shows those to a judge. Beside them a judge of lock switches
+// needs little of analyzers.SwitchJudge.
 type Taps struct {
 	view   analyzers.SwitchView
-	many   bool // switches in the network
+	many   bool          // switches in the network
+	show   func(*Packet) // which is valid until it returns
 	packet Packet
 }
 
-// NewTaps returns the taps of the switches of a view.
-func NewTaps(v analyzers.SwitchView) Taps { return Taps{view: v, many: analyzers.OneOfMany(v)} }
+// NewTaps returns the taps of the switches of a view, which show packets that enter or leave a switch, or are lost in it.
+func NewTaps(v analyzers.SwitchView, show func(*Packet)) Taps {
+	return Taps{view: v, many: analyzers.OneOfMany(v), show: show}
+}
 
-// Lock returns a packet of the lock manager, valid until the next call; nil: it neither enters nor leaves the switch,
-// and is not lost in it.
-func (s *Taps) Lock(t *trace.SwitchTap, h *netlock.Header) *Packet {
+// Decide implements analyzers.SwitchJudge: lock switches record no decisions.
+func (s *Taps) Decide(*trace.Decision) {}
+
+// Changed implements analyzers.SwitchJudge: nothing changes while the switch runs.
+func (s *Taps) Changed(clock.Time, int) {}
+
+// ObserveLock observes a packet of the lock manager.
+func (s *Taps) ObserveLock(t *trace.SwitchTap, h *netlock.Header) {
 	p := s.take(t)
 	if p == nil {
-		return nil
+		return
 	}
 	p.Lock, p.Header = true, *h
 	p.Src, p.Dst = s.view.Address(t.Src, t.IPv6), s.view.Address(t.Dst, t.IPv6)
 	if p.DstPort = netlock.Port; t.Flags&trace.Returned != 0 {
 		p.DstPort = netlock.ReplyPort
 	}
-	return p
+	s.show(p)
 }
 
-// Other returns a packet of others in the same way.
-func (s *Taps) Other(t *trace.SwitchTap) *Packet {
+// Observe implements analyzers.SwitchJudge, for packets of others.
+func (s *Taps) Observe(t *trace.SwitchTap) {
 	p := s.take(t)
-	if p == nil || s.many { // packets of a flow may take several ways
-		return p
+	if p == nil {
+		return
+	}
+	if s.many { // packets of a flow may take several ways
+		s.show(p)
+		return
 	}
 	p.Flow = uint64(t.Class)<<48 ^ uint64(t.Src)<<40 ^ uint64(t.Dst)<<20 ^ uint64(t.Flow)<<8 ^ uint64(t.Protocol) | 1<<63
 	p.Digest = t.Number*0x9e3779b97f4a7c15 ^ uint64(t.Original)<<32 ^ uint64(t.Size) | 1<<63
-	return p
+	s.show(p)
 }
 
 // take begins the packet of a tap.

@@ -7,8 +7,6 @@ import (
 	"candela.dev/candela/analyzers"
 	"candela.dev/candela/clock"
 	"candela.dev/candela/lock"
-	"candela.dev/candela/packet/netlock"
-	"candela.dev/candela/trace"
 )
 
 // View is what a judge of lock switches knows beside what any SwitchView tells.
@@ -40,7 +38,8 @@ type OfSwitches struct {
 // NewJudge returns a judge of switches whose family has [lock.Switch] as settings.
 func NewJudge(v analyzers.SwitchView) (analyzers.SwitchJudge, error) {
 	facts := lock.Network{Complete: true, Optimal: true}
-	j := &OfSwitches{Taps: NewTaps(v), end: func() clock.Time { return 0 }}
+	j := &OfSwitches{end: func() clock.Time { return 0 }}
+	j.Taps = NewTaps(v, func(p *Packet) { j.Packet(p) })
 	of, paired := v.(View)
 	if paired {
 		var hosts []uint32
@@ -80,26 +79,6 @@ func (j *OfSwitches) addresses(hosts []uint32) (list []netip.Addr) {
 	}
 	return list
 }
-
-// ObserveLock observes a packet of the lock manager.
-func (j *OfSwitches) ObserveLock(t *trace.SwitchTap, h *netlock.Header) {
-	if p := j.Lock(t, h); p != nil {
-		j.Packet(p)
-	}
-}
-
-// Observe implements analyzers.SwitchJudge, for packets of others.
-func (j *OfSwitches) Observe(t *trace.SwitchTap) {
-	if p := j.Other(t); p != nil {
-		j.Packet(p)
-	}
-}
-
-// Decide implements analyzers.SwitchJudge: lock switches record no decisions.
-func (j *OfSwitches) Decide(*trace.Decision) {}
-
-// Changed implements analyzers.SwitchJudge: nothing changes while the switch runs.
-func (j *OfSwitches) Changed(clock.Time, int) {}
 
 // Started implements analyzers.SwitchJudge: the switch returns without its registers, and owns locks that may be held,
 // unless a backup has them, which knows the holders.

@@ -9,8 +9,6 @@ import (
 	locks "candela.dev/candela/analyzers/lock"
 	"candela.dev/candela/clock"
 	"candela.dev/candela/lock"
-	"candela.dev/candela/packet/netlock"
-	"candela.dev/candela/trace"
 )
 
 // View is what a judge of these switches knows beside what any SwitchView tells.
@@ -42,32 +40,13 @@ func NewJudge(v analyzers.SwitchView) (analyzers.SwitchJudge, error) {
 		s.Name, s.Pauses, s.Ports = v.SwitchName(i), analyzers.Pauses(v), locks.Ports(v, i, unpaired)
 		switches = append(switches, s)
 	}
-	j := &OfSwitches{New(switches), locks.NewTaps(v), func() clock.Time { return 0 }}
+	judge := New(switches)
+	j := &OfSwitches{judge, locks.NewTaps(v, judge.Packet), func() clock.Time { return 0 }}
 	if of, ok := v.(View); ok {
 		j.end = of.End
 	}
 	return j, nil
 }
-
-// ObserveLock observes a packet of the lock manager.
-func (j *OfSwitches) ObserveLock(t *trace.SwitchTap, h *netlock.Header) {
-	if p := j.Lock(t, h); p != nil {
-		j.Packet(p)
-	}
-}
-
-// Observe implements analyzers.SwitchJudge, for packets of others.
-func (j *OfSwitches) Observe(t *trace.SwitchTap) {
-	if p := j.Other(t); p != nil {
-		j.Packet(p)
-	}
-}
-
-// Decide implements analyzers.SwitchJudge: these switches record no decisions.
-func (j *OfSwitches) Decide(*trace.Decision) {}
-
-// Changed implements analyzers.SwitchJudge: nothing changes while the switch runs.
-func (j *OfSwitches) Changed(clock.Time, int) {}
 
 // Finish implements analyzers.SwitchJudge.
 func (j *OfSwitches) Finish() (analyzers.Result, error) { return j.Judge.Finish(j.end()), nil }

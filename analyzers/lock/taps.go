@@ -23,7 +23,7 @@ type Taps struct {
 	packet Packet
 }
 
-// NewTaps returns the taps of the switches of a view, which show packets that enter or leave a switch, or are lost in it.
+// NewTaps returns the taps of the switches of a view. They show what enters or leaves a switch, or is lost in it.
 func NewTaps(v analyzers.SwitchView, show func(*Packet)) Taps {
 	return Taps{view: v, many: analyzers.OneOfMany(v), show: show}
 }

@@ -166,9 +166,14 @@ func checkThreads(v parameter.Values, hosts int) (int, []Problem) {
 	if v.Word("queries") == "on" && len(v.Ranges("databases")) == 0 {
 		problems = append(problems, Problem{"queries", "is on without databases", "name the hosts that are asked"})
 	}
-	if v.Word("on-timeout") == "resend" && v.Table().Find("locks") >= 0 && v.Int("locks-each") > 1 {
+	if several := v.Table().Find("locks-each") < 0; v.Word("on-timeout") == "resend" && (several ||
+		v.Int("locks-each") > 1) {
+		allowed := "restart or await"
+		if !several {
+			allowed += ", or locks-each: 1"
+		}
 		problems = append(problems, Problem{"on-timeout", "is resend, and transactions of several locks may wait for " +
-			"each other for ever", "restart, or locks-each: 1"})
+			"each other for ever", allowed})
 	}
 	total := len(clients) * v.Int("threads")
 	if v.Has("only") {

@@ -142,7 +142,32 @@ workload:
 		ends = max(ends, returns+2000)
 		text += fmt.Sprintf("changes: [{at-us: %d, state: stopped}, {at-us: %d, state: running}]\n", stops, returns)
 	}
-	return text + fmt.Sprintf("duration-us: %d\nseed: %d\n", ends, d.IntN(1<<30))
+	return limited(text, 4) + fmt.Sprintf("duration-us: %d\nseed: %d\n", ends, d.IntN(1<<30))
+}
+
+// firstTenant matches the tenant of the first item that has one.
+var firstTenant = regexp.MustCompile(`(?s)^(.*?, tenant: )(\d+)`)
+
+// limited returns a network in which a quota of so many tenants, if there is one, is that of some item.
+func limited(text string, tenants int) string {
+	return firstTenant.ReplaceAllStringFunc(text, func(found string) string {
+		m := firstTenant.FindStringSubmatch(found)
+		tenant, _ := strconv.Atoi(m[2])
+		return m[1] + strconv.Itoa(min(tenant, tenants))
+	})
+}
+
+// killed matches when the clients of an item start, and how long after that they die.
+var killed = regexp.MustCompile(`start-us: (\d+),.*kill-us: (\d+)`)
+
+// lastDeath returns when the last clients of a network die.
+func lastDeath(text string) (at int) {
+	for _, m := range killed.FindAllStringSubmatch(text, -1) {
+		start, _ := strconv.Atoi(m[1])
+		kill, _ := strconv.Atoi(m[2])
+		at = max(at, start+kill)
+	}
+	return at
 }
 
 // lockModel draws a correct lock switch. If it is correct only for requests of one mode, shared says what share of
@@ -236,7 +261,8 @@ workload:
 		changes += fmt.Sprintf("{at-us: %d, switch: 0, state: stopped}, {at-us: %d, switch: 0, state: running}, ", at, returns)
 		at = returns + reroute + int(d.magnitude(1, 4*float64(lease)))
 	}
-	return text + fmt.Sprintf("changes: [%s]\nduration-us: %d\nseed: %d\n", changes, at+2*lease+1000, d.IntN(1<<30))
+	ends := max(at+2*lease+1000, lastDeath(text)+1)
+	return limited(text, 4) + fmt.Sprintf("changes: [%s]\nduration-us: %d\nseed: %d\n", changes, ends, d.IntN(1<<30))
 }
 
 // otherLocks draws a correct lock switch, or a pair, in a network in which more varies than in lockNetwork and
@@ -317,7 +343,8 @@ func (d networkDraw) otherLocks() string {
 		text += fmt.Sprintf("  - incast: {senders: %d, packets: %d, transport: raw, start-us: %d}\n", d.between(1, clients-1),
 			int(d.magnitude(1, 1000)), int(d.magnitude(1, 3000)))
 	}
-	return text + d.lockOutages(pair, outages, lease) + fmt.Sprintf("seed: %d\n", d.IntN(1<<30))
+	outage := d.lockOutages(pair, outages, lease, lastDeath(text)+1)
+	return limited(text, tenants) + outage + fmt.Sprintf("seed: %d\n", d.IntN(1<<30))
 }
 
 // lockTopology draws links of several rates and lengths.
@@ -382,8 +409,9 @@ func (d networkDraw) otherClients(of, shared string, clients, locks, first int, 
 	return text
 }
 
-// lockOutages draws when the switch, or the original of a pair, stops and returns, and when the test ends.
-func (d networkDraw) lockOutages(pair bool, outages, lease int) (text string) {
+// lockOutages draws when the switch, or the original of a pair, stops and returns, and when the test ends: not before
+// an instant.
+func (d networkDraw) lockOutages(pair bool, outages, lease, ends int) (text string) {
 	at, of := d.between(50, 3000), ""
 	if pair {
 		of = "switch: 0, "
@@ -401,5 +429,5 @@ func (d networkDraw) lockOutages(pair bool, outages, lease int) (text string) {
 	if len(changes) > 0 {
 		text = "changes: [" + strings.Join(changes, ", ") + "]\n"
 	}
-	return text + fmt.Sprintf("duration-us: %d\n", at+d.between(2100, 10_000))
+	return text + fmt.Sprintf("duration-us: %d\n", max(ends, at+d.between(2100, 10_000)))
 }

@@ -70,7 +70,7 @@ func (p *Plan) complete() (err error) {
 	if err := p.checkModel("switch-under-test", p.model, t.Switch.Values, p.largestSwitch()); err != nil {
 		return err
 	}
-	if err := p.checkPair(); err != nil {
+	if err := errors.Join(p.checkPair(), p.checkOutages()); err != nil {
 		return err
 	}
 	if p.Spec, err = p.network(); err != nil {
@@ -95,6 +95,9 @@ func (p *Plan) try() error {
 	if a, b, cut := n.Unreachable(); cut {
 		return fmt.Errorf("%s: hosts %d and %d have no path between them\n  leave one trunk of each way up",
 			p.Test.Where("topology.trunks"), a, b)
+	}
+	if err := p.checkLocks(n); err != nil {
+		return err
 	}
 	for i := range n.Switches() {
 		if err := n.Switch(i).CheckHeadroom(); err != nil {

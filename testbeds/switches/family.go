@@ -52,7 +52,22 @@ type Model struct {
 	// Pairs returns a setting with which two switches cannot be a pair (topology standby), and nil if they can; nil: they
 	// never can. Mechanisms of a pair are Standby.
 	Pairs func(v parameter.Values) *Problem
+	// Outages returns a setting with which a switch cannot be correct after it has returned without its state, or its
+	// backup after it has taken over; nil, or a nil result: there is none.
+	Outages func(v parameter.Values) *Problem
+	// Locks says whether switches manage locks.
+	Locks Locks
 }
+
+// Locks is where the hosts of a lock manager have to be for its switch.
+type Locks int8
+
+// Kinds of lock switches.
+const (
+	NoLocks            Locks = iota // they manage none
+	LocksAlone                      // all clients are attached to the switch
+	LocksBesideServers              // lock servers, too; a pair is between clients and servers
+)
 
 // LeastWeight is the least weight of a flow that mechanisms share by: what it is served, over its weight, has to fit in
 // an integer.

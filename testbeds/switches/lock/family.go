@@ -54,8 +54,8 @@ func leases() parameter.Table {
 			Doc: "Forwarding latency beyond store-and-forward."},
 		{Name: "slots", Kind: parameter.Integer, Default: "100000", Max: mostSlots, Doc: "Slots for requests."},
 		{Name: "lease-us", Kind: parameter.Duration, Unit: "us", Default: "10000", Max: 1_000_000_000,
-			Doc: "After which holders lose a lock; 0: never. A switch that returns without its registers grants nothing " +
-				"before."},
+			Doc: "After which holders lose a lock; 0: never, of switches that do not stop and return. A switch that returns " +
+				"without its registers grants nothing before."},
 		{Name: "poll-us", Kind: parameter.Duration, Unit: "us", Default: "1000", Min: 1, Max: 1_000_000_000,
 			Doc: "How often the control plane looks for ended leases."},
 	}
@@ -116,6 +116,8 @@ func model() switches.Model {
 		NoNIC:     "it manages locks for many hosts",
 		Configure: configure,
 		Check:     check,
+		Outages:   endlessLease,
+		Locks:     switches.LocksBesideServers,
 		Pairs: func(v parameter.Values) *switches.Problem {
 			if word := v.Word("allocation"); word != "fixed" {
 				return &switches.Problem{Key: "allocation", What: "is " + word,
@@ -152,6 +154,16 @@ func configure(_ parameter.Values, s *fabric.SwitchSpec) error {
 	return nil
 }
 
+// endlessLease refuses outages of switches whose leases never end: what a switch has lost may be held for ever.
+func endlessLease(v parameter.Values) *switches.Problem {
+	if v.Duration("lease-us") > 0 {
+		return nil
+	}
+	return &switches.Problem{Key: "lease-us", What: "is 0, leases never end",
+		Why: "a switch that has lost its registers, or its backup, grants nothing until the leases of holders have ended: " +
+			"give a lease, 10000 by default, or leave the switch stopped"}
+}
+
 // check refuses settings with which a switch cannot work.
 func check(v parameter.Values, _ int, _ []switches.Frames) (problems []switches.Problem) {
 	if v.Word("allocation") != "fixed" && v.Int("locks") > 0 {
@@ -160,6 +172,10 @@ func check(v parameter.Values, _ int, _ []switches.Frames) (problems []switches.
 	}
 	if v.Word("allocation") != "fixed" && v.Int("slots") == 0 {
 		problems = append(problems, switches.Problem{Key: "slots", What: "is 0", Why: "the control plane allocates slots"})
+	}
+	if each, slots := v.Int("slots-each"), v.Int("slots"); v.Int("locks") > 0 && slots > 0 && each > slots {
+		problems = append(problems, switches.Problem{Key: "slots-each", What: fmt.Sprintf("is %d of %d slots", each, slots),
+			Why: "no lock would be installed: a lock has at most all slots"})
 	}
 	if n := v.Int("priorities"); n > 1 && v.Word("processing") != "chainlock" {
 		problems = append(problems, switches.Problem{Key: "priorities", What: fmt.Sprintf("is %d with %s", n,

@@ -31,6 +31,8 @@ func baseline() switches.Model {
 		},
 		NoNIC:     "it manages locks for many hosts",
 		Configure: configure,
+		Outages:   endlessLease,
+		Locks:     switches.LocksAlone,
 		New: func(_ *fabric.Switch, v parameter.Values, bugs []string) (fabric.Mechanism, error) {
 			set := settings{ids: uint32(v.Int("lock-ids")), config: Config{Slots: v.Int("slots")},
 				control: ControlConfig{Lease: v.Duration("lease-us"), Poll: v.Duration("poll-us")}}

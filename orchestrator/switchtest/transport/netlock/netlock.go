@@ -2,7 +2,6 @@
 package netlock
 
 import (
-	"fmt"
 	"iter"
 	"math/rand/v2"
 	"net/netip"
@@ -52,11 +51,6 @@ func open(s *transport.Setup, flows iter.Seq[*transport.Flow]) (transport.Endpoi
 	})
 	for f := range flows {
 		databases := hostsOf(f.Locks.Databases)
-		if of := s.Test.Switch.Values; of.Table().Find("databases") >= 0 && !slices.Equal(of.Ranges("databases"),
-			f.Locks.Databases) {
-			return nil, fmt.Errorf("flow %d has the databases %v and the switch %v: both need the same list", f.Number,
-				f.Locks.Databases, of.Ranges("databases"))
-		}
 		for _, server := range f.Locks.Servers {
 			h := r.host(fabric.HostID(server), f.Mark)
 			h.ahead = false

@@ -96,6 +96,8 @@ type Plot struct {
 	X      string   `json:"x"`
 	Y      string   `json:"y"`
 	Series []Series `json:"series"`
+	// FromZero begins the Y axis at zero however far above it all values are: for figures that show that they are level.
+	FromZero bool `json:"-"`
 }
 
 // Series is one line of a Plot.

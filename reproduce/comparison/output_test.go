@@ -145,6 +145,29 @@ func TestAxesHoldTheirValuesAndHaveRoundTicks(t *testing.T) {
 	}
 }
 
+// What is level has an axis from zero, and a point that is all of its series shows beside others at its place.
+func TestPlotsShowLevelLinesAndSinglePoints(t *testing.T) {
+	for _, c := range []struct {
+		plot  Plot
+		ticks string // the lowest
+		rings int
+	}{
+		{Plot{Series: []Series{{X: []float64{1, 2}, Y: []float64{100, 101}}}}, ">100<", 0},
+		{Plot{Series: []Series{{X: []float64{1, 2}, Y: []float64{100, 101}}}, FromZero: true}, ">0<", 0},
+		{Plot{Series: []Series{{X: []float64{8}, Y: []float64{9}}, {X: []float64{8}, Y: []float64{9}},
+			{X: []float64{1, 8}, Y: []float64{1, 9}}}}, ">0<", 2},
+	} {
+		var b strings.Builder
+		if err := c.plot.WriteSVG(&b); err != nil {
+			t.Fatal(err)
+		}
+		if text := b.String(); !strings.Contains(text, `text-anchor="end"`+c.ticks) ||
+			strings.Count(text, "<circle") != c.rings || c.rings == 2 && !strings.Contains(text, `r="5"`) {
+			t.Errorf("want a tick %s and %d rings\n%s", c.ticks, c.rings, text)
+		}
+	}
+}
+
 func TestTheReportIsOneWellFormedPageWithEveryRowAndPlot(t *testing.T) {
 	var b strings.Builder
 	if err := sample().WriteHTML(&b); err != nil {

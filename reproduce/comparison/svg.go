@@ -75,6 +75,9 @@ func (p *Plot) WriteSVG(w io.Writer) error {
 		xs, ys = append(xs, s.X...), append(ys, s.Y...)
 	}
 	x := newAxis(xs, svgLeft, svgLeft+plotAreaWidth)
+	if p.FromZero {
+		ys = append(ys, 0)
+	}
 	y := newAxis(ys, svgTop+plotAreaHeight, svgTop)
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`+
@@ -177,7 +180,11 @@ func (s *Series) draw(b *strings.Builder, x, y axis, i int) {
 	if width := s.Style.width(); width != "" {
 		fmt.Fprintf(b, `<path d="%s" fill="none" stroke="%s" stroke-width="%s"/>`+"\n", line.String(), colour, width)
 	}
-	if s.Style == "" || s.Style == Dots {
+	switch {
+	case s.Style == "" && len(s.X) == 1: // a ring, which marks of other series at the same place do not hide
+		fmt.Fprintf(b, `<circle cx="%.1f" cy="%.1f" r="%d" fill="none" stroke="%s" stroke-width="1.5"/>`+"\n", x.at(s.X[0]),
+			y.at(s.Y[0]), 4+i, colour)
+	case s.Style == "" || s.Style == Dots:
 		fmt.Fprintf(b, `<path d="%s" fill="none" stroke="%s" stroke-width="5" stroke-linecap="round"/>`+"\n", dots.String(),
 			colour)
 	}

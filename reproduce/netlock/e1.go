@@ -25,7 +25,7 @@ func (l *lab) flat(ctx context.Context, id, file, number, what string) error {
 		return err
 	}
 	plot := comparison.Plot{Name: "fig-" + number, Title: "Figure " + number + ": time until the grant, " + what,
-		X: "grants, MRPS", Y: "time, us"}
+		X: "grants, MRPS", Y: "time, us", FromZero: true}
 	quantiles := []struct {
 		name string
 		of   func(p *point) float64
@@ -135,7 +135,9 @@ func e7(ctx context.Context, l *lab) error {
 				0, high/max(1, low)).Noted(note))
 			name = "fig-2-12a-with"
 		}
-		l.Plot(p.ofTenants(name, "Figure 2-12a: grants of tenants, "+[]string{"without", "with"}[i]+" priorities"))
+		title := "Figure 2-12a: grants of tenants, " + []string{"without", "with"}[i] + " priorities; tenant 2 joins after 2 ms"
+		// A lock has few grants in a bin of 20 us.
+		l.Plot(p.ofTenants(name, title, 5, [2][tenants]string{{}, {", low priority", ", high priority"}}[i]))
 	}
 	if points, err = l.measure(ctx, "e7-quota.yml", nil, nil); err != nil {
 		return err
@@ -153,17 +155,17 @@ func e7(ctx context.Context, l *lab) error {
 				Noted(note))
 		}
 		l.Plot(p.ofTenants([]string{"fig-2-12b-without", "fig-2-12b-with"}[i], "Figure 2-12b: grants of tenants, "+
-			[]string{"without", "with"}[i]+" quotas"))
+			[]string{"without", "with"}[i]+" quotas", 1, [tenants]string{", 7 clients", ", 3 clients"}))
 	}
 	l.judged(id, "", all...)
 	return nil
 }
 
-// ofTenants draws the grants of tenants over time.
-func (p *point) ofTenants(name, title string) comparison.Plot {
+// ofTenants draws the grants of tenants over time, in so many bins together, and says what they are.
+func (p *point) ofTenants(name, title string, together int, are [tenants]string) comparison.Plot {
 	plot := comparison.Plot{Name: name, Title: title, X: "time, ms", Y: "grants, MRPS"}
 	for tenant := 1; tenant <= tenants; tenant++ {
-		plot.Series = append(plot.Series, p.line(fmt.Sprint("tenant ", tenant), clock.Millisecond,
+		plot.Series = append(plot.Series, p.line(fmt.Sprint("tenant ", tenant, are[tenant-1]), together,
 			func(c *counts) int64 { return c.tenants[tenant] }))
 	}
 	return plot
@@ -187,8 +189,8 @@ func e10(ctx context.Context, l *lab) error {
 	l.Plot(comparison.Plot{Name: "fig-2-15", Title: "Figure 2-15: the switch stops and returns", X: "time, ms",
 		Y: "grants, MRPS",
 		Series: []comparison.Series{
-			p.line("by the switch", clock.Millisecond, func(c *counts) int64 { return c.bySwitch }),
-			p.line("by servers", clock.Millisecond, func(c *counts) int64 { return c.byServer })}})
+			p.line("by the switch", 1, func(c *counts) int64 { return c.bySwitch }),
+			p.line("by servers", 1, func(c *counts) int64 { return c.byServer })}})
 	l.judged(id, "", p)
 	return failover(ctx, l)
 }
@@ -208,9 +210,9 @@ func failover(ctx context.Context, l *lab) error {
 	l.Plot(comparison.Plot{Name: "failover", Title: "A switch with a backup stops and returns", X: "time, ms",
 		Y: "grants, MRPS",
 		Series: []comparison.Series{
-			p.line("by the original", clock.Millisecond, func(c *counts) int64 { return c.bySwitch - c.byBackup }),
-			p.line("by the backup", clock.Millisecond, func(c *counts) int64 { return c.byBackup }),
-			p.line("by servers", clock.Millisecond, func(c *counts) int64 { return c.byServer })}})
+			p.line("by the original", 1, func(c *counts) int64 { return c.bySwitch - c.byBackup }),
+			p.line("by the backup", 1, func(c *counts) int64 { return c.byBackup }),
+			p.line("by servers", 1, func(c *counts) int64 { return c.byServer })}})
 	l.judged(id, "with a backup: ", p)
 	return nil
 }

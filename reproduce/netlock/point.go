@@ -269,12 +269,17 @@ func (p *point) note() string {
 	return text
 }
 
-// line draws what value says over the time, in the unit of the X axis.
-func (p *point) line(name string, unit clock.Duration, value func(c *counts) int64) comparison.Series {
+// line draws what value says over the time in ms, with so many bins together.
+func (p *point) line(name string, together int, value func(c *counts) int64) comparison.Series {
 	s := comparison.Series{Name: name, Style: comparison.Line}
-	for i := range p.course {
-		s.X = append(s.X, (float64(i)+0.5)*float64(p.bin)/float64(unit))
-		s.Y = append(s.Y, mrps(value(&p.course[i]), p.bin))
+	width := clock.Duration(together) * p.bin
+	for i := 0; i+together <= bins; i += together {
+		sum := int64(0)
+		for k := range together {
+			sum += value(&p.course[i+k])
+		}
+		s.X = append(s.X, (float64(i/together)+0.5)*float64(width)/float64(clock.Millisecond))
+		s.Y = append(s.Y, mrps(sum, width))
 	}
 	return s
 }

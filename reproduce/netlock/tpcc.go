@@ -150,7 +150,7 @@ func e8(ctx context.Context, l *lab) error {
 	l.Row(stated, comparison.NewRow(id, "R11, SIM: locks, knapsack beside random", "times", 2.95, 2.95, 0.25,
 		points[0].kept()/points[1].kept()).Noted(fmt.Sprintf("knapsack: %s; random: %s", points[0].note(), points[1].note())))
 	plot := comparison.Plot{Name: "fig-2-13b", X: "time, us", Y: "share of grants",
-		Title: "Figure 2-13b: time from a request until its grant leaves the switch"}
+		Title: "Figure 2-13b: from a client's request until the grant leaves the switch"}
 	for i, name := range []string{"knapsack", "random"} {
 		for k, who := range []string{"switch", "server"} {
 			if d := points[i].took[k]; d.Count() > 0 {

@@ -47,10 +47,9 @@ func (j *Judge) forwarded(d *device, p *Packet) {
 			j.sendsOwn(d, l, r, p)
 		}
 	case netlock.Unmarked, netlock.Failover:
-		if r.linked || r.asks > 1 {
-			return
+		if r.sent++; !r.linked && r.sent+r.answers >= r.asks {
+			j.remove(r)
 		}
-		j.remove(r)
 	}
 }
 

@@ -4,20 +4,32 @@ import (
 	"candela.dev/candela/clock"
 )
 
-// lease returns for how long whoever granted a request lets it be held, 0: for ever, and how often it looks.
-func (j *Judge) lease(r *request) (lease, poll clock.Duration) {
-	if r.server && j.facts.ServersLease {
+// lease returns for how long a switch, or the server, lets a lock be held, 0: for ever, and how often it looks.
+func (j *Judge) lease(sw int32, server bool) (lease, poll clock.Duration) {
+	if server && j.facts.ServersLease {
 		return j.facts.ServerLease, j.facts.ServerPoll
 	}
-	d := j.switches[r.sw]
+	d := j.switches[sw]
 	return d.Lease, d.Poll
+}
+
+// holdsUntil notes when the lease of a holder has ended that is granted the lock now, perhaps again: if its first lease
+// may have ended before, as the switch took that for a new request, another one has begun.
+func (j *Judge) holdsUntil(r *request, at clock.Time, server bool) {
+	lease, poll := j.lease(r.sw, server)
+	if lease == 0 {
+		r.until = clock.Never
+		return
+	}
+	r.until = max(r.until, at.Add(lease+poll))
+	j.clears.push(leased{at: r.until, request: j.place(r), key: r.key, serial: r.serial})
 }
 
 // lapses returns from when on the lease of a holder may have ended, and when it has; clock.Never: it does not end.
 func (j *Judge) lapses(r *request) (may, has clock.Time) {
 	d := j.switches[r.sw]
-	lease, poll := j.lease(r)
-	if lease == 0 {
+	lease, _ := j.lease(r.sw, r.server)
+	if lease == 0 || r.until == clock.Never {
 		return clock.Never, clock.Never
 	}
 	may = r.earliest()
@@ -30,7 +42,7 @@ func (j *Judge) lapses(r *request) (may, has clock.Time) {
 	if r.vague {
 		may = unknown
 	}
-	return may.Add(lease - j.facts.Uncertainty), r.at.Add(lease + poll)
+	return may.Add(lease - j.facts.Uncertainty), r.until
 }
 
 // expire ends leases.
@@ -42,7 +54,7 @@ func (j *Judge) expire() {
 		j.leases.pop()
 	}
 	for e := j.clears.front(); e != nil && e.at < j.now; e = j.clears.front() {
-		if r := &j.requests[e.request]; r.linked && r.key == e.key && r.serial == e.serial {
+		if r := &j.requests[e.request]; r.linked && r.key == e.key && r.serial == e.serial && r.until <= e.at {
 			j.lapsed(r)
 		}
 		j.clears.pop()

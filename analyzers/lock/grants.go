@@ -42,7 +42,8 @@ func (j *Judge) granted(d *device, p *Packet, k key, since clock.Time) {
 		j.grantsOwn(d, l, p, since)
 	}
 	if r.linked {
-		return // it holds already: nothing changes
+		j.holdsUntil(r, p.Time, server)
+		return // it holds already
 	}
 	if r.asks == 0 && l.doubt && (server || since == unknown ||
 		since.Add(-d.PipelineMost-j.facts.Uncertainty) <= j.gap) {
@@ -62,7 +63,7 @@ func (j *Judge) granted(d *device, p *Packet, k key, since clock.Time) {
 	r.serial = j.serial
 	j.unpark(l, r, j.place(r))
 	r.grant, r.at, r.since, r.server, r.expired = p.ID, p.Time, since, server, false
-	r.vague = l.doubt
+	r.vague, r.until = l.doubt, unknown
 	j.exclusive(d, l, r, p)
 	j.takenOver(d, l, r, p)
 	j.oneTrip(d, l, r, p, wasWaiting)
@@ -104,16 +105,14 @@ func (j *Judge) granted(d *device, p *Packet, k key, since clock.Time) {
 	l.class(r).grants++
 	r.phase = holding
 	j.link(l, r)
-	if lease, _ := j.lease(r); lease > 0 {
-		may, has := j.lapses(r)
-		i := j.place(r)
-		if may <= j.now { // it may have left the queue, before it was known to be in it
+	j.holdsUntil(r, p.Time, server)
+	if lease, _ := j.lease(r.sw, server); lease > 0 {
+		if may, _ := j.lapses(r); may <= j.now { // it may have left the queue, before it was known to be in it
 			l.tainted = true
 			j.mayLapse(r)
 		} else {
-			j.leases.push(leased{at: may, request: i, key: r.key, serial: r.serial})
+			j.leases.push(leased{at: may, request: j.place(r), key: r.key, serial: r.serial})
 		}
-		j.clears.push(leased{at: has, request: i, key: r.key, serial: r.serial})
 	}
 }
 

@@ -177,3 +177,31 @@ func TestTheBackupAloneGrantsUntilItsQueueIsEmpty(t *testing.T) {
 		})
 	}
 }
+
+// A request that comes twice to a backup that has given the lock back goes to the original twice: then the backup has
+// none of its copies, and is not blamed for granting none.
+func TestCopiesThatGoToTheOriginalAreNotTheBackups(t *testing.T) {
+	for _, forwarded := range []int{2, 1, 0} {
+		s := newPair(t)
+		s.Stopping(s.now, 0)
+		s.TakesOver(s.now, 1)
+		peer := func(p *Packet) { p.Port, p.Src = 3, address(1) }
+		first, second := header(netlock.Acquire, 1, 1), header(netlock.Acquire, 1, 2)
+		s.at(us, 1, trace.Entered, 0, first, false)
+		s.at(2*ms, 1, trace.Left, 0, first, true)
+		s.Started(s.now, 0)
+		s.now = s.now.Add(2 * ms) // the lease has ended
+		for range 2 {
+			s.at(100*ns, 1, trace.Entered, 1, second, false)
+		}
+		for range forwarded {
+			s.at(400*ns, 1, trace.Left, 1, second, false, peer)
+		}
+		s.now = s.now.Add(3 * ms)
+		if forwarded == 2 {
+			s.want()
+		} else {
+			s.want(lock.RuleLease)
+		}
+	}
+}

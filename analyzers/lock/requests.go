@@ -45,6 +45,7 @@ type request struct {
 	answers    uint16
 	parks      uint16 // copies at the server
 	handed     uint16 // copies that went to a server that owned the lock, and have no answer
+	sent       uint16 // copies that went to another switch
 	returned   bool   // the server pushed it back
 	over       bool   // when it came the server had requests of the lock, or the switch was not known to have all
 	counted    bool   // of its quota
@@ -76,6 +77,7 @@ type request struct {
 	freed     clock.Time // when it was released
 	since     clock.Time // of its grant: the port was busy from then on
 	at        clock.Time // of its grant, or when it was last parked
+	until     clock.Time // when its lease has ended; clock.Never: it has none
 }
 
 // earliest returns from when on a request may have been in the queue: of copies it is not known which one counts.

@@ -1,0 +1,30 @@
+package lock
+
+import (
+	"testing"
+
+	"candela.dev/candela/clock"
+	"candela.dev/candela/lock"
+	"candela.dev/candela/packet/netlock"
+	"candela.dev/candela/trace"
+)
+
+// A lease that has ended begins anew if its holder, who has asked again, is granted the lock again: what that asks until
+// the end of the new lease may be dropped as what is already in the queue.
+func TestALeaseBeginsAnewWithAnotherGrant(t *testing.T) {
+	for _, c := range []struct {
+		again clock.Duration // after the last grant, it asks once more
+		want  []string
+	}{{600 * us, nil}, {1200 * us, []string{lock.RuleLost}}} {
+		s := newScript(t, nil)
+		s.at(us, 0, trace.Entered, 0, shared(1, 0), false)
+		s.at(500*ns, 0, trace.Left, 0, shared(1, 0), true)
+		s.at(1050*us, 0, trace.Entered, 0, shared(1, 0), false)
+		s.at(500*ns, 0, trace.Left, 0, shared(1, 0), true)
+		s.at(c.again, 0, trace.Entered, 0, shared(1, 0), false)
+		s.now = s.now.Add(1200 * us)
+		s.at(us, 0, trace.Entered, 1, header(netlock.Acquire, 1, 2), false)
+		s.at(500*ns, 0, trace.Left, 1, header(netlock.Acquire, 1, 2), true)
+		s.want(c.want...)
+	}
+}

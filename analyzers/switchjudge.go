@@ -78,7 +78,16 @@ type BackupJudge interface {
 
 // A LinkJudge is a SwitchJudge that is told when the rate or delay of a port's link has changed.
 type LinkJudge interface {
-	Relinked(now clock.Time, sw, port int)
+	Relinked(now clock.Time, sw, port int, l *Relink)
+}
+
+// Relink is what a link has become.
+type Relink struct {
+	Rate    clock.BitRate
+	Framing int
+	// Shorter is by how much its delay fell; negative: it rose. The next frame leaves so much later that it does not
+	// overtake the last.
+	Shorter clock.Duration
 }
 
 // A SwitchJudge judges all switches of a run. It is fed in order of time, then finished.

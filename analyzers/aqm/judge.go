@@ -154,7 +154,7 @@ func (d *device) observe(t *trace.SwitchTap) {
 }
 
 // Relinked implements analyzers.LinkJudge: how long mice wait at the port is not judged from then on.
-func (j *Judge) Relinked(now clock.Time, sw, port int) {
+func (j *Judge) Relinked(now clock.Time, sw, port int, _ *analyzers.Relink) {
 	d := j.switches[sw]
 	if d.relinked == nil {
 		d.relinked = make(map[int]clock.Time)

@@ -414,7 +414,7 @@ func (j *Judge) Decide(r *trace.Decision) {
 }
 
 // Relinked implements analyzers.LinkJudge: how long frames take the link is not known from then on.
-func (j *Judge) Relinked(now clock.Time, sw, port int) {
+func (j *Judge) Relinked(now clock.Time, sw, port int, _ *analyzers.Relink) {
 	d := j.switches[sw]
 	d.relinked[port] = true
 	d.note(now, fmt.Sprintf("how fast port %d sends (%s)", port, deflect.RuleFloor), "its link changed")

@@ -309,7 +309,7 @@ func (j *Judge) Decide(r *trace.Decision) {
 }
 
 // Relinked implements analyzers.LinkJudge: rates and times of the port are no longer known.
-func (j *Judge) Relinked(now clock.Time, sw, port int) {
+func (j *Judge) Relinked(now clock.Time, sw, port int, _ *analyzers.Relink) {
 	d := j.switches[sw]
 	d.relinked[port] = true
 	d.ports[port].retire()

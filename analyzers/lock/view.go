@@ -89,6 +89,13 @@ func (j *OfSwitches) Started(now clock.Time, sw int) {
 	j.Judge.Started(now, sw)
 }
 
+// Relinked implements analyzers.LinkJudge.
+func (j *OfSwitches) Relinked(now clock.Time, sw, port int, l *analyzers.Relink) {
+	if d := j.switches[sw]; port >= 0 && port < len(d.ports) {
+		d.ports[port].Relinks(now, l)
+	}
+}
+
 // Finish implements analyzers.SwitchJudge.
 func (j *OfSwitches) Finish() (analyzers.Result, error) {
 	for i := range j.view.Switches() {

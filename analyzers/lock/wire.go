@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"candela.dev/candela/analyzers"
 	"candela.dev/candela/clock"
 	"candela.dev/candela/lock"
 )
@@ -26,6 +27,21 @@ func (w *Wire) Sends(at clock.Time, size int32, slack clock.Duration) clock.Time
 	}
 	w.until = max(w.until, at).Add(w.rate.Serialise(int(size) + w.framing))
 	return w.since
+}
+
+// Relinks says that the port sends by another link from now on.
+func (w *Wire) Relinks(now clock.Time, l *analyzers.Relink) {
+	if w.rate <= 0 {
+		return
+	}
+	w.rate, w.framing = l.Rate, l.Framing
+	if l.Shorter <= 0 {
+		return
+	}
+	if w.until < now { // it waits, although nothing leaves
+		w.since = now
+	}
+	w.until = w.until.Add(l.Shorter)
 }
 
 // QuietSince returns until when what the port had to send has been sent: now, unless it is busy.

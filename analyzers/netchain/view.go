@@ -48,6 +48,13 @@ func NewJudge(v analyzers.SwitchView) (analyzers.SwitchJudge, error) {
 	return j, nil
 }
 
+// Relinked implements analyzers.LinkJudge.
+func (j *OfSwitches) Relinked(now clock.Time, sw, port int, l *analyzers.Relink) {
+	if d := j.switches[sw]; port >= 0 && port < len(d.wires) {
+		d.wires[port].Relinks(now, l)
+	}
+}
+
 // Finish implements analyzers.SwitchJudge.
 func (j *OfSwitches) Finish() (analyzers.Result, error) { return j.Judge.Finish(j.end()), nil }
 

@@ -256,8 +256,10 @@ func judgeOf(r *run, name string, list []int, s analyzers.SwitchJudge) *judge {
 			j.takesOver = of(b.TakesOver)
 		}
 		if l, ok := s.(analyzers.LinkJudge); ok {
-			j.relinked = func(now clock.Time, at *fabric.Port, _ *fabric.LinkSpec, _ clock.Duration) {
-				of(func(now clock.Time, sw int) { l.Relinked(now, sw, at.Index()) })(now, at.Switch().ID())
+			j.relinked = func(now clock.Time, at *fabric.Port, to *fabric.LinkSpec, shorter clock.Duration) {
+				of(func(now clock.Time, sw int) {
+					l.Relinked(now, sw, at.Index(), &analyzers.Relink{Rate: to.Rate, Framing: to.Framing, Shorter: shorter})
+				})(now, at.Switch().ID())
 			}
 		}
 	}

@@ -107,6 +107,10 @@ func (d *otherDraw) hosts(leases string) string {
 	return hosts
 }
 
+// trunks of a pair.
+var trunks = []string{"left, to: original", "original, to: right", "original, to: backup", "left, to: backup",
+	"backup, to: right"}
+
 // topology draws links of several rates and lengths.
 func (d *otherDraw) topology() string {
 	hosts := d.clients + d.servers + d.databases
@@ -123,16 +127,15 @@ func (d *otherDraw) topology() string {
 		}
 		text = fmt.Sprintf("topology: {kind: standby, hosts: %d, right-hosts: %d, reroute-us: %d, link: %s, trunk: %s", hosts,
 			right, d.reroute, link("10", "40", "100", "1"), link("10", "40", "100", "2.5"))
-		var trunks []string
-		for _, of := range []string{"left, to: original", "original, to: right", "original, to: backup", "left, to: backup",
-			"backup, to: right"} {
+		var other []string
+		for _, of := range trunks {
 			if d.one(6) {
-				trunks = append(trunks, fmt.Sprintf("{from: %s, gbps: %s, delay-ns: %d}", of, d.networkDraw.of("1", "2.5", "40",
+				other = append(other, fmt.Sprintf("{from: %s, gbps: %s, delay-ns: %d}", of, d.networkDraw.of("1", "2.5", "40",
 					"400"), int(d.magnitude(1, 20_000))))
 			}
 		}
-		if len(trunks) > 0 {
-			text += ", trunks: [" + strings.Join(trunks, ", ") + "]"
+		if len(other) > 0 {
+			text += ", trunks: [" + strings.Join(other, ", ") + "]"
 		}
 	}
 	var links []string
@@ -223,6 +226,13 @@ func (d *otherDraw) changes() (text string) {
 		at = back + int(d.magnitude(1, 3*float64(max(d.lease, 100))))
 		if d.pair {
 			at += d.reroute
+		}
+	}
+	for range max(0, d.between(-2, 3)) { // links of a pair degrade, or get better
+		if d.pair {
+			changes = append(changes, fmt.Sprintf("{at-us: %d, trunk: {from: %s, gbps: %s, delay-ns: %d}}",
+				int(d.magnitude(5, float64(at+1000))), d.networkDraw.of(trunks...), d.networkDraw.of("0.5", "2.5", "40", "400"),
+				int(d.magnitude(1, 20_000))))
 		}
 	}
 	if len(changes) > 0 {

@@ -10,18 +10,18 @@ import (
 // otherDraw draws a network of lock switches in which more varies than in lockNetwork and lockPair.
 type otherDraw struct {
 	networkDraw
-	pair, plain, moves, quota                  bool
-	clients, servers, databases, lease         int
-	locks, first, priorities, outages, reroute int
-	shared                                     string // what the switch needs; "": any share
-	of                                         string // servers and databases of clients
+	pair, plain, moves, quota                           bool
+	clients, servers, databases, lease                  int
+	locks, first, priorities, outages, reroute, tenants int
+	shared                                              string // what the switch needs; "": any share
+	of                                                  string // servers and databases of clients
 }
 
 // otherLocks draws a correct lock switch, or a pair, and what its clients do.
 func (d networkDraw) otherLocks() string {
 	o := otherDraw{networkDraw: d, clients: d.between(1, 10), servers: d.between(1, 4), databases: max(0, d.between(-3, 3)),
 		locks: int(d.magnitude(1, 500)), first: d.number(1, 1, 0, 1000), lease: int(d.magnitude(30, 10_000)),
-		reroute: int(d.magnitude(1, 1000)), pair: d.one(4), quota: d.one(5)}
+		reroute: int(d.magnitude(1, 1000)), tenants: d.between(1, 6), pair: d.one(4), quota: d.one(5)}
 	o.plain, o.moves = !o.pair && d.one(6), !o.pair && d.one(3)
 	if o.plain {
 		o.lease = 0
@@ -56,7 +56,8 @@ func (d networkDraw) otherLocks() string {
 	for range max(0, d.between(-4, 3)) {
 		text += "  - " + o.background()
 	}
-	return text + o.changes() + fmt.Sprintf("seed: %d\n", d.IntN(1<<30))
+	ends := lastDeath(text) + 1
+	return limited(text, o.tenants) + o.changes(ends) + fmt.Sprintf("seed: %d\n", d.IntN(1<<30))
 }
 
 // model draws the switch, and how long leases last.
@@ -71,7 +72,7 @@ func (d *otherDraw) model() (model, leases string) {
 	}
 	if d.quota {
 		model += fmt.Sprintf(", quota: %d, quota-us: %d, tenants: %d", d.between(1, 200), d.between(50, 3000),
-			d.between(1, 6))
+			d.tenants)
 	}
 	// The last hosts are those on the right of a pair, as the servers have to be.
 	server, database := d.clients, d.clients+d.servers
@@ -207,11 +208,12 @@ func (d *otherDraw) background() string {
 	from := (to + 1) % hosts
 	return fmt.Sprintf("incast: {senders: %d, first-sender: %d, first-receiver: %d, packets: %d, packet-size: %d, "+
 		"transport: raw, start-us: %d}\n", max(1, min(senders, hosts-from, d.between(1, hosts))), from, to,
-		int(d.magnitude(1, 1000)), d.number(1500, 1500, 64, 9000), int(d.magnitude(1, 4000)))
+		int(d.magnitude(1, 1000)), d.number(1500, 1500, 64, 9000), int(d.magnitude(1, 2000)))
 }
 
-// changes draws when the switch, or the original of a pair, stops and returns, and when the test ends.
-func (d *otherDraw) changes() (text string) {
+// changes draws when the switch, or the original of a pair, stops and returns, and when the test ends: not before an
+// instant.
+func (d *otherDraw) changes(ends int) (text string) {
 	at, of := int(d.magnitude(5, 3000)), ""
 	if d.pair {
 		of = "switch: 0, "
@@ -238,5 +240,5 @@ func (d *otherDraw) changes() (text string) {
 	if len(changes) > 0 {
 		text = "changes: [" + strings.Join(changes, ", ") + "]\n"
 	}
-	return text + fmt.Sprintf("duration-us: %d\n", at+d.between(2100, 10_000))
+	return text + fmt.Sprintf("duration-us: %d\n", max(ends, at+d.between(2100, 10_000)))
 }

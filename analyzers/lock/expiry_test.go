@@ -28,3 +28,27 @@ func TestALeaseBeginsAnewWithAnotherGrant(t *testing.T) {
 		s.want(c.want...)
 	}
 }
+
+// A request that is repeated after its lease has ended, while its first grant waits at the port, waits itself: also
+// when the lock is released that the first grant was about.
+func TestARequestThatIsRepeatedAfterItsLeaseWaitsLongerThanTheFirst(t *testing.T) {
+	for _, again := range []bool{true, false} {
+		s := newScript(t, nil)
+		first, second := header(netlock.Acquire, 1, 1), header(netlock.Acquire, 1, 2)
+		s.fill(0, 5000) // for 1.5 ms
+		s.at(us, 0, trace.Entered, 0, first, false)
+		s.at(1150*us, 0, trace.Entered, 1, second, false)
+		s.at(500*ns, 0, trace.Left, 1, second, true)
+		if again {
+			s.at(50*us, 0, trace.Entered, 0, first, false)
+		}
+		s.at(1520*us-clock.Duration(s.now), 0, trace.Left, 0, first, true)
+		s.at(50*us, 0, trace.Entered, 0, header(netlock.Release, 1, 1), false)
+		s.at(2200*us-clock.Duration(s.now), 0, trace.Left, 0, first, true)
+		if again {
+			s.want()
+		} else {
+			s.want(lock.RuleOnce)
+		}
+	}
+}

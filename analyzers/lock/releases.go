@@ -58,7 +58,7 @@ func (j *Judge) released(d *device, r *request, p *Packet) {
 		r.phase, r.freed = answered, p.Time
 		if own.started > r.at && r.arrived >= own.started && !r.server { // its registers have only what came since
 			r.phase, r.inserted = waiting, r.arrived
-		} else if own == d && own.Dedup && !r.server {
+		} else if may, _ := j.lapses(r); own == d && own.Dedup && !r.server && r.arrived < may { // later it was queued again
 			j.ghosts.push(leased{at: p.Time.Add(own.PipelineMost + j.facts.Uncertainty), request: j.place(r), key: r.key,
 				serial: r.serial})
 		}

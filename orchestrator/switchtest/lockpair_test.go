@@ -69,6 +69,9 @@ func TestTestsThatAPairOfSwitchesCannotPassAreRefused(t *testing.T) {
 		{"at-us: 1000, switch: 0", "at-us: 1000, switch: 1", "only the original"},
 		{"at-us: 2500, switch: 0", "at-us: 1050, switch: 0", "topology.reroute-us"},
 		{"right-hosts: 1", "right-hosts: 9", "at least one host is on the left"},
+		{"changes: [", "changes: [{at-us: 9, trunk: {from: left, to: original, failed: true}}, ",
+			"f.yml:10:64: changes[0].trunk.failed"},
+		{"reroute-us: 100", "trunks: [{from: right, to: original, failed: true}]", "topology.trunks[0].failed"},
 	} {
 		tests, err := config.ParseSwitchTests("f.yml", []byte("name: x\n"+strings.Replace(text, c.old, c.new, 1)),
 			configOptions())

@@ -23,6 +23,33 @@ func (p *Plan) checkPair() error {
 	if problem := p.model.Pairs(t.Switch.Values); problem != nil {
 		return fmt.Errorf("%s: %s\n  %s", t.Where("switch-under-test."+problem.Key), problem.What, problem.Why)
 	}
+	return p.checkPath()
+}
+
+// checkPath refuses trunks without which packets pass the backup, which has not taken over: the lock servers would
+// grant what the original grants.
+func (p *Plan) checkPath() error {
+	t := p.Test
+	refuse := func(path string, of interface{ Joins(a, b string) bool }, failed bool) error {
+		if !failed || !of.Joins("left", "original") && !of.Joins("original", "right") {
+			return nil
+		}
+		return fmt.Errorf("%s: the trunk fails, and packets pass the backup while the original has the locks\n  let the "+
+			"original stop instead (changes: state: stopped), or another trunk fail", t.Where(path))
+	}
+	for i := range t.Topology.Trunks {
+		of := &t.Topology.Trunks[i]
+		if err := refuse(fmt.Sprintf("topology.trunks[%d].failed", i), of, of.Failed); err != nil {
+			return err
+		}
+	}
+	for i := range t.Changes {
+		if of := t.Changes[i].Trunk; of != nil {
+			if err := refuse(fmt.Sprintf("changes[%d].trunk.failed", i), of, of.Failed != nil && *of.Failed); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }
 

@@ -161,6 +161,27 @@ func TestOneRTT(t *testing.T) {
 	s.want(lock.RuleExclusion)
 }
 
+// An answer of a database that is lost in a switch is not one of the switch, which may be a backup that nobody has
+// asked.
+func TestAnAnswerOfADatabaseThatIsLostIsNotTheSwitchs(t *testing.T) {
+	database := netip.MustParseAddr("10.8.8.8")
+	for _, from := range []netip.Addr{database, serverAddress} {
+		s := newScript(t, func(n *lock.Network) {
+			n.Switches[0].OneRTT, n.Databases = true, []netip.Addr{database}
+		})
+		source := func(p *Packet) { p.Src = from }
+		if from == database {
+			s.at(us, 0, trace.Entered, 3, header(netlock.Acquire, 1, 1), true, source)
+		}
+		s.at(500*ns, 0, trace.Dropped, 0, header(netlock.Acquire, 1, 1), true, source)
+		if from == database {
+			s.want()
+		} else {
+			s.want(lock.RuleOnce)
+		}
+	}
+}
+
 // A request that crosses one switch on its way to another is one request, and so is its grant.
 func TestTransit(t *testing.T) {
 	s := newScript(t, func(n *lock.Network) {

@@ -277,7 +277,7 @@ func (j *Judge) dropped(d *device, p *Packet) {
 	h := &p.Header
 	arrives := p.ID == d.entered && p.Time == d.enteredAt
 	switch {
-	case d.out:
+	case d.out || slices.Contains(j.facts.Databases, p.Src):
 	case j.toDatabase(p):
 		j.asksDatabase(d, p, unknown)
 	case h.Op == netlock.PushBack && arrives:

@@ -154,6 +154,9 @@ func (d device) Network() *analyzers.Network {
 	}
 	n.Learned = append(n.Learned, preferred(n, test)...)
 	slices.SortStableFunc(n.Learned, func(a, b analyzers.Learned) int { return cmp.Compare(a.At, b.At) })
+	if test.Topology.Pair() {
+		n.Learned = combined(n)
+	}
 	return n
 }
 

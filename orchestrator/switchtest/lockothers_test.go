@@ -34,7 +34,7 @@ func (d networkDraw) otherLocks() string {
 	faulty := false
 	for _, fault := range []string{"loss", "duplicates"} {
 		if d.one(3) && !o.plain {
-			hosts += fmt.Sprintf(", %s: %.4f", fault, d.magnitude(0.0005, 0.08))
+			hosts += fmt.Sprintf(", %s: %.4f", fault, d.magnitude(0.0005, 0.2))
 			faulty = true
 		}
 	}
@@ -98,7 +98,8 @@ func (d *otherDraw) hosts(leases string) string {
 		leases = fmt.Sprintf("lease-us: %d, poll-us: %d", int(d.magnitude(30, 10_000)), int(d.magnitude(3, 1000)))
 	}
 	hosts := fmt.Sprintf("%s, host-delay-ns: %d, host-jitter-ns: %d, server-ns: %d, server-cores: %d, client-ns: %d",
-		leases, d.IntN(9000), d.IntN(9000), int(d.magnitude(10, 3000)), d.between(1, 8), d.number(55, 55, 5, 1000))
+		leases, d.number(d.IntN(9000), d.IntN(9000), int(d.magnitude(1, 200_000))), d.number(d.IntN(9000), d.IntN(9000),
+			int(d.magnitude(1, 200_000))), int(d.magnitude(10, 3000)), d.between(1, 8), d.number(55, 55, 5, 1000))
 	if d.one(4) {
 		hosts += fmt.Sprintf(", server-drain-us: %d", int(d.magnitude(1, 60)))
 	}
@@ -230,15 +231,25 @@ func (d *otherDraw) changes(ends int) (text string) {
 			at += d.reroute
 		}
 	}
-	for range max(0, d.between(-2, 3)) { // links of a pair degrade, or get better
+	for range max(0, d.between(-2, 3)) {
 		if d.pair {
-			changes = append(changes, fmt.Sprintf("{at-us: %d, trunk: {from: %s, gbps: %s, delay-ns: %d}}",
-				int(d.magnitude(5, float64(at+1000))), d.networkDraw.of(trunks...), d.networkDraw.of("0.5", "2.5", "40", "400"),
-				int(d.magnitude(1, 20_000))))
+			changes = append(changes, d.trunkChange(int(d.magnitude(5, float64(at+1000)))))
 		}
 	}
 	if len(changes) > 0 {
 		text = "changes: [" + strings.Join(changes, ", ") + "]\n"
 	}
 	return text + fmt.Sprintf("duration-us: %d\n", max(ends, at+d.between(2100, 10_000)))
+}
+
+// trunkChange draws what becomes of a link of a pair: it degrades, or gets better, or fails for a while. Without the
+// first two the original is not on the path.
+func (d *otherDraw) trunkChange(at int) string {
+	if d.one(3) {
+		of := d.networkDraw.of(trunks[2:]...)
+		return fmt.Sprintf("{at-us: %d, trunk: {from: %s, failed: true}}, {at-us: %d, trunk: {from: %s, failed: false}}", at,
+			of, at+int(d.magnitude(5, 1500)), of)
+	}
+	return fmt.Sprintf("{at-us: %d, trunk: {from: %s, gbps: %s, delay-ns: %d}}", at, d.networkDraw.of(trunks...),
+		d.networkDraw.of("0.5", "2.5", "40", "400"), int(d.magnitude(1, 20_000)))
 }

@@ -34,6 +34,16 @@ func TestABackupGrantsWhileTheOriginalIsOutOfService(t *testing.T) {
 	}
 }
 
+// While the trunk to a backup that serves is out of service, packets have no path, also if it failed before.
+func TestPacketsThatCannotPassABackupAreLost(t *testing.T) {
+	text := strings.Replace(fmt.Sprintf(failover, 20, ""), "changes: [",
+		"changes: [{at-us: 700, trunk: {from: left, to: backup, failed: true}}, "+
+			"{at-us: 1800, trunk: {from: left, to: backup, failed: false}}, ", 1)
+	if found, n := lockRun(t, text); len(found) > 0 || n["grants-switch"] < 500 {
+		t.Errorf("%v, %v", found, n)
+	}
+}
+
 // What a pair of lock switches may do wrong violates N13: a backup grants too early, or both grant.
 func TestPairsOfLockSwitchesWithBugsAreConvicted(t *testing.T) {
 	runtimetest.SkipRace(t)

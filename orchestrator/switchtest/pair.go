@@ -119,3 +119,23 @@ func preferred(n *analyzers.Network, t *config.SwitchTest) (list []analyzers.Lea
 	}
 	return list
 }
+
+// combined returns what routes learn of a pair's trunks, which they avoid for two reasons: the trunk has failed, or
+// leads to the switch that packets are not to pass.
+func combined(n *analyzers.Network) (list []analyzers.Learned) {
+	failed, avoided := make(map[[2]int]bool), make(map[[2]int]bool)
+	for _, trunk := range n.Failed {
+		failed[trunk] = true
+	}
+	for _, l := range n.Learned {
+		ways, reason := [][2]int{l.Trunk}, avoided
+		if !l.OneWay {
+			ways, reason = append(ways, [2]int{l.Trunk[1], l.Trunk[0]}), failed
+		}
+		for _, way := range ways {
+			reason[way] = l.Failed
+			list = append(list, analyzers.Learned{At: l.At, Trunk: way, OneWay: true, Failed: failed[way] || avoided[way]})
+		}
+	}
+	return list
+}

@@ -61,6 +61,8 @@ type DropReason struct {
 	Doc  string
 	// Copied says that a copy of the packet goes on in its place.
 	Copied bool
+	// Consumed says that the packet was for the switch, which has processed it: nothing is lost.
+	Consumed bool
 	// Outage says that the switch, or a trunk, was out of service: the switch is not at fault.
 	Outage bool
 	// Unseen says that the packet was dropped on arrival, before the switch decided about it.

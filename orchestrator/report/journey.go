@@ -34,8 +34,9 @@ type Hop struct {
 	ToPort    int    `json:"to_port"` // None: a host's, or unknown
 	SentNS    int64  `json:"sent_ns"`
 	ArrivedNS int64  `json:"arrived_ns,omitempty"`
-	Fate      string `json:"fate,omitempty"` // action of From: "trimmed to 64 B", "dropped: tail"
-	Lost      bool   `json:"lost,omitempty"` // lost at From
+	Fate      string `json:"fate,omitempty"`     // action of From: "trimmed to 64 B", "dropped: tail"
+	Lost      bool   `json:"lost,omitempty"`     // lost at From
+	Consumed  bool   `json:"consumed,omitempty"` // it was for From, and goes no further
 	Accused   bool   `json:"accused,omitempty"`
 	Gap       bool   `json:"gap,omitempty"`    // hops before this one are omitted
 	Before    uint64 `json:"before,omitempty"` // frame number in the capture before the switches; 0: none
@@ -224,13 +225,18 @@ func (v *journeyView) row(h *Hop, y int, time string) journeyRow {
 	from := v.Lanes[h.From].X
 	var mark strings.Builder
 	if h.Lost || h.To == None || h.To == h.From {
-		if !h.Lost && h.Fate == "" {
+		if !h.Lost && !h.Consumed && h.Fate == "" {
 			row.Text += ", did not arrive"
 		} else if h.Fate != "" {
 			row.Text += ", " + h.Fate
 		}
-		drawCross(&mark, float64(from), float64(y+ladderSlant))
-		row.Cross = mark.String()
+		if h.Consumed {
+			drawDiamond(&mark, float64(from), float64(y+ladderSlant))
+			row.Mark = mark.String()
+		} else {
+			drawCross(&mark, float64(from), float64(y+ladderSlant))
+			row.Cross = mark.String()
+		}
 		row.plate()
 		row.center(float64(from) + 14 + row.PlateWidth/2)
 		return row
@@ -262,7 +268,7 @@ func (row *journeyRow) center(x float64) { row.TextX, row.PlateX = x, round(x-ro
 // ports describes the switch ports that a packet used.
 func (h *Hop) ports() string {
 	switch {
-	case h.Lost && h.FromPort != None:
+	case (h.Lost || h.Consumed) && h.FromPort != None:
 		return fmt.Sprintf("at port %d", h.FromPort)
 	case h.FromPort != None && h.ToPort != None:
 		return fmt.Sprintf("port %d to port %d", h.FromPort, h.ToPort)
@@ -296,6 +302,8 @@ func (j *Journey) hopView(r *Report, i int, prefix string) hopView {
 		v.Exact += fmt.Sprintf(", arrived at %s ns", grouped(h.ArrivedNS))
 	case h.Lost:
 		v.Exact = fmt.Sprintf("dropped at %s ns", grouped(h.SentNS))
+	case h.Consumed:
+		v.Exact = fmt.Sprintf("consumed at %s ns", grouped(h.SentNS))
 	default:
 		v.Way += " → did not arrive"
 	}

@@ -294,7 +294,9 @@ func (j *journeys) drop(place node, at fabric.Point, now clock.Time, p *fabric.P
 		}
 		delete(j.inside, j.key(place, p))
 		h := j.hop(place, at, now, p)
-		h.Lost, h.Fate = true, fmt.Sprintf("dropped: %s", reason.Name)
+		if h.Lost, h.Fate = true, "dropped: "+reason.Name; reason.Consumed {
+			h.Lost, h.Consumed, h.Fate = false, true, "consumed: "+reason.Name
+		}
 		j.keep(h)
 		return
 	}

@@ -108,8 +108,10 @@ func (r *run) report(v orchestrator.Verdict) *report.Report {
 		if tab := r.nicTable(); len(tab.Rows) > 0 {
 			rep.Tables = append(rep.Tables, tab)
 		}
-		if reasons := r.reasonTable(); len(reasons.Rows) > 0 {
-			rep.Tables = append(rep.Tables, reasons)
+		for _, tab := range r.reasonTables() {
+			if len(tab.Rows) > 0 {
+				rep.Tables = append(rep.Tables, tab)
+			}
 		}
 		rep.Charts = slices.Concat(r.charts(), r.tableCharts(), r.curveCharts())
 	}
@@ -257,10 +259,10 @@ func some(n int64) string {
 // switchTable has a row for each switch that did more than forward, at most so many.
 func (r *run) switchTable() report.Table {
 	tab := report.Table{Title: "Switches", Note: "Packets of all kinds, at front ports. trimmed: cut by this switch; " +
-		"dropped: as the switch counts, so that a packet whose trimmed " +
+		"consumed: for the switch itself; dropped: as the switch counts, so that a packet whose trimmed " +
 		"copy went on may be among them; queues: greatest length, in packets.", Columns: []report.Column{
 		{Head: "switch"}, {Head: "in", Right: true}, {Head: "out", Right: true}, {Head: "trimmed", Right: true},
-		{Head: "dropped", Right: true},
+		{Head: "consumed", Right: true}, {Head: "dropped", Right: true},
 		{Head: "marked", Right: true}, {Head: "pauses", Right: true}, {Head: "longest data queue", Right: true},
 		{Head: "recirculation queue", Right: true}, {Head: ""},
 	}}
@@ -291,27 +293,51 @@ func (r *run) switchTable() report.Table {
 			}
 		}
 		tab.Rows = append(tab.Rows, report.Row{Cells: []string{
-			sw.Name(), some(in), some(out), some(s.trims()), some(dropped), some(marked), some(pauses), some(longest),
-			some(recirculation), "",
+			sw.Name(), some(in), some(out), some(s.trims()), some(consumed(r.familyAt(i), sw)), some(dropped), some(marked),
+			some(pauses), some(longest), some(recirculation), "",
 		}})
 	}
 	return tab
 }
 
-// reasonTable has a row for each reason for which a switch dropped packets.
-func (r *run) reasonTable() report.Table {
-	tab := report.Table{Title: "Drops by reason",
-		Columns: []report.Column{{Head: "switch"}, {Head: "reason"}, {Head: "packets", Right: true}, {Head: ""}}}
+// loses reports whether packets that end for a reason are lost: those that are for the switch are not.
+func loses(why fabric.Reason, reason analyzers.DropReason) bool {
+	return why != fabric.ReasonConsumed && !reason.Consumed
+}
+
+// consumed returns how many packets of a family were for a switch.
+func consumed(f *family, sw *fabric.Switch) (packets int64) {
+	for why := fabric.ReasonOwn; why < fabric.Reasons; why++ {
+		if f.Reason(why).Consumed {
+			packets += int64(sw.Dropped(why))
+		}
+	}
+	return packets
+}
+
+// reasonTables have a row for each reason for which a switch dropped packets, and consumed them.
+func (r *run) reasonTables() []report.Table {
+	columns := func(head string) []report.Column {
+		return []report.Column{{Head: "switch"}, {Head: head}, {Head: "packets", Right: true}, {Head: ""}}
+	}
+	drops := report.Table{Title: "Drops by reason", Columns: columns("reason")}
+	consumed := report.Table{Title: "Packets for switches, which are not lost", Columns: columns("fate")}
 	for i := range devices(r.net) {
 		sw := deviceAt(r.net, i)
 		for why := fabric.ReasonTail; why < fabric.Reasons; why++ {
-			if reason := r.familyAt(i).Reason(why); sw.Dropped(why) > 0 && why != fabric.ReasonConsumed {
-				tab.Rows = append(tab.Rows, report.Row{Cells: []string{sw.Name(), reason.Name, some(int64(sw.Dropped(why))),
-					reason.Doc}})
+			reason := r.familyAt(i).Reason(why)
+			if sw.Dropped(why) == 0 || why == fabric.ReasonConsumed {
+				continue
+			}
+			row := report.Row{Cells: []string{sw.Name(), reason.Name, some(int64(sw.Dropped(why))), reason.Doc}}
+			if loses(why, reason) {
+				drops.Rows = append(drops.Rows, row)
+			} else {
+				consumed.Rows = append(consumed.Rows, row)
 			}
 		}
 	}
-	return tab
+	return []report.Table{drops, consumed}
 }
 
 // familyTable has a row for each metric that the judge of the family measures, but for times, which are latencies.

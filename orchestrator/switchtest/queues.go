@@ -218,9 +218,9 @@ func (r *run) writeQueues() error {
 func (r *run) reasons() (names []string) {
 	for device := range devices(r.net) {
 		for why := fabric.ReasonTail; why < fabric.Reasons; why++ {
-			name := r.familyAt(device).Reason(why).Name
-			if why != fabric.ReasonConsumed && name != "" && !slices.Contains(names, name) {
-				names = append(names, name)
+			reason := r.familyAt(device).Reason(why)
+			if loses(why, reason) && reason.Name != "" && !slices.Contains(names, reason.Name) {
+				names = append(names, reason.Name)
 			}
 		}
 	}

@@ -215,6 +215,8 @@ func (c counterSet) readSwitch(plan *Plan, sw *fabric.Switch, taps *switchTaps) 
 		case why == fabric.ReasonConsumed: // no loss
 		case why == fabric.ReasonStopped && !plan.Test.Stops(), // it cannot happen
 			why.Outage() && why != fabric.ReasonStopped && !plan.Test.ChangesTrunks():
+		case reason.Consumed:
+			c[name+".consumed-"+reason.Name] = n
 		case reason.Name != "":
 			c[name+".dropped-"+reason.Name] = n
 		case n > 0:

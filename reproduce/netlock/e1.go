@@ -135,7 +135,7 @@ func e7(ctx context.Context, l *lab) error {
 				0, high/max(1, low)).Noted(note))
 			name = "fig-2-12a-with"
 		}
-		title := "Figure 2-12a: grants of tenants, " + []string{"without", "with"}[i] + " priorities; tenant 2 joins after 2 ms"
+		title := "Figure 2-12a: grants of tenants, " + []string{"without", "with"}[i] + " priorities; tenant 2 joins at 2 ms"
 		// A lock has few grants in a bin of 20 us.
 		l.Plot(p.ofTenants(name, title, 5, [2][tenants]string{{}, {", low priority", ", high priority"}}[i]))
 	}

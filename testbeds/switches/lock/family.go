@@ -34,9 +34,10 @@ func Family() switches.Family {
 		Name: "lock", Makes: true, Counters: count, Settings: settingsOf,
 		Snapshot: allocations,
 		Reasons: []analyzers.DropReason{
-			{Name: "taken", Doc: "A packet of the lock manager that the switch has processed. What it sends is a packet of " +
-				"its own."},
-			{Name: "ignored", Doc: "A release of nobody, a request that is queued, or an answer to nothing."},
+			{Name: "taken", Consumed: true, Doc: "Packets of the lock manager that the switch has processed. What it sends " +
+				"are packets of its own."},
+			{Name: "ignored", Consumed: true, Doc: "Releases of nobody, requests that are queued, and answers to nothing, " +
+				"which change nothing."},
 			{Name: "recovering", Doc: "A packet that came before leases from before a restart had ended, while the " +
 				"switch did not know which locks it would have, or a request for which there was no slot while the backup had " +
 				"the lock."},

@@ -187,15 +187,18 @@ func (m *Mechanism) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet,
 	default:
 		return v
 	}
-	why := reasonTaken
-	if len(list) == 1 && list[0].Kind == Dropped {
+	dropped := len(list) == 1 && list[0].Kind == Dropped
+	if dropped {
 		m.counts.Ignored++
-		why = reasonIgnored
-		if m.recovers(now) || list[0].NoSlot {
-			why = reasonRecovering
-		}
 	}
-	sw.Discard(now, p, v.Drop(why)) // before what it makes, which may look like it, leaves
+	switch { // before what it makes, which may look like it, leaves
+	case dropped && (m.recovers(now) || list[0].NoSlot):
+		sw.Discard(now, p, v.Drop(reasonRecovering))
+	case dropped:
+		sw.Consume(now, p, v.Drop(reasonIgnored))
+	default:
+		sw.Consume(now, p, v.Drop(reasonTaken))
+	}
 	m.send(now, sw, h, list)
 	return v.Consumed()
 }

@@ -342,14 +342,13 @@ func (sw *Switch) schedulerOf(pt *Port) Scheduler {
 // Discard drops p, counted for why against the queue of v.
 func (sw *Switch) Discard(now clock.Time, p *Packet, v Verdict) { sw.discard(now, p, v) }
 
+// Consume ends the way of p, which the mechanism has processed. It is counted for the reason of v, and is no loss of
+// the port and the queue of v.
+func (sw *Switch) Consume(now clock.Time, p *Packet, v Verdict) { sw.end(now, p, v) }
+
 func (sw *Switch) discard(now clock.Time, p *Packet, v Verdict) {
-	port := &sw.ports[v.Port]
-	if v.Reason >= Reasons {
-		sw.part.fail(fmt.Errorf("switch %s at %v: drop for reason %d, reasons are below %d", sw.name, now, v.Reason, Reasons))
-		v.Reason = ReasonTail
-	}
-	sw.dropped[v.Reason]++
 	if v.Reason != ReasonConsumed && v.Reason != ReasonTTL && v.Reason != ReasonNoRoute && !v.Reason.Outage() {
+		port := &sw.ports[v.Port]
 		q := &port.queues[min(int(v.Queue), len(port.queues)-1)]
 		q.dropped++
 		q.droppedBytes += uint64(p.Size)
@@ -359,6 +358,16 @@ func (sw *Switch) discard(now clock.Time, p *Packet, v Verdict) {
 			port.lost(sw.net, min(int(v.Queue), len(port.queues)-1), v.Reason)
 		}
 	}
+	sw.end(now, p, v)
+}
+
+// end counts a packet that goes no further, and frees it.
+func (sw *Switch) end(now clock.Time, p *Packet, v Verdict) {
+	if v.Reason >= Reasons {
+		sw.part.fail(fmt.Errorf("switch %s at %v: drop for reason %d, reasons are below %d", sw.name, now, v.Reason, Reasons))
+		v.Reason = ReasonTail
+	}
+	sw.dropped[v.Reason]++
 	sw.part.dropped[p.Kind()]++
 	if sw.watch != nil {
 		at := sw.point(Dropped, int(v.Port), int(v.Queue))

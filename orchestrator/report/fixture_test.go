@@ -324,7 +324,7 @@ func hostile() *Report {
 	f.Analyzer, f.Rule, f.Clause, f.Expected, f.Actual, f.Message, f.Waiver = evil, evil, evil, evil, evil, evil, ""
 	f.Headline = evil
 	f.Around = []string{evil, evil}
-	r.Metrics[0].Name, r.Metrics[1].Unit, r.Metrics[0].Unit = evil, evil, evil
+	r.Metrics[0].Name, r.Metrics[1].Unit, r.Metrics[0].Unit, r.MetricsNote = evil, evil, evil, evil
 	r.Coverage = map[string]map[string]int64{evil: {evil: 1}}
 	r.Stories = []string{evil}
 	r.Next, r.Facts, r.PacketIDs = []string{evil}, []Fact{{evil, evil}}, evil

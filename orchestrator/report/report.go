@@ -49,6 +49,7 @@ type Report struct {
 	Trims       []Trim    // packets whose payload was trimmed
 	Findings    []Finding // sorted by first packet, then rule
 	Metrics     []analyzers.Metric
+	MetricsNote string `json:",omitempty"` // below the metrics: what they do not contain
 	Coverage    map[string]map[string]int64
 	Notes       []string // about the whole trace: inferred connections, skipped checks
 	Unjudged    []string // failed expectations that are not judged on this testbed

@@ -57,7 +57,7 @@ func anyReport(t *rapid.T) *Report {
 		Packets: number.Draw(t, "packets"), SpanNS: number.Draw(t, "span"), OriginNS: number.Draw(t, "origin"),
 		Findings:    rapid.SliceOfN(finding, 0, 15).Draw(t, "findings"),
 		Connections: rapid.SliceOfN(connection, 0, 20).Draw(t, "connections"),
-		Metrics:     rapid.SliceOfN(metric, 0, 5).Draw(t, "metrics"),
+		Metrics:     rapid.SliceOfN(metric, 0, 5).Draw(t, "metrics"), MetricsNote: text.Draw(t, "note"),
 		Coverage: map[string]map[string]int64{text.Draw(t,
 			"machine"): {text.Draw(t, "transition"): number.Draw(t, "taken")}},
 		Sequences: []Sequence{{Points: rapid.SliceOfN(point, 0, 40).Draw(t, "points")}},

@@ -398,6 +398,9 @@ func (t *textReport) metrics() {
 	}
 	t.table(2, &tab)
 	t.more(2, len(all)-shown, "line", "--verbose shows all")
+	if t.MetricsNote != "" {
+		t.labelled(2, 2, cell{"-", dim}, t.MetricsNote, plain)
+	}
 }
 
 func metricScope(m *analyzers.Metric) string {

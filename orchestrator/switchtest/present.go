@@ -146,7 +146,7 @@ func (r *run) outages() string {
 // reportAnalysis adds what the analyzers found.
 func (r *facts) reportAnalysis(rep *report.Report) {
 	rep.Metrics, rep.Coverage, rep.Analyzers = r.analysis.Metrics, r.analysis.Coverage, AnalyzerNames()
-	rep.Totals = r.totals()
+	rep.Totals, rep.MetricsNote = r.totals(), r.withoutLatency()
 	_, rep.Unjudged = r.compared()
 	for _, f := range r.analysis.Findings {
 		violates := f.Severity == analyzers.Violation
@@ -160,6 +160,29 @@ func (r *facts) reportAnalysis(rep *report.Report) {
 		}
 		rep.Findings = append(rep.Findings, finding)
 	}
+}
+
+// withinSwitch are metrics of the time from a packet's arrival at a switch to the first bit of what leaves for it.
+var withinSwitch = []string{"lock.latency-switch", "lock.latency-server", "netchain.latency", "sai.trim-latency"}
+
+// withoutLatency says what those metrics lack: a simulated switch adds its forwarding latency behind the tap.
+func (r *facts) withoutLatency() string {
+	const name = "latency-ns"
+	v := r.plan.Test.Switch.Values
+	if r.plan.live || v.Table().Find(name) < 0 || v.Duration(name) == 0 {
+		return ""
+	}
+	var list []string
+	for _, of := range withinSwitch {
+		if slices.ContainsFunc(r.analysis.Metrics, func(m analyzers.Metric) bool { return m.Name == of && m.Count > 0 }) {
+			list = append(list, of)
+		}
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s do not contain latency-ns (%s), which a simulated switch adds on the way out; 0 ns: it "+
+		"answered at once", strings.Join(list, ", "), v.Duration(name))
 }
 
 func modelText(p *Plan) string { return withBugs("model "+p.Test.Switch.Model, p.Test.Switch.Bugs) }

@@ -104,14 +104,17 @@ func (j *Judge) takenOver(d *device, l *state, r *request, p *Packet) {
 		if !j.failed {
 			j.tell(l, unneeded(d.place(l, p)), p.Time, p.ID)
 		}
+		may, _ := j.lapses(r) // it may have been granted before, and lost the lock, as the grant waited at its port
 		for i := range j.switches {
 			if o := j.lockOf(i, l.id); o != nil && r.phase == waiting && r.asks == 1 && o.primary != unknown &&
-				o.primary > r.inserted.Add(d.PipelineMost+j.facts.Uncertainty) {
+				o.primary > r.inserted.Add(d.PipelineMost+j.facts.Uncertainty) && o.primaryAt < may {
 				j.tell(l, bypassed(d.place(l, p), cause.Span(o.primary.Sub(r.inserted))), p.Time, p.ID, r.id)
 			}
 		}
 	} else if d.restarted {
-		l.primary = max(l.primary, began)
+		if began > l.primary {
+			l.primary, l.primaryAt = began, p.Time
+		}
 		j.besides(d, l, p, began)
 	}
 	if d.takeover != clock.Never && d.Lease > 0 && began > d.takeover &&

@@ -205,3 +205,28 @@ func TestCopiesThatGoToTheOriginalAreNotTheBackups(t *testing.T) {
 		}
 	}
 }
+
+// A grant of the backup may wait at its port until its lease has ended and the original has the lock again.
+func TestAGrantOfTheBackupMayWaitUntilTheOriginalHasTheLock(t *testing.T) {
+	for _, busy := range []bool{true, false} {
+		s := newPair(t)
+		s.Stopping(s.now, 0)
+		s.TakesOver(s.now, 1)
+		s.now = s.now.Add(2 * ms)
+		if busy {
+			for range 5000 { // 1.5 ms
+				s.at(0, 1, trace.Left, 0, netlock.Header{}, false, func(p *Packet) { p.Lock, p.Size = false, 1500 })
+			}
+		}
+		s.at(us, 1, trace.Entered, 0, shared(1, 0), false)
+		s.Started(s.now, 0)
+		s.at(1200*us, 0, trace.Entered, 1, shared(2, 0), false)
+		s.at(500*ns, 0, trace.Left, 1, shared(2, 0), true)
+		s.at(300*us, 1, trace.Left, 0, shared(1, 0), true)
+		if busy {
+			s.want()
+		} else {
+			s.want(lock.RuleFailover)
+		}
+	}
+}

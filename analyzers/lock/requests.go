@@ -123,11 +123,12 @@ type state struct {
 	// lease ended it; then it is not exact.
 	ended, exclusive             clock.Time
 	endedLeased, exclusiveLeased bool
-	chain                        int64      // shared grants since then that the chain may have given
-	chained                      int64      // those that certainly did
-	runs                         bool       // the chain from before it may have run on then
-	primary                      clock.Time // the last grant of a switch that had stopped and is not on standby
-	lapsed                       bool       // a server's grant has
+	chain                        int64 // shared grants since then that the chain may have given
+	chained                      int64 // those that certainly did
+	runs                         bool  // the chain from before it may have run on then
+	// The last grant of a switch that had stopped and is not on standby: when it decided, at the earliest, and it left.
+	primary, primaryAt clock.Time
+	lapsed             bool // a server's grant has
 	// With priorities a pass may begin whenever a hold ends or requests come back, and whoever comes meanwhile waits for
 	// it: when passes began, and how many there may have been.
 	stirred clock.Time

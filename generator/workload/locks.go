@@ -80,10 +80,11 @@ func threadParameters() parameter.Table {
 		{Name: "timeout-us", Kind: parameter.Duration, Unit: "us", Default: "400", Min: 1, Max: 1_000_000_000,
 			Doc: "How long a transaction waits for its locks, and at least twice think-us."},
 		{Name: "on-timeout", Kind: parameter.Word, Words: []string{"restart", "await", "resend"},
-			Default: "restart",
-			Doc: "restart: its locks are released, and after a random pause it starts anew; await: so, but the pause begins " +
-				"when its requests have all been answered, and what it is granted has been released, or after 10 timeouts; " +
-				"resend: its requests that have no answer are repeated."},
+			Default: "await",
+			Doc: "await: its locks are released, and after a random pause it starts anew; the pause begins when its requests " +
+				"have all been answered, and what it is granted has been released, or after 10 timeouts, as answers may be " +
+				"lost. restart: the pause begins at once, so that its new requests may wait behind its old ones; " +
+				"transactions of several locks may then stay deadlocked. resend: its requests that have no answer are repeated."},
 		{Name: "on-reject", Kind: parameter.Word, Words: []string{"retry", "restart"}, Default: "retry",
 			Doc: "What a client does 10 us after a request was rejected. retry: it repeats the request, and its transaction " +
 				"keeps its other locks meanwhile; restart: the transaction has released them at once and starts anew."},

@@ -122,8 +122,8 @@ workload:
 		}
 		if each == 1 && d.one(4) && !plain {
 			text += "on-timeout: resend, "
-		} else if cores%2 == 0 { // as above
-			text += "on-timeout: await, "
+		} else if cores%2 != 0 { // as above
+			text += "on-timeout: restart, "
 		}
 		if d.one(4) {
 			text += fmt.Sprintf("interval-us: %d, ", int(d.magnitude(1, 200)))
@@ -251,6 +251,8 @@ workload:
 		}
 		if each == 1 && d.one(3) {
 			text += "on-timeout: resend, "
+		} else if reroute%2 == 0 { // without a draw: networks stay as they were otherwise
+			text += "on-timeout: restart, "
 		}
 		text += fmt.Sprintf("interval-us: %d}\n", int(d.magnitude(5, 300)))
 	}

@@ -189,8 +189,8 @@ func (d *otherDraw) clientsOf(each int) string {
 	switch {
 	case each == 1 && !d.plain && d.one(3):
 		text += ", on-timeout: resend"
-	case d.one(4):
-		text += ", on-timeout: await"
+	case !d.one(4):
+		text += ", on-timeout: restart"
 	}
 	if d.one(3) {
 		text += fmt.Sprintf(", interval-us: %d", int(d.magnitude(1, 300)))

@@ -27,7 +27,7 @@ func TestPacketsForALockSwitchAreNotDropped(t *testing.T) {
 topology: {kind: single-switch, hosts: 4}
 switch-under-test: {`+c.model+`}
 hosts: {transport: netlock, host-delay-ns: 1000, duplicates: 0.05}
-workload: [{locks: {clients: 0..2, servers: 3, locks: 12, threads: 3}}]
+workload: [{locks: {clients: 0..2, servers: 3, locks: 12, threads: 3, on-timeout: restart}}]
 queue-statistics: exact
 duration-us: 1000
 `+c.more)[0])

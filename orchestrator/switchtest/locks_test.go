@@ -148,7 +148,7 @@ func TestADeadClientKeepsItsLock(t *testing.T) {
 switch-under-test: {model: netlock, locks: 1}
 workload:
   - locks: {clients: 0, servers: 5, locks: 1, think-us: 100, kill-us: 50, count: 1}
-  - locks: {clients: 1, servers: 5, locks: 1, count: 1, start-us: 20}
+  - locks: {clients: 1, servers: 5, locks: 1, count: 1, start-us: 20, on-timeout: restart}
 duration-us: 3000
 expect: {unfinished: 2}
 `)[0]
@@ -393,8 +393,9 @@ workload:
   - locks: {clients: 0..3, servers: 8, threads: 4, locks: 8, shared: 0.6, think-us: 3, timeout-us: 300, tenant: 2,
       priority: 1, on-timeout: resend}
   - locks: {clients: 4..6, servers: 8, threads: 4, locks: 8, shared: 0.4, think-us: 3, timeout-us: 300, tenant: 3,
-      priority: 2}
-  - locks: {clients: 7, servers: 8, threads: 4, locks: 8, kill-us: 500, think-us: 200, timeout-us: 1000, tenant: 2}
+      priority: 2, on-timeout: restart}
+  - locks: {clients: 7, servers: 8, threads: 4, locks: 8, kill-us: 500, think-us: 200, timeout-us: 1000, tenant: 2,
+      on-timeout: restart}
 duration-us: 6000
 %s
 `

@@ -24,10 +24,11 @@ switch-under-test: {model: netchain, lease-us: 600, poll-us: 50, %s%s}
 hosts: {transport: netlock, host-delay-ns: 1000, host-jitter-ns: 1500, duplicates: 0.02, loss: 0.005}
 workload:
   - locks: {clients: 0..3, servers: 8, threads: 3, locks: %d, locks-each: 2, shared: 0.7, think-us: 3, timeout-us: 300,
-      on-reject: restart}
+      on-reject: restart, on-timeout: restart}
   - locks: {clients: 4..6, servers: 8, threads: 3, locks: %[3]d, shared: 0.7, think-us: 30, timeout-us: 300,
       on-timeout: resend}
-  - locks: {clients: 7, servers: 8, threads: 3, locks: %[3]d, kill-us: 500, think-us: 200, timeout-us: 1000}
+  - locks: {clients: 7, servers: 8, threads: 3, locks: %[3]d, kill-us: 500, think-us: 200, timeout-us: 1000,
+      on-timeout: restart}
 changes: [{at-us: 3000, state: stopped}, {at-us: 3100, state: running}]
 duration-us: 6000
 `
@@ -117,7 +118,7 @@ func (d networkDraw) chainNetwork() string {
 	class, version := d.number(0, 0, 1), d.number(4, 4, 6)
 	for i := range d.between(1, 3) {
 		each := d.number(1, d.between(1, min(6, used)))
-		patience := "restart"
+		patience := []string{"restart", "await"}[i%2] // without a draw: networks stay as they were otherwise
 		if each == 1 {
 			patience = d.of("restart", "resend")
 		}

@@ -13,6 +13,9 @@ func (j *Judge) early(d *device, l *state, r *request, p *Packet) {
 	if r.mode != netlock.Shared || from == unknown || from <= r.inserted.Add(j.facts.Uncertainty) {
 		return
 	}
+	if may, _ := j.lapses(r); may <= p.Time { // it may have been granted, and lost the lock, before the exclusive one
+		return
+	}
 	passes := int64(d.Passes) + l.chained
 	if l.runs { // its next pass is this chain's first
 		passes = l.chained

@@ -52,3 +52,24 @@ func TestARequestThatIsRepeatedAfterItsLeaseWaitsLongerThanTheFirst(t *testing.T
 		}
 	}
 }
+
+// A shared grant that waits at its port until its lease has ended, and an exclusive hold after it, is no part of the
+// chain that the release of that begins.
+func TestAGrantThatWaitsForLongerThanItsLeaseIsNotOfTheChainAfterThat(t *testing.T) {
+	for _, busy := range []bool{true, false} {
+		s := newScript(t, func(n *lock.Network) { n.Switches[0].Recirculation = 20 * us })
+		if busy {
+			s.fill(0, 5000) // for 1.5 ms
+		}
+		s.at(us, 0, trace.Entered, 0, shared(1, 0), false)
+		s.at(1150*us, 0, trace.Entered, 1, header(netlock.Acquire, 1, 2), false)
+		s.at(500*ns, 0, trace.Left, 1, header(netlock.Acquire, 1, 2), true)
+		s.at(363*us, 0, trace.Entered, 1, header(netlock.Release, 1, 2), false)
+		s.at(5*us, 0, trace.Left, 0, shared(1, 0), true)
+		if busy {
+			s.want()
+		} else {
+			s.want(lock.RuleOrder, lock.RuleBatch)
+		}
+	}
+}

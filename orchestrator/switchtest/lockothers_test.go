@@ -3,6 +3,7 @@ package switchtest_test
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -231,10 +232,8 @@ func (d *otherDraw) changes(ends int) (text string) {
 			at += d.reroute
 		}
 	}
-	for range max(0, d.between(-2, 3)) {
-		if d.pair {
-			changes = append(changes, d.trunkChange(int(d.magnitude(5, float64(at+1000)))))
-		}
+	if d.pair {
+		changes = append(changes, d.trunkChanges(float64(at+1000))...)
 	}
 	if len(changes) > 0 {
 		text = "changes: [" + strings.Join(changes, ", ") + "]\n"
@@ -242,14 +241,20 @@ func (d *otherDraw) changes(ends int) (text string) {
 	return text + fmt.Sprintf("duration-us: %d\n", max(ends, at+d.between(2100, 10_000)))
 }
 
-// trunkChange draws what becomes of a link of a pair: it degrades, or gets better, or fails for a while. Without the
-// first two the original is not on the path.
-func (d *otherDraw) trunkChange(at int) string {
-	if d.one(3) {
-		of := d.networkDraw.of(trunks[2:]...)
-		return fmt.Sprintf("{at-us: %d, trunk: {from: %s, failed: true}}, {at-us: %d, trunk: {from: %s, failed: false}}", at,
-			of, at+int(d.magnitude(5, 1500)), of)
+// trunkChanges draws what becomes of the trunks of a pair until an instant: they degrade, or get better, or one fails
+// for a while. Without the first two the original is not on the path.
+func (d *otherDraw) trunkChanges(until float64) (changes []string) {
+	steady := trunks
+	if d.one(4) {
+		i, at := d.between(2, len(trunks)-1), int(d.magnitude(5, until))
+		changes = append(changes, fmt.Sprintf("{at-us: %d, trunk: {from: %s, failed: true}}, {at-us: %d, trunk: {from: %s, "+
+			"failed: false}}", at, trunks[i], at+int(d.magnitude(5, 1500)), trunks[i]))
+		steady = slices.Delete(slices.Clone(trunks), i, i+1)
 	}
-	return fmt.Sprintf("{at-us: %d, trunk: {from: %s, gbps: %s, delay-ns: %d}}", at, d.networkDraw.of(trunks...),
-		d.networkDraw.of("0.5", "2.5", "40", "400"), int(d.magnitude(1, 20_000)))
+	for range max(0, d.between(-2, 3)) {
+		changes = append(changes, fmt.Sprintf("{at-us: %d, trunk: {from: %s, gbps: %s, delay-ns: %d}}",
+			int(d.magnitude(5, until)), d.networkDraw.of(steady...), d.networkDraw.of("0.5", "2.5", "40", "400"),
+			int(d.magnitude(1, 20_000))))
+	}
+	return changes
 }

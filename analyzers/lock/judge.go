@@ -194,6 +194,13 @@ const mostSwitches = 256
 // answering reports whether an answer to a request may be on its way.
 func answering(r *request) bool { return r.asks > 0 || r.linked }
 
+// transits notes that a grant of another switch is inside.
+func (j *Judge) transits(k key) {
+	if r := j.elsewhere(k, answering); r != nil {
+		r.transits++
+	}
+}
+
 func (j *Judge) enters(d *device, p *Packet) {
 	h := &p.Header
 	trunk := d.trunk(p.Port)
@@ -201,15 +208,17 @@ func (j *Judge) enters(d *device, p *Packet) {
 		return
 	}
 	if j.toDatabase(p) {
-		if d.OneRTT && h.Op == netlock.GrantFromServer {
+		switch {
+		case !d.OneRTT:
+		case h.Op == netlock.GrantFromServer:
 			j.grantedByServer(d, p, j.keyOf(d, h, p.Src))
+		case d.peer(p.Port) && h.Mark == netlock.Unmarked:
+			j.transits(j.keyOf(d, h, p.Src))
 		}
 		return
 	}
 	if p.DstPort == netlock.ReplyPort && (trunk && !d.peer(p.Port) || h.Op == netlock.Acquire) {
-		if r := j.elsewhere(j.keyOf(d, h, p.Dst), answering); r != nil {
-			r.transits++
-		}
+		j.transits(j.keyOf(d, h, p.Dst))
 		return
 	}
 	switch h.Op {

@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"net/netip"
 	"testing"
 
 	"candela.dev/candela/lock"
@@ -227,6 +228,36 @@ func TestAGrantOfTheBackupMayWaitUntilTheOriginalHasTheLock(t *testing.T) {
 			s.want()
 		} else {
 			s.want(lock.RuleFailover)
+		}
+	}
+}
+
+// What the backup asks a database may pass the original, if there is no other path: the original does not grant then.
+func TestAQuestionToTheDatabaseThatPassesTheOriginalIsTheBackups(t *testing.T) {
+	database := netip.MustParseAddr("10.8.8.8")
+	for _, passes := range []bool{true, false} {
+		s := newPair(t)
+		s.facts.Databases = []netip.Addr{database}
+		for _, d := range s.switches {
+			d.OneRTT = true
+		}
+		s.Stopping(s.now, 0)
+		s.TakesOver(s.now, 1)
+		s.now = s.now.Add(2 * ms)
+		s.Started(s.now, 0)
+		s.at(us, 1, trace.Entered, 0, shared(1, 0), false)
+		asks := func(port int) func(*Packet) {
+			return func(p *Packet) { p.Port, p.Dst = port, database }
+		}
+		if passes {
+			s.at(500*ns, 1, trace.Left, 0, shared(1, 0), false, asks(3))
+			s.at(us, 0, trace.Entered, 0, shared(1, 0), false, asks(3))
+		}
+		s.at(500*ns, 0, trace.Left, 0, shared(1, 0), false, asks(2))
+		if passes {
+			s.want()
+		} else {
+			s.want(lock.RuleOnce)
 		}
 	}
 }

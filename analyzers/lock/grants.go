@@ -120,6 +120,13 @@ func (j *Judge) granted(d *device, p *Packet, k key, since clock.Time) {
 func (j *Judge) rejected(d *device, p *Packet) {
 	j.measures.rejects++
 	k := j.keyOf(d, &p.Header, p.Dst)
+	if n := j.passing[k]; n > 1 {
+		j.passing[k] = n - 1
+		return
+	} else if n == 1 {
+		delete(j.passing, k)
+		return
+	}
 	if r := j.elsewhere(k, func(o *request) bool { return o.transits > 0 }); r != nil {
 		r.transits--
 		return

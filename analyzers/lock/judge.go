@@ -38,6 +38,7 @@ type Judge struct {
 	failedAt clock.Time
 	unsure   int64
 	overrun  bool
+	passing  map[key]uint16 // rejections of another switch that are inside
 }
 
 // device is what the judge knows of a switch.
@@ -65,7 +66,7 @@ type port struct {
 func New(facts lock.Network) (*Judge, error) {
 	j := &Judge{facts: facts, report: analyzers.NewReporter(Name, Rules()), hosts: make(map[netip.Addr]uint32),
 		servers: make(map[netip.Addr]clock.Time), tenants: make(map[uint32]*tenant), noted: make(map[string]bool),
-		measures: newMeasures(), foreign: NewOthers()}
+		measures: newMeasures(), foreign: NewOthers(), passing: make(map[key]uint16)}
 	j.tables = newTables()
 	j.facts.Switches = slices.Clone(facts.Switches)
 	if len(facts.Switches) > mostSwitches {
@@ -221,6 +222,10 @@ func (j *Judge) enters(d *device, p *Packet) {
 		j.transits(j.keyOf(d, h, p.Dst))
 		return
 	}
+	if h.Op == netlock.Reject && d.peer(p.Port) {
+		j.passing[j.keyOf(d, h, p.Dst)]++
+		return
+	}
 	switch h.Op {
 	case netlock.Acquire:
 		j.asks(d, p, trunk)
@@ -258,6 +263,11 @@ func (j *Judge) grantedByServer(d *device, p *Packet, k key) {
 	}
 }
 
+// answers reports whether a packet to a client is an answer of a switch. What a server returns has an index.
+func answers(h *netlock.Header) bool {
+	return h.Op == netlock.Acquire || h.Op == netlock.Reject || h.Op == netlock.PushBack && h.Index == 0
+}
+
 func (j *Judge) leaves(d *device, p *Packet, since clock.Time) {
 	h := &p.Header
 	if slices.Contains(j.facts.Databases, p.Src) {
@@ -268,7 +278,7 @@ func (j *Judge) leaves(d *device, p *Packet, since clock.Time) {
 		return
 	}
 	switch {
-	case p.DstPort == netlock.ReplyPort && d.peer(p.Port): // what a server answers the other switch
+	case p.DstPort == netlock.ReplyPort && d.peer(p.Port) && !answers(h): // what a server answers the other switch
 	case p.DstPort == netlock.ReplyPort && h.Op == netlock.Reject:
 		j.rejected(d, p)
 	case p.DstPort == netlock.ReplyPort && (h.Op == netlock.Acquire || h.Op == netlock.PushBack ||

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"testing"
 
+	"candela.dev/candela/clock"
 	"candela.dev/candela/lock"
 	"candela.dev/candela/packet/netlock"
 	"candela.dev/candela/trace"
@@ -259,5 +260,49 @@ func TestAQuestionToTheDatabaseThatPassesTheOriginalIsTheBackups(t *testing.T) {
 		} else {
 			s.want(lock.RuleOnce)
 		}
+	}
+}
+
+// What a backup answers may leave by way of the original, if there is no other path: it is its answer all the same, and
+// none of the original, but what servers send back to the other switch is not.
+func TestAnswersOfABackupMayPassTheOriginal(t *testing.T) {
+	for _, c := range []struct {
+		op    netlock.Op
+		index uint64
+		want  []string
+	}{
+		{netlock.Acquire, 0, nil}, {netlock.Reject, 0, nil},
+		{netlock.PushBack, 1, []string{lock.RuleLost}},
+	} {
+		s := newPair(t)
+		for _, d := range s.switches {
+			d.Quota, d.Period, d.Reset = map[uint16]int64{1: 1}, 100*ms, clock.Time(100*ms)
+		}
+		s.Stopping(s.now, 0)
+		s.TakesOver(s.now, 1)
+		s.now = s.now.Add(2 * ms)
+		s.Started(s.now, 0)
+		uses := func(tid uint32, op netlock.Op, index uint64, port int) {
+			h, answer := shared(tid, 0), shared(tid, 0)
+			h.Tenant, answer.Tenant, answer.Op, answer.Index = 1, 1, op, index
+			s.at(us, 1, trace.Entered, 0, h, false)
+			s.at(500*ns, 1, trace.Left, 0, answer, true, func(p *Packet) { p.Port = port })
+			if port == 3 && op != netlock.PushBack {
+				s.at(us, 0, trace.Entered, 0, answer, true, func(p *Packet) { p.Port = 3 })
+				s.at(500*ns, 0, trace.Left, 0, answer, true)
+			}
+		}
+		switch c.op {
+		case netlock.Reject:
+			uses(1, netlock.Acquire, 0, 0)
+			uses(2, c.op, c.index, 3)
+		default:
+			uses(1, c.op, c.index, 3)
+		}
+		s.at(us, 1, trace.Entered, 0, netlock.Header{Op: netlock.Release, Lock: 1, Transaction: 1}, false)
+		s.at(2*us, 1, trace.Entered, 1, header(netlock.Acquire, 1, 9), false) // later
+		s.at(500*ns, 1, trace.Left, 1, header(netlock.Acquire, 1, 9), true)
+		s.now = s.now.Add(100 * ms)
+		s.want(c.want...)
 	}
 }

@@ -22,6 +22,8 @@ func (j *Judge) asks(d *device, p *Packet, trunk bool) {
 		r.mode, r.class, r.tenant = h.Mode, classOf(d, h), h.Tenant
 		r.present, r.over = l.copies, l.parked > 0 || l.lost > 0 || l.guesses()
 		r.first, r.asks, r.id, r.came, r.stamp = j.order, 1, p.ID, p.Time, h.Timestamp
+		r.priority = h.Priority
+		j.targets(r, p)
 		l.copies++
 		j.comes(d, l, r, p)
 		return
@@ -38,6 +40,7 @@ func (j *Judge) asks(d *device, p *Packet, trunk bool) {
 			l.tainted = true
 		}
 	}
+	j.targets(r, p)
 	if r.linked {
 		r.comesBack()
 		r.last = j.order

@@ -21,6 +21,7 @@ func (j *Judge) forwarded(d *device, p *Packet) {
 	}
 	l := j.of(r)
 	j.unchanged(d, l, r, p)
+	j.forwardsRightly(d, l, r, p)
 	switch h.Mark {
 	case netlock.BufferOnly:
 		r.leavesOne()
@@ -104,14 +105,17 @@ func (j *Judge) pushedBack(d *device, p *Packet) {
 		l = j.of(r)
 		j.order++
 		r.mode, r.class, r.tenant, r.asks, r.id = h.Mode, classOf(d, h), h.Tenant, 1, p.ID
-		r.stamp = h.Timestamp
+		r.stamp, r.priority = h.Timestamp, h.Priority
 		// When it came first is not known any more: it has overtaken nobody.
 		r.first, r.last, r.port, r.phase, r.arrived = 0, j.order, int32(p.Port), parked, p.Time
 		r.came = p.Time
 		l.copies++
-	} else if r.parks > 0 {
-		r.parks--
-		l.parked--
+	} else {
+		j.returnsRightly(d, l, r, p)
+		if r.parks > 0 {
+			r.parks--
+			l.parked--
+		}
 	}
 	r.returned = true
 	r.comesBack()

@@ -2,6 +2,7 @@ package lock
 
 import (
 	"fmt"
+	"net/netip"
 	"strconv"
 
 	"candela.dev/candela/analyzers/cause"
@@ -60,6 +61,21 @@ func otherMode(p place, mode netlock.Mode, of uint64, asked netlock.Mode) cause.
 func otherStamp(p place, of uint64) cause.Cause {
 	return cause.Of(lock.RuleOnce, "other-stamp", "%v sent packet %v about %v with another time stamp than the request "+
 		"of packet %v.", p.who, p.packet(), p.at(), packet(of))
+}
+
+func otherFields(p place, of uint64) cause.Cause {
+	return cause.Of(lock.RuleOnce, "other-fields", "%v sent the request of packet %v for %v to the server by packet %v, "+
+		"which has another priority or tenant.", p.who, packet(of), p.at(), p.packet())
+}
+
+func returnedOtherwise(p place, of uint64) cause.Cause {
+	return cause.Of(lock.RuleOnce, "returned-otherwise", "The server of %v returned the request of packet %v by packet "+
+		"%v, which has another priority.", p.at(), packet(of), p.packet())
+}
+
+func forwardedAgain(p place, of uint64) cause.Cause {
+	return cause.Of(lock.RuleOnce, "forwarded", "%v sent the request of packet %v for %v to the server more often than it "+
+		"had come, by packet %v.", p.who, packet(of), p.at(), p.packet())
 }
 
 // N3.
@@ -182,6 +198,16 @@ func bufferedForeign(p place) cause.Cause {
 func sentAway(p place) cause.Cause {
 	return cause.Of(lock.RulePlacement, "sent-away", "%v sent packet %v to the server as a request for a lock of the "+
 		"server, although %v is installed.", p.who, p.packet(), p.at())
+}
+
+func otherServer(p place, of uint64) cause.Cause {
+	return cause.Of(lock.RulePlacement, "other-server", "%v sent the request of packet %v for %v by packet %v to another "+
+		"server than the client had asked.", p.who, packet(of), p.at(), p.packet())
+}
+
+func releaseMarked(who cause.Switch, id uint32, of uint64, mark netlock.Mark) cause.Cause {
+	return cause.Of(lock.RulePlacement, "release-marked", "%v sent packet %v, a release of %v, to the server with the "+
+		"mark %v, which no release has.", who, packet(of), lockNumber(id), cause.Name(mark.String()))
 }
 
 func byServer(p place) cause.Cause {
@@ -317,9 +343,22 @@ func lostQuery(p place) cause.Cause {
 		"the lock when the request came: it was to go to the database with the request.", p.who, p.at(), p.packet())
 }
 
+func otherDatabase(d *device, p *Packet, own netip.Addr) cause.Cause {
+	if at := (place{d.who, p.Header.Lock, p.ID}); p.Header.Op == netlock.GrantFromServer {
+		return cause.Of(lock.RuleOneTrip, "other-database-of-server", "A server sent the grant of %v in packet %v to the "+
+			"database %v; that of the lock is %v.", at.at(), at.packet(), cause.Name(p.Dst.String()), cause.Name(own.String()))
+	}
+	return cause.Of(lock.RuleOneTrip, "other-database", "%v sent the grant of %v in packet %v to the database %v; that of "+
+		"the lock is %v.", d.who, lockNumber(p.Header.Lock), packet(p.ID), cause.Name(p.Dst.String()),
+		cause.Name(own.String()))
+}
+
 func notJudged(what, why string) cause.Cause {
 	return cause.Of(ruleNotJudged, "not-judged", "Not judged is %v: %v.", cause.Name(what), cause.Name(why))
 }
+
+// example is an address of the examples of causes.
+func example(n byte) netip.Addr { return netip.AddrFrom4([4]byte{10, 0, 0, n}) }
 
 // Causes lists an example of each cause.
 func Causes() []cause.Cause {
@@ -346,6 +385,11 @@ func Causes() []cause.Cause {
 		besideBackup(p, 9, span(8*us)),
 		tooMuch("", 11, 10), beyond("", 7, 3, 2), notOptimal("", 110, 200),
 		queuedQuery(p, span(8*us)), lostQuery(p),
+		otherFields(p, 9), returnedOtherwise(p, 9), forwardedAgain(p, 9), otherServer(p, 9),
+		releaseMarked("", 7, 12, netlock.BufferOnly),
+		otherDatabase(&device{}, &Packet{ID: 12, Dst: example(1), Header: netlock.Header{Lock: 7}}, example(2)),
+		otherDatabase(&device{}, &Packet{ID: 12, Dst: example(1),
+			Header: netlock.Header{Op: netlock.GrantFromServer, Lock: 7}}, example(2)),
 		changed("", 12), reordered("", 12, 13),
 		notJudged("packets of others", "there are too many flows"),
 	}

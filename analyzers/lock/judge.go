@@ -228,7 +228,9 @@ func (j *Judge) enters(d *device, p *Packet) {
 	}
 	switch h.Op {
 	case netlock.Acquire:
-		j.asks(d, p, trunk)
+		if h.Mark != netlock.BufferOnly || !trunk { // otherwise another switch has the lock
+			j.asks(d, p, trunk)
+		}
 	case netlock.Release:
 		if !trunk {
 			j.releases(d, p)
@@ -255,7 +257,7 @@ func (j *Judge) grantedByServer(d *device, p *Packet, k key) {
 			j.order++
 			h := &p.Header
 			r.mode, r.class, r.tenant, r.asks, r.id, r.phase = h.Mode, classOf(d, h), h.Tenant, 1, p.ID, owned
-			r.last, r.arrived, r.came, r.stamp = j.order, p.Time, p.Time, h.Timestamp
+			r.last, r.arrived, r.came, r.stamp, r.priority = j.order, p.Time, p.Time, h.Timestamp, h.Priority
 		}
 	}
 	if r != nil && r.phase == parked {
@@ -286,6 +288,8 @@ func (j *Judge) leaves(d *device, p *Packet, since clock.Time) {
 		j.granted(d, p, j.keyOf(d, h, p.Dst), since)
 	case h.Op == netlock.Acquire:
 		j.forwarded(d, p)
+	case h.Op == netlock.Release:
+		j.endsRightly(d, p)
 	case h.Op == netlock.PushRequest:
 		j.pushRequested(d, p)
 	}

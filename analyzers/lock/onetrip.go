@@ -16,6 +16,7 @@ func (j *Judge) asksDatabase(d *device, p *Packet, since clock.Time) {
 	h := &p.Header
 	grants := h.Op == netlock.Acquire || h.Op == netlock.PushBack || h.Op == netlock.GrantFromServer
 	if d.OneRTT && grants && h.Mark == netlock.Unmarked {
+		j.asksRightly(d, p)
 		j.granted(d, p, j.keyOf(d, h, p.Src), since)
 	}
 }

@@ -46,6 +46,9 @@ type request struct {
 	parks      uint16 // copies at the server
 	handed     uint16 // copies that went to a server that owned the lock, and have no answer
 	sent       uint16 // copies that went to another switch
+	forwards   uint16 // packets to servers about it
+	priority   uint8  // as in its packets
+	target     uint32 // host that the client asks; 0: not known
 	returned   bool   // the server pushed it back
 	over       bool   // when it came the server had requests of the lock, or the switch was not known to have all
 	counted    bool   // of its quota

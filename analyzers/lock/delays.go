@@ -1,6 +1,8 @@
 package lock
 
 import (
+	"fmt"
+
 	"candela.dev/candela/analyzers/cause"
 	"candela.dev/candela/clock"
 	"candela.dev/candela/packet/netlock"
@@ -120,6 +122,9 @@ func (j *Judge) late(d *device, l *state, r *request, p *Packet) {
 		return
 	}
 	if most = most.Add(j.unseen(d, r)); r.since <= most {
+		if len(j.requests) > mostScanned {
+			j.note("how late some grants are", fmt.Sprintf("more than %d requests were outstanding", mostScanned))
+		}
 		return
 	}
 	if r.mode == netlock.Shared && l.exclusive != unknown { // a chain that found others first, whose grants wait at ports
@@ -149,10 +154,10 @@ func (j *Judge) chains(d *device, l *state, r *request) bool {
 	return r.inserted <= ends.Add(clock.Duration(l.live)*d.RecirculationMost) && r.inserted <= ends.Add(j.unseen(d, r))
 }
 
-// unseen bounds for how long a chain may have granted requests whose grants wait at ports.
+// unseen bounds for how long a lock may have been passed on among requests whose grants wait at ports.
 func (j *Judge) unseen(d *device, r *request) (passes clock.Duration) {
 	if len(j.requests) > mostScanned {
-		return clock.Duration(len(j.requests)) * d.RecirculationMost
+		return j.now.Sub(min(r.earliest(), j.now)) // all the time
 	}
 	for i := range j.requests {
 		if o := &j.requests[i]; o != r && o.asks > 0 && o.lock == r.lock && o.phase == waiting &&

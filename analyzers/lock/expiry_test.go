@@ -73,3 +73,18 @@ func TestAGrantThatWaitsForLongerThanItsLeaseIsNotOfTheChainAfterThat(t *testing
 		}
 	}
 }
+
+// With more requests than are looked through, those whose grants wait at their ports may have had the lock, too.
+func TestOfManyRequestsAnyMayHaveHadTheLock(t *testing.T) {
+	for _, many := range []int{0, mostScanned} {
+		s := newScript(t, func(n *lock.Network) { n.Switches[0].Recirculation = 0 })
+		s.fill(0, 7000) // for 2.1 ms
+		for tid := range uint32(many) {
+			s.at(0, 0, trace.Entered, 0, header(netlock.Acquire, 2+tid, tid), false)
+		}
+		s.at(us, 0, trace.Entered, 0, header(netlock.Acquire, 1, 1), false)
+		s.at(us, 0, trace.Entered, 1, header(netlock.Acquire, 1, 2), false)
+		s.at(1050*us, 0, trace.Left, 1, header(netlock.Acquire, 1, 2), true)
+		s.want()
+	}
+}

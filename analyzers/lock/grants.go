@@ -171,3 +171,35 @@ func (j *Judge) resync(d *device, l *state, r *request) {
 	}
 	l.ended, l.exclusive, l.chain, l.chained = unknown, unknown, 0, 0
 }
+
+// grantedByServer follows a grant of a server as it comes.
+func (j *Judge) grantedByServer(d *device, p *Packet, k key) {
+	r := j.find(k)
+	if l := j.lockOf(d.number, p.Header.Lock); l != nil {
+		j.servesOwn(d, l, r, p)
+		if r == nil && l.lost > 0 { // the server had it
+			l.lost--
+			l.copies++
+			r = j.request(k)
+			j.order++
+			h := &p.Header
+			r.mode, r.class, r.tenant, r.asks, r.id, r.phase = h.Mode, classOf(d, h), h.Tenant, 1, p.ID, owned
+			r.last, r.arrived, r.came, r.stamp, r.priority = j.order, p.Time, p.Time, h.Timestamp, h.Priority
+		}
+	}
+	if r != nil && r.phase == parked {
+		j.owns(j.of(r), r) // it was sent to be buffered as the lock moved
+	}
+}
+
+// transits notes that a grant of another switch is inside.
+func (j *Judge) transits(k key) {
+	if r := j.elsewhere(k, answering); r != nil {
+		r.transits++
+	}
+}
+
+// answers reports whether a packet to a client is an answer of a switch. What a server returns has an index.
+func answers(h *netlock.Header) bool {
+	return h.Op == netlock.Acquire || h.Op == netlock.Reject || h.Op == netlock.PushBack && h.Index == 0
+}

@@ -195,13 +195,6 @@ const mostSwitches = 256
 // answering reports whether an answer to a request may be on its way.
 func answering(r *request) bool { return r.asks > 0 || r.linked }
 
-// transits notes that a grant of another switch is inside.
-func (j *Judge) transits(k key) {
-	if r := j.elsewhere(k, answering); r != nil {
-		r.transits++
-	}
-}
-
 func (j *Judge) enters(d *device, p *Packet) {
 	h := &p.Header
 	trunk := d.trunk(p.Port)
@@ -243,31 +236,6 @@ func (j *Judge) enters(d *device, p *Packet) {
 		j.grantedByServer(d, p, j.keyOf(d, h, p.Dst))
 	case netlock.Reject, netlock.PushRequest:
 	}
-}
-
-// grantedByServer follows a grant of a server as it comes.
-func (j *Judge) grantedByServer(d *device, p *Packet, k key) {
-	r := j.find(k)
-	if l := j.lockOf(d.number, p.Header.Lock); l != nil {
-		j.servesOwn(d, l, r, p)
-		if r == nil && l.lost > 0 { // the server had it
-			l.lost--
-			l.copies++
-			r = j.request(k)
-			j.order++
-			h := &p.Header
-			r.mode, r.class, r.tenant, r.asks, r.id, r.phase = h.Mode, classOf(d, h), h.Tenant, 1, p.ID, owned
-			r.last, r.arrived, r.came, r.stamp, r.priority = j.order, p.Time, p.Time, h.Timestamp, h.Priority
-		}
-	}
-	if r != nil && r.phase == parked {
-		j.owns(j.of(r), r) // it was sent to be buffered as the lock moved
-	}
-}
-
-// answers reports whether a packet to a client is an answer of a switch. What a server returns has an index.
-func answers(h *netlock.Header) bool {
-	return h.Op == netlock.Acquire || h.Op == netlock.Reject || h.Op == netlock.PushBack && h.Index == 0
 }
 
 func (j *Judge) leaves(d *device, p *Packet, since clock.Time) {

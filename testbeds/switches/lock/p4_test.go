@@ -222,6 +222,66 @@ func TestTheP4ProgramDecidesAsTheMechanismDoes(t *testing.T) {
 	}
 }
 
+// A pass that comes late finds a head that was granted meanwhile: when it was due, a release of nobody had emptied the
+// queue, and the next request was granted at once. The chain lock does not grant it again; the listing looks where the
+// head was, and grants what is there.
+func TestTheP4ProgramGrantsALateHeadOnce(t *testing.T) {
+	for macro, processing := range map[string]lock.Processing{"LISTING": lock.Listing, "CHAINLOCK": lock.ChainLock} {
+		for _, first := range []netlock.Mode{netlock.Shared, netlock.Exclusive} {
+			sw, plane := newP4Switch(t, macro), lock.New(lock.Config{Processing: processing})
+			if err := plane.Install(1, 8); err != nil {
+				t.Fatal(err)
+			}
+			var passes []lock.Pass
+			take := func(list []lock.Output) []string {
+				return p4Outputs(list, func(o *lock.Output) {
+					if o.Kind == lock.Recirculate {
+						passes = append(passes, o.Pass)
+					}
+				})
+			}
+			of := func(transaction uint32, mode netlock.Mode) lock.Request {
+				return lock.Request{Lock: 1, Transaction: transaction, Mode: mode, Client: lock.Client{Host: transaction}}
+			}
+			holder, next, last := of(1, first), of(2, netlock.Exclusive), of(3, netlock.Exclusive)
+			grant := func(r *lock.Request) []string {
+				return []string{p4Text("grant", r.Client.Host, r.Client.Thread, r.Transaction, r.Lock, byte(r.Mode))}
+			}
+			for i, c := range []struct {
+				op   netlock.Op
+				of   lock.Request
+				want []string
+			}{
+				{netlock.Acquire, holder, grant(&holder)},
+				{netlock.Acquire, next, nil},
+				{netlock.Release, holder, nil}, // a pass begins
+				{netlock.Release, next, nil},   // which nobody has granted
+				{netlock.Acquire, last, grant(&last)},
+			} {
+				said := plane.Acquire
+				if c.op == netlock.Release {
+					said = plane.Release
+				}
+				if got, said := sw.request(t, c.op, &c.of), take(said(clock.Time(i), c.of)); !slices.Equal(got, c.want) ||
+					!slices.Equal(said, c.want) {
+					t.Fatalf("%v, packet %d: the program sends %q, the mechanism %q, want %q", processing, i, got, said, c.want)
+				}
+			}
+			if len(passes) != 1 {
+				t.Fatalf("%v: %d passes are under way, want 1", processing, len(passes))
+			}
+			said := take(plane.Resume(9, passes[0]))
+			sw.sent = nil
+			if more, err := sw.Recirculate(sw.leave); err != nil || !more {
+				t.Fatalf("the program recirculates nothing, %v", err)
+			}
+			if !slices.Equal(sw.sent, said) || processing == lock.ChainLock && len(said) > 0 {
+				t.Errorf("%v, the pass: the program sends %q, the mechanism %q", processing, sw.sent, said)
+			}
+		}
+	}
+}
+
 // The program compiles where p4c is.
 func TestTheP4ProgramCompiles(t *testing.T) {
 	compiler, err := exec.LookPath("p4c-bm2-ss")

@@ -91,6 +91,7 @@ func (b *bmv2Run) round(rng *rand.Rand, number int) {
 	first := uint32(1 + 2*(number/bmv2Age)) // the first of the two locks
 	if number%bmv2Age == 0 {
 		b.waiting = 0
+		b.lateHead(first)
 	}
 	for range 1 + rng.IntN(10) {
 		switch n := rng.IntN(20); {
@@ -122,6 +123,29 @@ func (b *bmv2Run) round(rng *rand.Rand, number int) {
 		}
 	}
 	b.take(2 * time.Millisecond)
+}
+
+// lateHead sends what makes a pass, if that comes last, find a head that was granted meanwhile: see
+// TestTheP4ProgramGrantsALateHeadOnce. The lock is new.
+func (b *bmv2Run) lateHead(number uint32) {
+	exclusive := func() lock.Request {
+		b.next++
+		return lock.Request{Lock: number, Transaction: b.next, Mode: netlock.Exclusive,
+			Client: lock.Client{Host: b.next % bmv2Hosts}}
+	}
+	holder := exclusive()
+	b.sends(bmv2Sent{op: netlock.Acquire, request: holder})
+	b.sends(bmv2Sent{op: netlock.Acquire, request: exclusive()})
+	b.take(2 * time.Millisecond)
+	at := slices.IndexFunc(b.holders, func(r lock.Request) bool { return r.Transaction == holder.Transaction })
+	if at < 0 { // bmv2 is slow
+		return
+	}
+	b.holders = slices.Delete(b.holders, at, at+1)
+	b.sends(bmv2Sent{op: netlock.Release, request: holder})
+	b.sends(bmv2Sent{op: netlock.Release, request: lock.Request{Lock: number}})
+	b.waiting++
+	b.sends(bmv2Sent{op: netlock.Acquire, request: exclusive()})
 }
 
 // asks sends a request of any host.
@@ -195,6 +219,8 @@ func (b *bmv2Run) compare(processing lock.Processing) {
 	}
 	want := make(map[uint16][]string)
 	passes, at := make(map[int]lock.Pass), make(map[uint16]int)
+	started, about := make(map[int]int), make(map[int]uint32) // of packets: their latest pass, and their lock
+	granted := make(map[uint32]int)                           // of locks: the latest request that was granted at once
 	last := -1
 	for i, of := range b.sw.processed(b.t)[b.sw.skip:] {
 		var list []lock.Output
@@ -205,6 +231,9 @@ func (b *bmv2Run) compare(processing lock.Processing) {
 				b.t.Fatalf("packet %d passes again, which it has no reason for", of.packet)
 			}
 			delete(passes, of.packet)
+			if started[of.packet] < granted[about[of.packet]] {
+				b.totals["passes after a grant of a request that came meanwhile"]++
+			}
 			if last != of.packet {
 				b.totals["passes after those of other packets"]++
 			}
@@ -215,6 +244,7 @@ func (b *bmv2Run) compare(processing lock.Processing) {
 			}
 			s := b.sent[of.port][at[of.port]]
 			at[of.port]++
+			about[of.packet] = s.request.Lock
 			switch {
 			case s.other != nil:
 				want[of.port] = append(want[of.port], fmt.Sprintf("%x", s.other))
@@ -227,10 +257,13 @@ func (b *bmv2Run) compare(processing lock.Processing) {
 		last = of.packet
 		var ports []uint16
 		said := p4Outputs(list, func(o *lock.Output) {
+			if o.Kind == lock.Grant && of.first {
+				granted[o.Request.Lock] = i
+			}
 			b.totals[o.Kind.String()]++
 			switch o.Kind {
 			case lock.Recirculate:
-				passes[of.packet] = o.Pass
+				passes[of.packet], started[of.packet] = o.Pass, i
 			case lock.Grant:
 				ports = append(ports, uint16(o.Request.Client.Host))
 			default:

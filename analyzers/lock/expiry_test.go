@@ -88,3 +88,25 @@ func TestOfManyRequestsAnyMayHaveHadTheLock(t *testing.T) {
 		s.want()
 	}
 }
+
+// A release may come while the grant waits at its port, of a client that another switch has granted the lock before.
+func TestALockMayBeReleasedWhileItsGrantWaits(t *testing.T) {
+	for _, busy := range []bool{true, false} {
+		s := newScript(t, nil)
+		if busy {
+			s.fill(0, 100) // for 30 us
+		}
+		s.at(us, 0, trace.Entered, 0, shared(1, 0), false)
+		release := shared(1, 0)
+		release.Op = netlock.Release
+		s.at(4*us, 0, trace.Entered, 0, release, false)
+		s.at(us, 0, trace.Entered, 1, header(netlock.Acquire, 1, 2), false)
+		s.at(500*ns, 0, trace.Left, 1, header(netlock.Acquire, 1, 2), true)
+		s.at(14*us, 0, trace.Left, 0, shared(1, 0), true)
+		if busy {
+			s.want()
+		} else {
+			s.want(lock.RuleExclusion, lock.RuleOrder)
+		}
+	}
+}

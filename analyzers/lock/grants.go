@@ -52,6 +52,9 @@ func (j *Judge) granted(d *device, p *Packet, k key, since clock.Time) {
 	}
 	if (r.phase == answered || r.phase == waiting && r.freed > 0) && !unasked && (server || since == unknown ||
 		since.Add(-d.PipelineMost-j.facts.Uncertainty) <= r.freed) {
+		if l.given, l.steps = l.given+1, l.steps+1; r.mode == netlock.Shared { // perhaps of a chain
+			l.chain++
+		}
 		if r.answers >= r.asks { // a second answer that was on its way as the first was released
 			j.remove(r)
 		}

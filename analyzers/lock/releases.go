@@ -11,6 +11,9 @@ func (j *Judge) releases(d *device, p *Packet) {
 	h := &p.Header
 	k := j.keyOf(d, h, p.Src)
 	r := j.find(k)
+	if r != nil && !r.linked && r.phase == waiting { // what it is granted may wait at its port
+		r.freed = p.Time
+	}
 	if r == nil || !r.linked {
 		if other := j.elsewhere(k, func(o *request) bool { return o.linked }); other != nil {
 			r = other
@@ -19,9 +22,6 @@ func (j *Judge) releases(d *device, p *Packet) {
 	if r == nil || !r.linked {
 		if l := j.lockOf(d.number, h.Lock); l != nil && !d.TIDCheck && !d.out {
 			l.tainted = true // whoever is first in the queue has lost its place
-		}
-		if r != nil && r.phase == waiting && r.answers > 0 { // what it is granted may wait at its port
-			r.freed = p.Time
 		}
 		if r != nil && j.of(r).doubt { // it held the lock before packets were missed, and may yet be answered again
 			j.unpark(j.of(r), r, j.place(r))

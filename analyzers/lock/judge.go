@@ -225,8 +225,11 @@ func (j *Judge) enters(d *device, p *Packet) {
 			j.asks(d, p, trunk)
 		}
 	case netlock.Release:
-		if !trunk {
+		switch {
+		case !trunk:
 			j.releases(d, p)
+		case d.peer(p.Port):
+			j.releasedBack(d, p)
 		}
 	case netlock.PushBack:
 		j.pushedBack(d, p)

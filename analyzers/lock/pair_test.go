@@ -306,3 +306,31 @@ func TestAnswersOfABackupMayPassTheOriginal(t *testing.T) {
 		s.want(c.want...)
 	}
 }
+
+// A release that the backup has sent back to the original, which has the lock again, counts there.
+func TestAReleaseThatComesBackFromTheBackupCounts(t *testing.T) {
+	for _, back := range []bool{true, false} {
+		s := newPair(t)
+		s.Stopping(s.now, 0)
+		s.TakesOver(s.now, 1)
+		s.now = s.now.Add(2 * ms)
+		s.Started(s.now, 0)
+		release := shared(1, 0)
+		release.Op = netlock.Release
+		peer := func(p *Packet) { p.Port = 3 }
+		s.at(us, 0, trace.Entered, 0, shared(1, 0), false)
+		s.at(us, 0, trace.Entered, 0, release, false)
+		s.at(500*ns, 0, trace.Left, 0, release, false, peer)
+		s.at(2*us, 0, trace.Left, 0, shared(1, 0), true)
+		if back {
+			s.at(us, 0, trace.Entered, 0, release, false, peer)
+		}
+		s.at(us, 0, trace.Entered, 1, header(netlock.Acquire, 1, 2), false)
+		s.at(500*ns, 0, trace.Left, 1, header(netlock.Acquire, 1, 2), true)
+		if back {
+			s.want()
+		} else {
+			s.want(lock.RuleExclusion)
+		}
+	}
+}

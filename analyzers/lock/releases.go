@@ -37,6 +37,18 @@ func (j *Judge) releases(d *device, p *Packet) {
 	}
 }
 
+// releasedBack follows a RELEASE that comes from the other switch of a pair, which does not have the lock: by the time
+// it was first seen this one had not granted it.
+func (j *Judge) releasedBack(d *device, p *Packet) {
+	switch r := j.find(j.keyOf(d, &p.Header, p.Src)); {
+	case r == nil:
+	case r.linked:
+		j.released(d, r, p)
+	case r.phase == waiting:
+		r.freed = p.Time
+	}
+}
+
 // released ends the hold of a request.
 func (j *Judge) released(d *device, r *request, p *Packet) {
 	l, own := j.of(r), j.switches[r.sw]

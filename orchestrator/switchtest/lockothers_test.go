@@ -251,10 +251,15 @@ func (d *otherDraw) trunkChanges(until float64) (changes []string) {
 			"failed: false}}", at, trunks[i], at+int(d.magnitude(5, 1500)), trunks[i]))
 		steady = slices.Delete(slices.Clone(trunks), i, i+1)
 	}
+	used := make(map[int]bool)
 	for range max(0, d.between(-2, 3)) {
-		changes = append(changes, fmt.Sprintf("{at-us: %d, trunk: {from: %s, gbps: %s, delay-ns: %d}}",
-			int(d.magnitude(5, until)), d.networkDraw.of(steady...), d.networkDraw.of("0.5", "2.5", "40", "400"),
-			int(d.magnitude(1, 20_000))))
+		at := int(d.magnitude(5, until))
+		for used[at] {
+			at++
+		}
+		used[at] = true
+		changes = append(changes, fmt.Sprintf("{at-us: %d, trunk: {from: %s, gbps: %s, delay-ns: %d}}", at,
+			d.networkDraw.of(steady...), d.networkDraw.of("0.5", "2.5", "40", "400"), int(d.magnitude(1, 20_000))))
 	}
 	return changes
 }

@@ -86,6 +86,9 @@ type Switch struct {
 	// how long after it nobody is blamed for what follows the old one.
 	Moves   bool
 	Settled clock.Duration
+	// Reaction is how long the control plane takes at most to go on as a lock that is to move is drained, or has moved; 0:
+	// not known.
+	Reaction clock.Duration
 	// Marks says that such a switch begins without locks and tells servers of moves by PUSH_REQ with a mark, which they
 	// answer by PUSH_EMPTY.
 	Marks bool

@@ -279,6 +279,9 @@ func (j *Judge) pushRequested(d *device, p *Packet) {
 	if h.Mark == netlock.Failover && h.Sent < of.base {
 		return // it waited at its port, that to the other switch, while the lock moved on
 	}
+	if h.Mark != netlock.Failover {
+		j.asksLate(d, l, of, p)
+	}
 	if h.Mark == netlock.Unmarked { // otherwise the lock moves, and requests queue
 		j.prematurely(d, l, of, p)
 		j.tells(l, of, p)

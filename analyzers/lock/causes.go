@@ -110,6 +110,11 @@ func strandedAt(p place, since cause.Duration) cause.Cause {
 		"own queue of %v has been empty for %v.", p.who, p.packet(), p.at(), since)
 }
 
+func askedLate(p place, of uint64, late cause.Duration) cause.Cause {
+	return cause.Of(lock.RuleLost, "asked-late", "%v asked the server for the request of packet %v by packet %v %v later "+
+		"than it was to, after its own queue of %v had become empty.", p.who, packet(of), p.packet(), late, p.at())
+}
+
 // N4 and N5.
 
 func overtakenInSwitch(p place, of, by uint64) cause.Cause {
@@ -370,7 +375,7 @@ func Causes() []cause.Cause {
 		unasked(p, netlock.Acquire.String()), grantedTwice(p, 9), tooMany(p, 2, 1),
 		otherMode(p, netlock.Shared, 9, netlock.Exclusive), otherStamp(p, 9),
 		skipped(p, 15), forgotten(p, span(40*us)), notForwarded(p, span(40*us)), strandedAt(p, span(40*us)),
-		skippedByServer(p, 15), notAskedAgain(p, span(3*clock.Millisecond)),
+		askedLate(p, 9, span(700*us)), skippedByServer(p, 15), notAskedAgain(p, span(3*clock.Millisecond)),
 		overtakenInSwitch(p, 8, 9), overtakenAtServer(p, 8, 9), overtakenInBuffer(p, 8, 9), askedEarly(p, 9),
 		passedBuffer(p, 8, 7),
 		keptBuffer(p, 7, 3), begunEarly(p, span(2*clock.Millisecond)), leftOfBatch(p, 2),

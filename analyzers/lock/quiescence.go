@@ -125,7 +125,11 @@ func (j *Judge) stuck(d *device, l *state, r *request) {
 		j.stalled(d, l, r)
 		return
 	}
-	if len(d.ports) == 0 || d.Pauses || l.outranked(r) {
+	if len(d.ports) == 0 || d.Pauses {
+		return
+	}
+	if l.outranked(r) {
+		j.standsStill(d, l, r)
 		return
 	}
 	if r.mode == netlock.Exclusive && l.held > 0 || l.xs > 0 {
@@ -185,6 +189,9 @@ func (j *Judge) allQuietSince(d *device) clock.Time {
 // stranded judges that a switch whose queue is empty asks for what the server buffers.
 func (j *Judge) stranded(l *state) {
 	d := j.switches[l.sw]
+	if d.Moves {
+		l.classes(func(c *class) { j.strandedAsItMoves(d, l, c) })
+	}
 	if l.parked == 0 || l.live == 0 || l.held > 0 || l.tainted || l.doubt || d.out || d.restarted || d.Moves {
 		return
 	}

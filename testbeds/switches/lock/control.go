@@ -21,7 +21,8 @@ type ControlConfig struct {
 	Allocate func(demands []Demand, slots int) Allocation
 	// Quota is the period of quotas; 0: a second.
 	Quota clock.Duration
-	// Reaction is how long after a lock is drained, or has moved, the control plane goes on to move locks; 0: 100 us.
+	// Reaction is how long after a lock is drained, or has moved, the control plane goes on to move locks; 0:
+	// DefaultReaction.
 	Reaction clock.Duration
 	// Moves is how many locks the control plane moves at a time, and begins to move in one reaction; 0: DefaultMoves.
 	Moves int
@@ -32,6 +33,9 @@ type ControlConfig struct {
 // DefaultMoves bounds the push requests on the way: each move has one. It is a choice: with a reaction of 100 us,
 // 100,000 locks move in 20 ms, the second of the source divided by 50.
 const DefaultMoves = 512
+
+// DefaultReaction is a choice: the source does not say how fast its control plane is.
+const DefaultReaction = 100 * clock.Microsecond
 
 // Control is the control plane of a lock switch (sections 6.4, 8.3 and 9). It does something at times only: the caller
 // asks NextTimer after each packet and each timer of the data plane.
@@ -60,7 +64,7 @@ func NewControl(now clock.Time, cfg ControlConfig, plane *DataPlane) (*Control, 
 		cfg.Quota = clock.Second
 	}
 	if cfg.Reaction == 0 {
-		cfg.Reaction = 100 * clock.Microsecond
+		cfg.Reaction = DefaultReaction
 	}
 	if cfg.Moves == 0 {
 		cfg.Moves = DefaultMoves

@@ -257,6 +257,9 @@ func settingsOf(v parameter.Values, _ int) (any, error) {
 		Poll: s.control.Poll, PushRetry: s.config.PushTimeout,
 		Processing: map[Processing]lock.Processing{Listing: lock.Listing, Snapshot: lock.Snapshot,
 			ChainLock: lock.ChainLock}[s.config.Processing]}
+	if s.dynamic {
+		of.Reaction = DefaultReaction
+	}
 	if s.config.Quotas != nil {
 		of.Period, of.Reset = s.control.Quota, clock.Time(0).Add(s.control.Quota)
 		of.Quota = make(map[uint16]int64)

@@ -358,6 +358,16 @@ func otherDatabase(d *device, p *Packet, own netip.Addr) cause.Cause {
 		cause.Name(own.String()))
 }
 
+func databaseUnasked(p *Packet) cause.Cause {
+	return cause.Of(lock.RuleOneTrip, "database-unasked", "The database %v sent packet %v about %v, which it had not been "+
+		"asked, or had answered before.", cause.Name(p.Src.String()), packet(p.ID), lockNumber(p.Header.Lock))
+}
+
+func databaseOtherwise(p *Packet, asked uint64) cause.Cause {
+	return cause.Of(lock.RuleOneTrip, "database-mode", "The database %v answered packet %v about %v by packet %v in mode "+
+		"%v.", cause.Name(p.Src.String()), packet(asked), lockNumber(p.Header.Lock), packet(p.ID), p.Header.Mode)
+}
+
 func notJudged(what, why string) cause.Cause {
 	return cause.Of(ruleNotJudged, "not-judged", "Not judged is %v: %v.", cause.Name(what), cause.Name(why))
 }
@@ -395,6 +405,8 @@ func Causes() []cause.Cause {
 		otherDatabase(&device{}, &Packet{ID: 12, Dst: example(1), Header: netlock.Header{Lock: 7}}, example(2)),
 		otherDatabase(&device{}, &Packet{ID: 12, Dst: example(1),
 			Header: netlock.Header{Op: netlock.GrantFromServer, Lock: 7}}, example(2)),
+		databaseUnasked(&Packet{ID: 12, Src: example(1), Header: netlock.Header{Lock: 7}}),
+		databaseOtherwise(&Packet{ID: 12, Src: example(1), Header: netlock.Header{Lock: 7}}, 9),
 		changed("", 12), reordered("", 12, 13),
 		notJudged("packets of others", "there are too many flows"),
 	}

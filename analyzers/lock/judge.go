@@ -23,6 +23,7 @@ type Judge struct {
 	servers  map[netip.Addr]clock.Time // when they stopped; Never: they have not
 	tables
 	tenants  map[uint32]*tenant
+	queries  queries
 	foreign  Others
 	measures measures
 	noted    map[string]bool
@@ -66,7 +67,7 @@ type port struct {
 func New(facts lock.Network) (*Judge, error) {
 	j := &Judge{facts: facts, report: analyzers.NewReporter(Name, Rules()), hosts: make(map[netip.Addr]uint32),
 		servers: make(map[netip.Addr]clock.Time), tenants: make(map[uint32]*tenant), noted: make(map[string]bool),
-		measures: newMeasures(), foreign: NewOthers(), passing: make(map[key]uint16)}
+		measures: newMeasures(), foreign: NewOthers(), queries: make(queries), passing: make(map[key]uint16)}
 	j.tables = newTables()
 	j.facts.Switches = slices.Clone(facts.Switches)
 	if len(facts.Switches) > mostSwitches {
@@ -199,6 +200,7 @@ func (j *Judge) enters(d *device, p *Packet) {
 	h := &p.Header
 	trunk := d.trunk(p.Port)
 	if slices.Contains(j.facts.Databases, p.Src) {
+		j.database(d, p)
 		return
 	}
 	if j.toDatabase(p) {
@@ -247,6 +249,7 @@ func (j *Judge) leaves(d *device, p *Packet, since clock.Time) {
 		return
 	}
 	if j.toDatabase(p) {
+		j.database(d, p)
 		j.asksDatabase(d, p, since)
 		return
 	}

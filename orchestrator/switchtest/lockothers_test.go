@@ -242,11 +242,11 @@ func (d *otherDraw) changes(ends int) (text string) {
 }
 
 // trunkChanges draws what becomes of the trunks of a pair until an instant: they degrade, or get better, or one fails
-// for a while. Without the first two the original is not on the path.
+// for a while: others than those to left and right that a pair needs.
 func (d *otherDraw) trunkChanges(until float64) (changes []string) {
 	steady := trunks
 	if d.one(4) {
-		i, at := d.between(2, len(trunks)-1), int(d.magnitude(5, until))
+		i, at := d.between(2, 3), int(d.magnitude(5, until))
 		changes = append(changes, fmt.Sprintf("{at-us: %d, trunk: {from: %s, failed: true}}, {at-us: %d, trunk: {from: %s, "+
 			"failed: false}}", at, trunks[i], at+int(d.magnitude(5, 1500)), trunks[i]))
 		steady = slices.Delete(slices.Clone(trunks), i, i+1)

@@ -82,6 +82,7 @@ func TestTestsThatAPairOfSwitchesCannotPassAreRefused(t *testing.T) {
 		{"changes: [", "changes: [{at-us: 9, trunk: {from: left, to: original, failed: true}}, ",
 			"f.yml:10:64: changes[0].trunk.failed"},
 		{"reroute-us: 100", "trunks: [{from: right, to: original, failed: true}]", "topology.trunks[0].failed"},
+		{"reroute-us: 100", "trunks: [{from: backup, to: right, failed: true}]", "asks lock servers"},
 	} {
 		tests, err := config.ParseSwitchTests("f.yml", []byte("name: x\n"+strings.Replace(text, c.old, c.new, 1)),
 			configOptions())

@@ -26,16 +26,22 @@ func (p *Plan) checkPair() error {
 	return p.checkPath()
 }
 
-// checkPath refuses trunks without which packets pass the backup, which has not taken over: the lock servers would
-// grant what the original grants.
+// checkPath refuses trunks without which packets pass the switch of a pair that they are not for. Without those of the
+// original, requests pass the backup, which has not taken over, and servers grant what the original grants; without that
+// to the servers, the original takes what the backup asks them for questions to itself.
 func (p *Plan) checkPath() error {
 	t := p.Test
 	refuse := func(path string, of interface{ Joins(a, b string) bool }, failed bool) error {
-		if !failed || !of.Joins("left", "original") && !of.Joins("original", "right") {
-			return nil
+		switch {
+		case !failed:
+		case of.Joins("left", "original"), of.Joins("original", "right"):
+			return fmt.Errorf("%s: the trunk fails, and packets pass the backup while the original has the locks\n  let the "+
+				"original stop instead (changes: state: stopped), or another trunk fail", t.Where(path))
+		case of.Joins("backup", "right"):
+			return fmt.Errorf("%s: the trunk fails, and what the backup asks lock servers passes the original\n  let that to "+
+				"left or original fail", t.Where(path))
 		}
-		return fmt.Errorf("%s: the trunk fails, and packets pass the backup while the original has the locks\n  let the "+
-			"original stop instead (changes: state: stopped), or another trunk fail", t.Where(path))
+		return nil
 	}
 	for i := range t.Topology.Trunks {
 		of := &t.Topology.Trunks[i]

@@ -173,7 +173,7 @@ func TestAnAnswerOfADatabaseThatIsLostIsNotTheSwitchs(t *testing.T) {
 		if from == database {
 			s.at(0, 0, trace.Entered, 0, header(netlock.Acquire, 1, 1), false)
 			s.at(500*ns, 0, trace.Left, 0, header(netlock.Acquire, 1, 1), false, func(p *Packet) { p.Dst, p.Port = database, 3 })
-			s.at(us, 0, trace.Entered, 3, header(netlock.Acquire, 1, 1), true, source)
+			s.at(us, 0, trace.Entered, 0, header(netlock.Acquire, 1, 1), true, source)
 		}
 		s.at(500*ns, 0, trace.Dropped, 0, header(netlock.Acquire, 1, 1), true, source)
 		if from == database {

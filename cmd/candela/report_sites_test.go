@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
 )
 
 // commandSite is the site that a command writes.
@@ -42,6 +43,7 @@ func (b *browser) otherSites(runs string) {
 	}
 	defer func(site string) { b.site = site }(b.site)
 	for _, c := range commandSites(runs) {
+		b.do(chromedp.Navigate("about:blank")) // what the last page of another site still asks for belongs to that
 		b.site = filepath.Join(dir, c.site)
 		for i, arg := range c.args {
 			c.args[i] = strings.NewReplacer("SITE", b.site, "DIR", dir).Replace(arg)

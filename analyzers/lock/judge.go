@@ -206,10 +206,10 @@ func (j *Judge) enters(d *device, p *Packet) {
 	if j.toDatabase(p) {
 		switch {
 		case !d.OneRTT:
-		case h.Op == netlock.GrantFromServer:
-			j.grantedByServer(d, p, j.keyOf(d, h, p.Src))
 		case d.peer(p.Port) && h.Mark == netlock.Unmarked:
 			j.transits(j.keyOf(d, h, p.Src))
+		case h.Op == netlock.GrantFromServer:
+			j.grantedByServer(d, p, j.keyOf(d, h, p.Src))
 		}
 		return
 	}

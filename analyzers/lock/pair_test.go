@@ -263,6 +263,29 @@ func TestAQuestionToTheDatabaseThatPassesTheOriginalIsTheBackups(t *testing.T) {
 	}
 }
 
+// So may what a server asks a database.
+func TestAGrantOfAServerToTheDatabaseMayPassBothSwitches(t *testing.T) {
+	database := netip.MustParseAddr("10.8.8.8")
+	s := newPair(t)
+	s.facts.Databases = []netip.Addr{database}
+	for _, d := range s.switches {
+		d.OneRTT = true
+	}
+	s.Stopping(s.now, 0)
+	s.TakesOver(s.now, 1)
+	s.now = s.now.Add(2 * ms)
+	s.Started(s.now, 0)
+	asked := header(netlock.Acquire, 5, 1)
+	s.at(us, 1, trace.Entered, 0, asked, false)
+	s.at(500*ns, 1, trace.Left, 0, marked(asked, netlock.Owned), false, func(p *Packet) { p.Port = 2 })
+	for _, at := range []struct{ sw, enters, leaves int }{{1, 2, 3}, {0, 3, 1}} {
+		granted := header(netlock.GrantFromServer, 5, 1)
+		s.at(us, at.sw, trace.Entered, 0, granted, false, func(p *Packet) { p.Port, p.Dst = at.enters, database })
+		s.at(500*ns, at.sw, trace.Left, 0, granted, false, func(p *Packet) { p.Port, p.Dst = at.leaves, database })
+	}
+	s.want()
+}
+
 // What a backup answers may leave by way of the original, if there is no other path: it is its answer all the same, and
 // none of the original, but what servers send back to the other switch is not.
 func TestAnswersOfABackupMayPassTheOriginal(t *testing.T) {

@@ -141,6 +141,7 @@ workload:
 		ends = max(ends, returns+2000)
 		text += fmt.Sprintf("changes: [{at-us: %d, state: stopped}, {at-us: %d, state: running}]\n", stops, returns)
 	}
+	ends = max(ends, latestBegin(text)+1)
 	return limited(text, 4) + fmt.Sprintf("duration-us: %d\nseed: %d\n", ends, d.IntN(1<<30))
 }
 
@@ -159,8 +160,14 @@ func limited(text string, tenants int) string {
 // killed matches when the clients of an item start, and how long after that they die.
 var killed = regexp.MustCompile(`start-us: (\d+),.*kill-us: (\d+)`)
 
-// lastDeath returns when the last clients of a network die.
-func lastDeath(text string) (at int) {
+// allocated matches when locks move for the first time.
+var allocated = regexp.MustCompile(`allocation-us: (\d+)`)
+
+// latestBegin returns when the last clients of a network die, or the first locks move: the test ends later.
+func latestBegin(text string) (at int) {
+	if m := allocated.FindStringSubmatch(text); m != nil {
+		at, _ = strconv.Atoi(m[1])
+	}
 	for _, m := range killed.FindAllStringSubmatch(text, -1) {
 		start, _ := strconv.Atoi(m[1])
 		kill, _ := strconv.Atoi(m[2])
@@ -262,6 +269,6 @@ workload:
 		changes += fmt.Sprintf("{at-us: %d, switch: 0, state: stopped}, {at-us: %d, switch: 0, state: running}, ", at, returns)
 		at = returns + reroute + int(d.magnitude(1, 4*float64(lease)))
 	}
-	ends := max(at+2*lease+1000, lastDeath(text)+1)
+	ends := max(at+2*lease+1000, latestBegin(text)+1)
 	return limited(text, 4) + fmt.Sprintf("changes: [%s]\nduration-us: %d\nseed: %d\n", changes, ends, d.IntN(1<<30))
 }

@@ -57,7 +57,7 @@ func (d networkDraw) otherLocks() string {
 	for range max(0, d.between(-4, 3)) {
 		text += "  - " + o.background()
 	}
-	ends := lastDeath(text) + 1
+	ends := latestBegin(text) + 1
 	return limited(text, o.tenants) + o.changes(ends) + fmt.Sprintf("seed: %d\n", d.IntN(1<<30))
 }
 

@@ -65,7 +65,7 @@ func (p *Plan) checkLocks(n *fabric.Network) error {
 	if len(items) == 0 {
 		return nil
 	}
-	found := []*refusal{p.quotaOfNobody(items), p.serversThatNeverGrant(), tooManyThreads(items)}
+	found := []*refusal{p.quotaOfNobody(items), p.serversThatNeverGrant(), p.neverAllocates(), tooManyThreads(items)}
 	for i := range items {
 		of := &items[i]
 		found = append(found, p.killedLate(of), p.unknownPriority(of), p.otherDatabases(of), p.unservedLocks(n, items, of))
@@ -110,6 +110,19 @@ func (p *Plan) serversThatNeverGrant() *refusal {
 	}
 	return &refusal{"hosts." + name, "is past the end of the test", "the test ends after duration-us: " +
 		"until then no lock server would grant anything"}
+}
+
+// neverAllocates refuses a control plane that gives no slots before the test ends.
+func (p *Plan) neverAllocates() *refusal {
+	const name = "allocation-us"
+	t := p.Test
+	v := t.Switch.Values
+	if v.Table().Find(name) < 0 || v.Word("allocation") == "fixed" || t.Duration == 0 || v.Duration(name) < t.Duration {
+		return nil
+	}
+	return &refusal{"switch-under-test." + name,
+		fmt.Sprintf("is %s: the control plane gives no slots before the end of the test", v.Duration(name)),
+		"the test ends after duration-us: take a shorter period, or allocation: fixed"}
 }
 
 // tooManyThreads refuses more threads of a host than packets can tell apart.

@@ -87,6 +87,15 @@ workload: [{locks: {clients: 0..2, servers: 4, start-us: 1000, kill-us: 2999}}]
 			`switch-under-test: {model: netlock}
 workload: [{locks: {clients: 0..2, servers: 4}}]
 `, "us: 3999", "us: 4000", []string{"hosts.server-not-before-us: is past the end of the test"}},
+		{"a control plane that never allocates", star + `switch-under-test: {model: netlock, allocation: knapsack,
+  allocation-us: 3999}
+workload: [{locks: {clients: 0..2, servers: 4}}]
+`, "us: 3999", "us: 4000", []string{"f.yml:6:18: switch-under-test.allocation-us: is 4 ms: the control plane gives no " +
+			"slots"}},
+		{"a control plane that never allocates by default", star + `switch-under-test: {model: netlock, allocation: knapsack,
+  allocation-us: 10}
+workload: [{locks: {clients: 0..2, servers: 4}}]
+`, ",\n  allocation-us: 10", "", []string{"switch-under-test.allocation-us: is 1 s"}},
 		{"more threads than packets tell apart", star + `switch-under-test: {model: netlock}
 workload: [{locks: {clients: 0..2, servers: 4, threads: 200}}, {locks: {clients: 2..3, servers: 4, threads: 56}}]
 `, "threads: 56", "threads: 57", []string{"workload[1].locks.threads: host 2 has 257 threads", "at most 256"}},

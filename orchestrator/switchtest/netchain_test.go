@@ -139,7 +139,7 @@ func (d networkDraw) chainNetwork() string {
 		text += fmt.Sprintf("  - incast: {senders: %d, packets: %d, transport: raw, start-us: %d}\n", clients-1,
 			int(d.magnitude(1, 300)), int(d.magnitude(1, 1900)))
 	}
-	ends, changes := max(d.between(2000, 8000), lastDeath(text)+1), ""
+	ends, changes := max(d.between(2000, 8000), latestBegin(text)+1), ""
 	at := 0
 	for range max(0, d.between(-3, 2)) {
 		if far || lease == 0 { // what a switch has lost would never be free

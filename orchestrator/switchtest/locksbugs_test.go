@@ -64,6 +64,12 @@ func TestSeededBugsThatNeedAWorkloadOfTheirOwnAreCaughtByTheirRule(t *testing.T)
 		{"forgets-waiting", "slots: 30, allocation: random, allocation-us: 300", "", contendedLocks, "", false},
 		{"tells-once", "slots: 30, allocation: random, allocation-us: 300", ", loss: 0.01", contendedLocks, "", false},
 		{"keeps-serving", "slots: 30, allocation: random, allocation-us: 300", "", contendedLocks, "", false},
+		{"keeps-releases", "slots: 30, allocation: random, allocation-us: 300", "", contendedLocks, "", false},
+		{"counts-no-losses", "locks: 4, slots-each: 2", ", loss: 0.02", patientClients, "", false},
+		{"server-forgets-queue", "locks: 0", "", contendedLocks, "", true},
+		{"server-one-by-one", "locks: 0", "", contendedLocks, "", true},
+		{"server-no-dedup", "locks: 0", ", duplicates: 0.05", contendedLocks, "", true},
+		{"server-counts-copies", "locks: 4, slots-each: 2", ", duplicates: 0.05", contendedLocks, "", true},
 		{"server-grants-early", "locks: 0", ", server-not-before-us: 600", contendedLocks, "", true},
 	} {
 		for _, bug := range []string{"", "bugs: [" + c.bug + "]"} {

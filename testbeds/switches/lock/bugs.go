@@ -51,6 +51,12 @@ const (
 	GrantsAsShared
 	ForgetsWaiting
 	TellsOnce
+	KeepsReleases
+	CountsNoLosses
+	ServerForgetsQueue
+	ServerOneByOne
+	ServerNoDedup
+	ServerCountsCopies
 )
 
 const (
@@ -61,7 +67,8 @@ const (
 )
 
 // ofServers are the bugs of lock servers.
-const ofServers = KeepsBuffer | ServerGrantsEarly | KeepsGranting
+const ofServers = KeepsBuffer | ServerGrantsEarly | KeepsGranting | ServerForgetsQueue | ServerOneByOne | ServerNoDedup |
+	ServerCountsCopies
 
 // Has reports whether a bug is in the set.
 func (b Bugs) Has(bug Bugs) bool { return b&bug != 0 }
@@ -129,6 +136,15 @@ func Table() []Bug {
 		{MovesSilently, "moves-silently", "N4",
 			"While a lock moves to the switch, only PUSH_REQ, which may be lost, tells the server to buffer."},
 		{KeepsServing, "keeps-serving", "N10", "The switch goes on to serve a lock that it has given to the server."},
+		{KeepsReleases, "keeps-releases", "N3", "While a lock moves, releases of what the server has granted are dropped."},
+		{CountsNoLosses, "counts-no-losses", "N9",
+			"The switch does not learn from answers of servers how many requests to be buffered were lost."},
+		{ServerForgetsQueue, "server-forgets-queue", "N3",
+			"When a hold ends, the server forgets who else has the lock and who waits."},
+		{ServerOneByOne, "server-one-by-one", "N7", "Whatever happens to a lock, the server grants at most one request of it."},
+		{ServerNoDedup, "server-no-dedup", "N2", "Servers queue requests that are already queued again."},
+		{ServerCountsCopies, "server-counts-copies", "N3",
+			"Servers count requests that they do not buffer, as they have them already, as received."},
 		{KeepsGranting, "keeps-granting", "N10", "A server goes on to grant a lock that it has given to the switch."},
 	}
 }

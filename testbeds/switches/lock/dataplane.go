@@ -299,6 +299,10 @@ func (d *DataPlane) release(now clock.Time, r *Request) []Output {
 		return d.out
 	}
 	d.touch(regPhase)
+	if d.cfg.Bugs.Has(KeepsReleases) && (l.phase == handing || l.phase == taking) {
+		d.emit(Output{Kind: Dropped, Request: *r})
+		return d.out
+	}
 	switch l.phase {
 	case handing: // the server may have granted it, while its answer is on the way
 		d.emit(Output{Kind: ForwardOwned, Request: *r})

@@ -44,8 +44,8 @@ func (q *ring) answered() { q.pushing, q.repeat, q.unanswered = false, clock.Nev
 // miss notes what the server had received when it answered. Links are first in, first out: what was sent before the
 // push request and has not been received is lost. A server that replaces another one may not know what that has pushed
 // back at last.
-func (q *ring) miss(received uint64) {
-	if received <= q.asked && q.back <= q.asked {
+func (q *ring) miss(received uint64, bugs Bugs) {
+	if received <= q.asked && q.back <= q.asked && !bugs.Has(CountsNoLosses) {
 		q.lost = min(max(q.lost, q.asked-received), q.asked-q.back)
 	}
 }
@@ -209,7 +209,7 @@ func (d *DataPlane) PushBack(now clock.Time, r Request, a Answer) []Output {
 	}
 	if a.Last && q.pushing && a.Sent == q.asked {
 		q.answered()
-		q.miss(a.Received)
+		q.miss(a.Received, d.cfg.Bugs)
 		d.refill(now, l, q)
 		if l.count() == 0 {
 			d.settle(now, l)
@@ -249,7 +249,7 @@ func (d *DataPlane) PushEmpty(now clock.Time, lock uint32, a Answer) []Output {
 	default:
 		d.touch(regRoom)
 		q.answered()
-		q.miss(a.Received)
+		q.miss(a.Received, d.cfg.Bugs)
 		if d.refill(now, l, q); !q.pushing {
 			d.touch(regPushing) // otherwise it stays
 		}

@@ -76,7 +76,7 @@ func (s *Server) Acquire(now clock.Time, r Request) []Output {
 
 func (s *Server) acquire(now clock.Time, r Request) {
 	q := s.queue(r.Lock)
-	if s.dedup && slices.ContainsFunc(q.requests, same(r)) {
+	if s.dedup && !s.Bugs.Has(ServerNoDedup) && slices.ContainsFunc(q.requests, same(r)) {
 		s.out = append(s.out, Output{Kind: Dropped, Request: r})
 		return
 	}
@@ -133,6 +133,9 @@ func (s *Server) grant(now clock.Time, q *queue) {
 			s.since.push(ownedLease{now, next.Lock})
 		}
 		s.out = append(s.out, Output{Kind: Grant, Request: next, Database: next.OneRTT})
+		if s.Bugs.Has(ServerOneByOne) {
+			return
+		}
 	}
 }
 
@@ -182,6 +185,9 @@ func (s *Server) Buffer(r Request) { s.buffer(r, s.backlog(r.Lock).buffer(s.clas
 // another one: the switch knows.
 func (s *Server) buffer(r Request, b *buffer) {
 	if s.dedup && slices.ContainsFunc(b.requests[b.pushed:], same(r)) {
+		if s.Bugs.Has(ServerCountsCopies) {
+			b.received++
+		}
 		return
 	}
 	b.received++
@@ -231,7 +237,7 @@ func (b *buffer) take(index uint64) {
 		b.received += index
 	}
 	if index > b.taken {
-		n := min(int(index-b.taken), len(b.requests))
+		n := int(min(index-b.taken, uint64(len(b.requests))))
 		b.requests = slices.Delete(b.requests, 0, n)
 		b.pushed = max(0, b.pushed-n)
 		b.taken = index
@@ -308,9 +314,10 @@ func (s *Server) yield(now clock.Time, lock uint32, k *backlog, move uint64) {
 // tell tells the switch that the queue of a lock that it wants is empty, and forgets an empty queue.
 func (s *Server) tell(now clock.Time, lock uint32) {
 	if q := s.owned[lock]; q != nil {
-		if len(q.requests) > 0 {
+		if len(q.requests) > 0 && !s.Bugs.Has(ServerForgetsQueue) {
 			return
 		}
+		q.requests, q.since = q.requests[:0], q.since[:0]
 		delete(s.owned, lock)
 		s.idle = append(s.idle, q)
 	}

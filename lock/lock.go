@@ -143,6 +143,14 @@ type Network struct {
 	// Otherwise they have those of the switch.
 	ServersLease            bool
 	ServerLease, ServerPoll clock.Duration
+	// ServersDedup says that lock servers drop requests that they have already.
+	ServersDedup bool
+	// ServersTimed says that the following are known, and that each server has a port of its own. ServerWay bounds the
+	// time from when a packet has left the switch until a server takes it, plus the time from the answer until it comes to
+	// the switch, without waiting for others. ServerTakes bounds how long a server takes for a packet, while others wait,
+	// and ServerGap the time between two packets that it sends.
+	ServersTimed                      bool
+	ServerWay, ServerTakes, ServerGap clock.Duration
 	// Uncertainty bounds by how much the difference of two time stamps is wrong.
 	Uncertainty clock.Duration
 	// Demands are what the allocator of each switch was given; nil: not judged. Optimal: it is the optimal one.

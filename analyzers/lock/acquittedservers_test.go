@@ -105,6 +105,7 @@ func TestWhatAServerGrantsIsNotLostWithItsBuffer(t *testing.T) {
 		s.at(us, 0, trace.Entered, 0, move(netlock.PushEmpty, netlock.Failover, 9), true, port3)
 		s.at(us, 0, trace.Left, 1, grant, true)
 		s.at(us, 0, trace.Entered, 1, netlock.Header{Op: netlock.Release, Lock: 1, Transaction: 2}, false)
+		s.at(us, 0, trace.Left, 1, netlock.Header{Op: netlock.Release, Lock: 1, Transaction: 2}, false, port3)
 		if grants {
 			s.want()
 		} else {

@@ -56,7 +56,7 @@ func (j *Judge) asks(d *device, p *Packet, trunk bool) {
 }
 
 func (j *Judge) comes(d *device, l *state, r *request, p *Packet) {
-	r.phase, r.last, r.port = waiting, j.order, int32(p.Port)
+	r.phase, r.last, r.port, r.sealed = waiting, j.order, int32(p.Port), false
 	r.arrived, r.inserted = p.Time, p.Time
 	r.dequeues, r.given = l.class(r).dequeues, l.given
 	j.recent(l, r)

@@ -41,6 +41,9 @@ func (j *Judge) forwarded(d *device, p *Packet) {
 	case netlock.Owned:
 		r.leavesOne()
 		r.handed++
+		if r.out = none; p.Port >= 0 && p.Port < len(d.ports) {
+			r.due, r.out = j.dueBy(d, p.Port), int32(p.Port)
+		}
 		if r.phase == waiting {
 			r.phase = owned
 			l.server = p.Dst
@@ -121,7 +124,7 @@ func (j *Judge) pushedBack(d *device, p *Packet) {
 	r.comesBack()
 	if r.phase == parked || r.phase == waiting || r.phase == answered && r.asks > r.answers {
 		j.unpark(l, r, j.place(r))
-		r.phase, r.inserted = waiting, p.Time
+		r.phase, r.inserted, r.back = waiting, p.Time, p.Time
 		r.dequeues, r.given = l.class(r).dequeues, l.given
 		j.recent(l, r)
 	}
@@ -150,6 +153,7 @@ func (j *Judge) returnsAgain(d *device, p *Packet) {
 	if r := j.find(j.keyOf(d, h, p.Dst)); r != nil && r.phase == waiting {
 		r.parks++
 		l.parked++
+		r.back = unknown
 		if r.parks >= r.asks-min(r.asks, r.answers) {
 			r.phase = parked
 			j.park(l, r)
@@ -175,7 +179,10 @@ func (j *Judge) pushAnswered(d *device, p *Packet) {
 		j.given(l, p)
 		l.classes(func(c *class) { j.settles(l, c, p) })
 	default:
-		j.settles(l, l.classAt(classOf(d, &p.Header)), p)
+		c := l.classAt(classOf(d, &p.Header))
+		j.miscounted(d, l, c, p)
+		c.emptied.says(p)
+		j.settles(l, c, p)
 	}
 }
 
@@ -284,6 +291,8 @@ func (j *Judge) pushRequested(d *device, p *Packet) {
 	}
 	if h.Mark == netlock.Unmarked { // otherwise the lock moves, and requests queue
 		j.prematurely(d, l, of, p)
+		j.asksInVain(d, l, of, p)
+		of.none = of.none || h.Avail == 0
 		j.tells(l, of, p)
 	} else {
 		if h.Mark == netlock.Owned {

@@ -53,6 +53,11 @@ func tooMany(p place, answers, asks int64) cause.Cause {
 		p.at(), p.packet(), cause.Counted{N: answers, Noun: "answer"}, cause.Counted{N: asks, Noun: "request"})
 }
 
+func grantedAgain(p place, first uint64) cause.Cause {
+	return cause.Of(lock.RuleOnce, "server-twice", "The server of %v granted by packet %v what it had granted by packet "+
+		"%v: all copies of the request came before it was released.", p.at(), p.packet(), packet(first))
+}
+
 func otherMode(p place, mode netlock.Mode, of uint64, asked netlock.Mode) cause.Cause {
 	return cause.Of(lock.RuleOnce, "other-mode", "%v sent packet %v about %v in mode %v; the request of packet %v is for "+
 		"mode %v.", p.who, p.packet(), p.at(), mode, packet(of), asked)
@@ -115,6 +120,28 @@ func askedLate(p place, of uint64, late cause.Duration) cause.Cause {
 		"than it was to, after its own queue of %v had become empty.", p.who, packet(of), p.packet(), late, p.at())
 }
 
+func idleAtServer(p place, of uint64, over cause.Duration) cause.Cause {
+	return cause.Of(lock.RuleLost, "server-late", "The server of %v granted the request of packet %v by packet %v %v "+
+		"later than it takes, although nobody had the lock.", p.at(), packet(of), p.packet(), over)
+}
+
+func neglectedByServer(p place, since cause.Duration) cause.Cause {
+	return cause.Of(lock.RuleLost, "server-idle", "The server of %v never granted the request of packet %v, although the "+
+		"request leads its queue and nothing has kept it from the lock for %v longer than a grant takes.", p.at(), p.packet(),
+		since)
+}
+
+func miscountedBy(p place, received, back int64) cause.Cause {
+	return cause.Of(lock.RuleLost, "server-count", "The server of %v says by packet %v that it has nothing to return, "+
+		"although it received %v more to be buffered than it returned: the switch goes on to wait for %v.", p.at(),
+		p.packet(), cause.Counted{N: received - back, Noun: "request"}, cause.Counted{N: received - back, Noun: "request"})
+}
+
+func keptRelease(p place, since cause.Duration) cause.Cause {
+	return cause.Of(lock.RuleLost, "release-kept", "%v did not send the release of packet %v to the server, which had "+
+		"granted %v; it came %v before the end.", p.who, p.packet(), p.at(), since)
+}
+
 // N4 and N5.
 
 func overtakenInSwitch(p place, of, by uint64) cause.Cause {
@@ -170,6 +197,12 @@ func lateInBatch(p place, passes cause.Times, over cause.Duration) cause.Cause {
 		"with the packet recirculated %v.", p.who, p.at(), p.packet(), over, passes)
 }
 
+func oneByOne(p place, of uint64, over cause.Duration) cause.Cause {
+	return cause.Of(lock.RuleBatch, "one-by-one", "The server of %v granted the request of packet %v by packet %v %v "+
+		"later than it takes, although it shares the lock with those that were granted since the last exclusive one.", p.at(),
+		packet(of), p.packet(), over)
+}
+
 func leftOfBatch(p place, granted int64) cause.Cause {
 	return cause.Of(lock.RuleBatch, "left-out", "%v never granted the request of packet %v, although it led the queue of "+
 		"%v with others, of which %v granted.", p.who, p.packet(), p.at(), wasWere(granted))
@@ -196,6 +229,12 @@ func bufferedEarly(p place, present, slots int64) cause.Cause {
 func bufferedForeign(p place) cause.Cause {
 	return cause.Of(lock.RuleOccupancy, "foreign", "%v sent packet %v to the server to be buffered, although %v is not "+
 		"installed.", p.who, p.packet(), p.at())
+}
+
+func askedInVain(p place, said uint64) cause.Cause {
+	return cause.Of(lock.RuleOccupancy, "in-vain", "%v asked by packet %v for requests of %v that the server had said by "+
+		"packet %v not to have; it has sent none to be buffered since: what was lost still counts.", p.who, p.packet(),
+		p.at(), packet(said))
 }
 
 // N10.
@@ -385,13 +424,15 @@ func Causes() []cause.Cause {
 		unasked(p, netlock.Acquire.String()), grantedTwice(p, 9), tooMany(p, 2, 1),
 		otherMode(p, netlock.Shared, 9, netlock.Exclusive), otherStamp(p, 9),
 		skipped(p, 15), forgotten(p, span(40*us)), notForwarded(p, span(40*us)), strandedAt(p, span(40*us)),
-		askedLate(p, 9, span(700*us)), skippedByServer(p, 15), notAskedAgain(p, span(3*clock.Millisecond)),
+		askedLate(p, 9, span(700*us)), skippedByServer(p, 15), idleAtServer(p, 8, span(3*us)),
+		neglectedByServer(p, span(3*us)), keptRelease(p, span(40*us)), miscountedBy(p, 5, 3), grantedAgain(p, 9),
+		oneByOne(p, 8, span(3*us)), notAskedAgain(p, span(3*clock.Millisecond)),
 		overtakenInSwitch(p, 8, 9), overtakenAtServer(p, 8, 9), overtakenInBuffer(p, 8, 9), askedEarly(p, 9),
 		passedBuffer(p, 8, 7),
 		keptBuffer(p, 7, 3), begunEarly(p, span(2*clock.Millisecond)), leftOfBatch(p, 2),
 		notPreferred(p, 0, 1, 9), tooEarly(p, 1, span(600*clock.Nanosecond), span(800*clock.Nanosecond)),
 		lateInBatch(p, 3, span(2*us)), tooLate(p, span(3*us), span(2*us)),
-		overflowed(p, 5, 4), bufferedEarly(p, 1, 4), bufferedForeign(p),
+		overflowed(p, 5, 4), bufferedEarly(p, 1, 4), bufferedForeign(p), askedInVain(p, 9),
 		sentAway(p), byServer(p), grantedBuffered(p, 8), handedAgain(p, span(40*us)), bySwitch(p),
 		overQuota("", 1, 101, 100), rejectedEarly(p, 1, 9, 100), rejectedFreely(p, 1),
 		heldOn(p, span(500*us)), neverExpired(p),

@@ -185,3 +185,34 @@ func (j *Judge) counted(d *device, l *state, c *class, p *Packet) {
 		j.tell(l, keptBuffer(d.place(l, p), int64(p.Header.Received-c.base), int64(most-c.base)), p.Time, p.ID)
 	}
 }
+
+// emptied is what a server that has nothing to return has said first.
+type emptied struct {
+	sent, index uint64
+	id          uint64
+	at          clock.Time // unknown: it has said nothing
+}
+
+// says follows such an answer.
+func (e *emptied) says(p *Packet) {
+	h := &p.Header
+	if h.Received == h.Index && (e.at == unknown || e.sent != h.Sent || e.index != h.Index) {
+		*e = emptied{h.Sent, h.Index, p.ID, p.Time}
+	}
+}
+
+// asksInVain judges that a switch asks no more for what the server does not have (N9): by the formula of section 6.2
+// all that was sent before the question has then been returned, or is lost.
+func (j *Judge) asksInVain(d *device, l *state, c *class, p *Packet) {
+	if e := &c.emptied; e.at != unknown && e.sent == p.Header.Sent && e.index == p.Header.Index && len(j.switches) == 1 &&
+		d.decided(j, p) > e.at.Add(d.PipelineMost+j.facts.Uncertainty) {
+		j.tell(l, askedInVain(d.place(l, p), e.id), p.Time, p.ID, e.id)
+	}
+}
+
+// miscounted judges that a server that has nothing to return has returned all that it says to have received (N3).
+func (j *Judge) miscounted(d *device, l *state, c *class, p *Packet) {
+	if h := &p.Header; h.Received > h.Index && !c.none && !c.restarted {
+		j.tell(l, miscountedBy(d.place(l, p), int64(h.Received), int64(h.Index)), p.Time, p.ID)
+	}
+}

@@ -26,6 +26,8 @@
 //   - Uncertainty is how far time stamps of two ports may be apart, 0 in a simulation. It must be less than Pipeline.
 //   - Standby is set at the backup. [Judge.Stopping], [Judge.Started] and [Judge.TakesOver] tell what the test does to
 //     switches, [Judge.ServerStopped] what it does to a lock server.
+//   - ServersTimed says that it is known how long servers take. Otherwise how long locks of servers are idle is not
+//     judged. A server decides out of sight: what it grants is judged by what it was sent, and what has come from it.
 //
 // # What is certain
 //

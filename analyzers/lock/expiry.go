@@ -33,7 +33,10 @@ func (j *Judge) lapses(r *request) (may, has clock.Time) {
 		return clock.Never, clock.Never
 	}
 	may = r.earliest()
-	if r.since != unknown && !r.server { // when a server decided is not known: its lease began then
+	switch {
+	case r.server: // its lease began when the server decided
+		may = max(may, r.decided)
+	case r.since != unknown:
 		may = max(may, r.since.Add(-d.PipelineMost))
 	}
 	if may == unknown {
@@ -76,6 +79,9 @@ func (j *Judge) lapsed(r *request) {
 	l := j.of(r)
 	_, at := j.lapses(r)
 	j.ends(l, r, at, true)
+	if r.server {
+		l.serving.ends(r.mode, j.switches[r.sw].dueOf(at, r.out))
+	}
 	l.lapsed = l.lapsed || r.server
 	if r.asks > r.answers {
 		r.phase, r.freed = answered, min(at, j.now)

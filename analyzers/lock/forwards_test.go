@@ -109,6 +109,9 @@ func TestGrantsGoToTheDatabaseOfTheLock(t *testing.T) {
 			}
 			s.at(500*ns, 0, trace.Left, 0, header(op, id, 1), false, func(p *Packet) { p.Dst, p.Port = database, 3 })
 			s.at(us, 0, trace.Entered, 0, header(netlock.Release, id, 1), false)
+			if op == netlock.GrantFromServer {
+				s.at(500*ns, 0, trace.Left, 0, header(netlock.Release, id, 1), false, toServer)
+			}
 			if i == 1 { // as both numbers are odd
 				s.want()
 			} else {

@@ -206,7 +206,8 @@ func cycle(j *Judge, now *clock.Time, id, tid uint32, client int) {
 		j.Packet(&p)
 	}
 	show(trace.Entered, netlock.Acquire, netlock.Unmarked, false)
-	if slots := j.facts.Switches[0].Locks[id]; slots > 0 {
+	slots := j.facts.Switches[0].Locks[id]
+	if slots > 0 {
 		show(trace.Left, netlock.Acquire, netlock.Unmarked, true)
 	} else {
 		show(trace.Left, netlock.Acquire, netlock.Owned, false)
@@ -214,6 +215,9 @@ func cycle(j *Judge, now *clock.Time, id, tid uint32, client int) {
 		show(trace.Left, netlock.GrantFromServer, netlock.Unmarked, true)
 	}
 	show(trace.Entered, netlock.Release, netlock.Unmarked, false)
+	if slots == 0 {
+		show(trace.Left, netlock.Release, netlock.Unmarked, false)
+	}
 }
 
 func busyJudge(t testing.TB) *Judge {

@@ -29,6 +29,11 @@ func (j *Judge) granted(d *device, p *Packet, k key, since clock.Time) {
 	if server {
 		j.moves(l)
 		r.handed = max(r.handed, 1) - 1
+		j.servesTwice(d, l, r, p)
+		r.onWay = false
+		if n := &l.serving.passing[r.mode&1]; *n > 0 {
+			*n--
+		}
 	}
 	j.measures.grant(server, r.tenant)
 	unasked := r.answers >= r.asks
@@ -40,6 +45,9 @@ func (j *Judge) granted(d *device, p *Packet, k key, since clock.Time) {
 	j.misplaced(d, l, p, server)
 	if !server {
 		j.grantsOwn(d, l, p, since)
+	}
+	if server && r.answers > 1 {
+		j.mayHoldAgain(d, l, r, p)
 	}
 	if r.linked {
 		j.holdsUntil(r, p.Time, server)
@@ -109,12 +117,13 @@ func (j *Judge) granted(d *device, p *Packet, k key, since clock.Time) {
 	r.phase = holding
 	j.link(l, r)
 	j.holdsUntil(r, p.Time, server)
+	r.lapses, _ = j.lapses(r)
 	if lease, _ := j.lease(r.sw, server); lease > 0 {
-		if may, _ := j.lapses(r); may <= j.now { // it may have left the queue, before it was known to be in it
+		if r.lapses <= j.now { // it may have left the queue, before it was known to be in it
 			l.tainted = true
 			j.mayLapse(r)
 		} else {
-			j.leases.push(leased{at: may, request: j.place(r), key: r.key, serial: r.serial})
+			j.leases.push(leased{at: r.lapses, request: j.place(r), key: r.key, serial: r.serial})
 		}
 	}
 }
@@ -180,6 +189,7 @@ func (j *Judge) grantedByServer(d *device, p *Packet, k key) {
 	r := j.find(k)
 	if l := j.lockOf(d.number, p.Header.Lock); l != nil {
 		j.servesOwn(d, l, r, p)
+		j.servesLate(d, l, r, p)
 		if r == nil && l.lost > 0 { // the server had it
 			l.lost--
 			l.copies++
@@ -190,7 +200,11 @@ func (j *Judge) grantedByServer(d *device, p *Packet, k key) {
 			r.last, r.arrived, r.came, r.stamp, r.priority = j.order, p.Time, p.Time, h.Timestamp, h.Priority
 		}
 	}
-	if r != nil && r.phase == parked {
+	if r == nil {
+		return
+	}
+	j.of(r).serving.decides(r, p.Src)
+	if r.phase == parked {
 		j.owns(j.of(r), r) // it was sent to be buffered as the lock moved
 	}
 }

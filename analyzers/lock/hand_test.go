@@ -223,7 +223,8 @@ func TestMoves(t *testing.T) {
 		s.at(5*us, 0, trace.Left, 1, header(netlock.GrantFromServer, 1, 2), true)
 		s.at(us, 0, trace.Entered, 2, header(netlock.Acquire, 1, 3), false) // waits for the server
 		s.at(us, 0, trace.Entered, 1, header(netlock.Release, 1, 2), false)
-		s.at(9*us, 0, trace.Left, 2, header(netlock.Acquire, 1, 3), true)
+		s.at(us, 0, trace.Left, 1, header(netlock.Release, 1, 2), false, toServer)
+		s.at(8*us, 0, trace.Left, 2, header(netlock.Acquire, 1, 3), true)
 		s.at(us, 0, trace.Entered, 2, header(netlock.Release, 1, 3), false)
 		if moves {
 			s.want()

@@ -61,6 +61,7 @@ type device struct {
 type port struct {
 	Wire
 	trunk, peer bool
+	desk        desk
 }
 
 // New returns a judge.
@@ -90,7 +91,7 @@ func New(facts lock.Network) (*Judge, error) {
 		d := &device{Switch: s, number: i, who: cause.Switch(s.Name), takeover: clock.Never, changed: unknown,
 			started: unknown, ports: make([]port, len(s.Ports))}
 		for n, p := range s.Ports {
-			d.ports[n] = port{NewWire(&p), p.Trunk, p.Peer}
+			d.ports[n] = port{Wire: NewWire(&p), trunk: p.Trunk, peer: p.Peer}
 		}
 		if s.Placed {
 			own := make(map[uint32]int, len(s.Locks))
@@ -137,6 +138,9 @@ func (j *Judge) Packet(p *Packet) {
 	if p.Stage == trace.Left {
 		since = d.sends(p, j.facts.Uncertainty)
 	}
+	if p.Stage == trace.Entered {
+		j.comesBy(d, p)
+	}
 	if !p.Lock {
 		j.others(d, p)
 		return
@@ -146,6 +150,7 @@ func (j *Judge) Packet(p *Packet) {
 		d.entered, d.enteredAt = p.ID, p.Time
 		j.enters(d, p)
 	case trace.Left:
+		j.leavesFor(d, p)
 		j.leaves(d, p, since)
 	case trace.Dropped:
 		j.dropped(d, p)
@@ -264,6 +269,7 @@ func (j *Judge) leaves(d *device, p *Packet, since clock.Time) {
 		j.forwarded(d, p)
 	case h.Op == netlock.Release:
 		j.endsRightly(d, p)
+		j.departed(d, p)
 	case h.Op == netlock.PushRequest:
 		j.pushRequested(d, p)
 	}
@@ -293,11 +299,12 @@ func (j *Judge) dropped(d *device, p *Packet) {
 		if l := j.lockOf(d.number, h.Lock); l != nil {
 			l.tainted = true
 		}
+		j.departed(d, p)
 	case h.Op == netlock.PushEmpty:
 		if l := j.lockOf(d.number, h.Lock); l != nil {
 			c := l.classAt(classOf(d, h))
 			c.settled = c.settledBefore
-			c.handed.at = unknown
+			c.handed.at, c.emptied.at = unknown, unknown
 		}
 	case h.Op == netlock.PushRequest:
 		if l := j.lockOf(d.number, h.Lock); l != nil {
@@ -382,6 +389,7 @@ func (j *Judge) Finish(end clock.Time) analyzers.Result {
 	j.now = max(j.now, end)
 	if !j.overrun {
 		j.quiescence()
+		j.swallowed()
 	}
 	for _, t := range sortedTenants(j.tenants) {
 		t.finish(j)

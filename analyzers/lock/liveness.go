@@ -13,7 +13,10 @@ func (j *Judge) stalled(d *device, l *state, r *request) bool {
 		return false
 	}
 	came := r.inserted
-	if !r.returned { // since then one of its copies waits in the switch
+	switch { // since then one of its copies waits in the switch
+	case r.back != unknown:
+		came = r.back
+	case !r.returned:
 		came = r.earliest()
 	}
 	from, lease := max(came, l.latest), d.Lease
@@ -46,8 +49,8 @@ func (j *Judge) stalled(d *device, l *state, r *request) bool {
 }
 
 // lostByServer judges that a server, which is sent all that leaves for it, has granted a request if it has granted one
-// that came later (N3).
-func (j *Judge) lostByServer(d *device, l *state, r *request) {
+// that came later (N3). It reports whether it found a fault.
+func (j *Judge) lostByServer(d *device, l *state, r *request) bool {
 	c := l.class(r)
 	by := c.before
 	if d.Processing == lock.ChainLock {
@@ -59,9 +62,10 @@ func (j *Judge) lostByServer(d *device, l *state, r *request) {
 	}
 	if !j.facts.Lossless || len(j.switches) > 1 || d.takeover != clock.Never || j.replaced || r.asks != 1 ||
 		!d.exactly(j) || l.lapsed || by.order <= r.last || by.at.Add(d.PipelineMost) >= quiet {
-		return
+		return false
 	}
 	j.tell(l, skippedByServer(place{d.who, l.id, r.id}, by.id), j.now, r.id, by.id)
+	return true
 }
 
 // asksOn judges that a switch asks a server again, which does not answer, that is to have a lock, or to give it (N3).

@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"maps"
 	"net/netip"
 
 	"candela.dev/candela/clock"
@@ -10,7 +11,7 @@ import (
 func (j *Judge) outage(d *device) {
 	for i := range j.requests {
 		if r := &j.requests[i]; r.asks > 0 && int(r.sw) == d.number && r.phase == waiting {
-			r.phase = gone
+			r.phase, r.back = gone, unknown
 		}
 	}
 	for i := range j.locks {
@@ -41,6 +42,7 @@ func (j *Judge) Stopping(now clock.Time, sw int) {
 	}
 	j.takesOver(d, now)
 	j.outage(d)
+	maps.DeleteFunc(j.departing, func(k key, _ departure) bool { return int(k.sw) == sw })
 }
 
 // Started says that it returns.

@@ -53,6 +53,7 @@ func TestWhereALockLivesIsWhatSwitchAndServerSay(t *testing.T) {
 			s.at(us, 0, trace.Entered, int(tid), header(netlock.GrantFromServer, 1, tid), true, port3)
 			s.at(500*ns, 0, trace.Left, int(tid), header(netlock.GrantFromServer, 1, tid), true)
 			s.at(us, 0, trace.Entered, int(tid), header(netlock.Release, 1, tid), false)
+			s.at(500*ns, 0, trace.Left, int(tid), header(netlock.Release, 1, tid), false, toServer)
 		}
 	}
 	take, taken := push(netlock.Failover, 5), says(netlock.Failover, 5)

@@ -22,15 +22,17 @@ func (j *Judge) quiescence() {
 		r := &j.requests[i]
 		d, l := j.switches[r.sw], j.of(r)
 		if r.asks > 0 && r.answers == 0 && r.phase == owned {
-			j.lostByServer(d, l, r)
+			if !j.lostByServer(d, l, r) && heads[r.lock] == int32(i) {
+				j.neglected(d, l, r)
+			}
 		}
-		if r.asks == 0 || r.answers > 0 || r.parks > 0 || r.phase != waiting {
+		if r.asks == 0 || r.answers > 0 || r.parks > 0 && r.back == unknown || r.phase != waiting {
 			continue
 		}
 		if d.out || d.number != int(r.sw) {
 			continue
 		}
-		if !j.passedOver(d, l, r) && heads[r.lock] == int32(i) {
+		if (r.parks > 0 || !j.passedOver(d, l, r)) && heads[r.lock] == int32(i) {
 			j.stuck(d, l, r)
 		}
 	}
@@ -121,7 +123,7 @@ func (j *Judge) stuck(d *device, l *state, r *request) {
 		}
 		return
 	}
-	if l.tainted || d.tookOver(l, r) {
+	if l.tainted || d.tookOver(l, r) || r.parks > 0 { // of its copies one came back, and waits here
 		j.stalled(d, l, r)
 		return
 	}

@@ -20,6 +20,9 @@ func (j *Judge) releases(d *device, p *Packet) {
 		}
 	}
 	if r == nil || !r.linked {
+		if r != nil {
+			r.early = true
+		}
 		if l := j.lockOf(d.number, h.Lock); l != nil && !d.TIDCheck && !d.out {
 			l.tainted = true // whoever is first in the queue has lost its place
 		}
@@ -57,6 +60,10 @@ func (j *Judge) released(d *device, r *request, p *Packet) {
 	}
 	if d.out { // it does not know: others wait until the lease ends, if its registers come back at all
 		l.tainted = true
+	}
+	if r.server {
+		j.departs(d, l, r, p)
+		j.seals(r)
 	}
 	j.ends(l, r, p.Time, r.expired)
 	if r.server {
@@ -105,6 +112,8 @@ func (j *Judge) exorcise() {
 // ends says that a request no longer holds from a time on, at the latest.
 func (j *Judge) ends(l *state, r *request, at clock.Time, leased bool) {
 	j.unlink(l, r, j.place(r))
+	may, _ := j.lapses(r)
+	l.serving.frees(r.mode, at, may)
 	if !r.expired {
 		l.class(r).dequeues++
 		j.dequeued(l, r, at)

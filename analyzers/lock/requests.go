@@ -35,6 +35,7 @@ type request struct {
 	lock       int32
 	sw         int32
 	port       int32
+	out        int32 // to the server
 	phase      phase
 	was        phase // before it came again
 	mode       netlock.Mode
@@ -58,6 +59,9 @@ type request struct {
 	crowded    bool   // how many releases came before it is not known
 	queued     bool   // among those that are parked
 	server     bool   // a server granted it
+	onWay      bool   // a server's grant has come and not left
+	early      bool   // it was released before a grant was known
+	sealed     bool   // all copies had left for the server before it was released
 	// first and last are the places in the order of arrivals of its first and last copy: which one counts is not known.
 	first, last uint64
 	behind      uint64     // the packet that was at the server, unasked for, as it came
@@ -81,6 +85,10 @@ type request struct {
 	since     clock.Time // of its grant: the port was busy from then on
 	at        clock.Time // of its grant, or when it was last parked
 	until     clock.Time // when its lease has ended; clock.Never: it has none
+	decided   clock.Time // by a server, to grant it, at the earliest
+	back      clock.Time // when the server last returned it
+	due       clock.Time // when the server that owns the lock had processed it at the latest, see desk
+	lapses    clock.Time // when the lease of its latest hold may have ended
 }
 
 // earliest returns from when on a request may have been in the queue: of copies it is not known which one counts.
@@ -115,6 +123,7 @@ type state struct {
 	latest     clock.Time // the latest grant
 	server     netip.Addr // that owns it
 	home       home
+	serving    serving
 	retiring   bool
 	recent     [4]int32 // requests that came last, of captures whose clocks are apart
 	turn       uint8
@@ -168,12 +177,14 @@ type backlog struct {
 	ahead   uint64
 	epoch   uint64
 	handed  handover
+	emptied emptied
+	none    bool // the switch has asked for none at all
 }
 
 func newBacklog() backlog {
 	return backlog{parks: [2]int32{none, none}, requested: unknown, decided: unknown, began: unknown, settled: unknown,
 		settledBefore: unknown, back: unknown, asked: unknown, parkedAt: unknown,
-		aheadAt: unknown, epoch: 1, handed: handover{at: unknown}}
+		aheadAt: unknown, epoch: 1, handed: handover{at: unknown}, emptied: emptied{at: unknown}}
 }
 
 // pending reports whether the switch has asked and got no answer since. Without latency it asks again at the instant of
@@ -222,16 +233,18 @@ type tables struct {
 	clears    leases // what has ended
 	idle      leases // locks
 	ghosts    leases // requests that were released, and asked more than once
+	departing map[key]departure
 }
 
 func newTables() tables {
-	return tables{byKey: make(map[key]int32), byLock: make(map[lockKey]int32)}
+	return tables{byKey: make(map[key]int32), byLock: make(map[lockKey]int32), departing: make(map[key]departure)}
 }
 
 // forget drops all that is known: what comes later is of locks about which there is doubt.
 func (t *tables) forget() {
 	clear(t.byKey)
 	clear(t.byLock)
+	clear(t.departing)
 	t.requests, t.freeReqs = t.requests[:0], t.freeReqs[:0]
 	t.locks, t.freeLocks = t.locks[:0], t.freeLocks[:0]
 	t.leases.forget()
@@ -292,7 +305,7 @@ func (j *Judge) lock(id uint32, sw uint8) int32 {
 	all := l.all[:0]
 	*l = state{id: id, sw: sw, used: true, holders: none, doubt: j.gaps > 0, ended: unknown, exclusive: unknown,
 		ownedSince: unknown, latest: unknown, primary: unknown, stirred: unknown, lapsing: unknown,
-		home: j.newHome(j.switches[sw])}
+		home: j.newHome(j.switches[sw]), serving: newServing()}
 	if n := j.switches[sw].Priorities; n > 1 {
 		for range n {
 			all = append(all, class{event: unknown, backlog: newBacklog()})
@@ -339,7 +352,7 @@ func (j *Judge) request(k key) *request {
 		j.requests = append(j.requests, request{})
 	}
 	j.requests[i] = request{key: k, self: i, next: none, prev: none, lock: l, sw: int32(k.sw), inserted: unknown,
-		arrived: unknown, since: unknown, at: unknown}
+		arrived: unknown, since: unknown, at: unknown, decided: unknown, back: unknown, due: unknown, out: none}
 	j.byKey[k] = i
 	j.locks[l].live++
 	return &j.requests[i]
@@ -375,7 +388,7 @@ func (j *Judge) retire(l *state) {
 		return
 	}
 	l.retiring = true
-	j.idle.push(leased{at: j.now.Add(j.passes(l)), key: key{lock: l.id, sw: l.sw}})
+	j.idle.push(leased{at: max(l.serving.held, j.now.Add(j.passes(l))), key: key{lock: l.id, sw: l.sw}})
 }
 
 func (j *Judge) forgettable(l *state) bool {

@@ -18,6 +18,8 @@ type View interface {
 	ServersBegin() clock.Time
 	// ServerLease returns after which lock servers end leases, 0: never, and how often they look.
 	ServerLease() (lease, poll clock.Duration)
+	// ServerTimes returns what of lock.Network has these names; false: it is not known.
+	ServerTimes() (way, takes, gap clock.Duration, ok bool)
 	// Lossless reports whether lock servers get all that is sent to them.
 	Lossless() bool
 	// Pair returns the port of a switch that leads to the other one of a pair, and whether it is the backup; −1: none.
@@ -47,7 +49,8 @@ func NewJudge(v analyzers.SwitchView) (analyzers.SwitchJudge, error) {
 		facts.Servers, facts.Databases = j.addresses(hosts), j.addresses(of.Databases())
 		j.end, facts.NotBefore, facts.ServersLease = of.End, of.ServersBegin(), true
 		facts.ServerLease, facts.ServerPoll = of.ServerLease()
-		facts.Lossless = of.Lossless()
+		facts.Lossless, facts.ServersDedup = of.Lossless(), true
+		facts.ServerWay, facts.ServerTakes, facts.ServerGap, facts.ServersTimed = of.ServerTimes()
 	}
 	for i := range v.Switches() {
 		settings, err := v.Settings(i)

@@ -16,6 +16,14 @@ type Wire struct {
 // NewWire returns the idle link of a port.
 func NewWire(p *lock.Port) Wire { return Wire{rate: p.Rate, framing: p.Framing, until: -1 << 62} }
 
+// takes returns how long a packet of a size takes on the link.
+func (w *Wire) takes(size int32) clock.Duration {
+	if w.rate <= 0 {
+		return 0
+	}
+	return w.rate.Serialise(int(size) + w.framing)
+}
+
 // Sends says that a packet of a size begins to leave and returns since when the link has been busy; unknown: there is
 // no telling. Slack is how far times may be wrong.
 func (w *Wire) Sends(at clock.Time, size int32, slack clock.Duration) clock.Time {

@@ -206,6 +206,23 @@ func (d device) ServerLease() (lease, poll clock.Duration) {
 	return v.Duration(lasts), v.Duration(looks)
 }
 
+// ServerTimes returns how long lock servers take at most: there and back, for a packet, and between two that they send.
+func (d device) ServerTimes() (way, takes, gap clock.Duration, ok bool) {
+	v := d.r.plan.Test.Hosts.Values
+	if d.r.plan.live || v.Table().Find("server-ns") < 0 {
+		return 0, 0, 0, false
+	}
+	hosts, _ := d.LockServers()
+	for _, h := range hosts {
+		way = max(way, d.r.plan.Test.Topology.HostLinkOf(int(h)).Delay)
+	}
+	way = 2*(way+v.Duration("host-delay-ns")+v.Duration("host-jitter-ns")) + v.Duration("server-drain-us")
+	if of := d.r.plan.Test.Switch.Values; of.Table().Find("latency-ns") >= 0 { // taps show what leaves before it
+		way += of.Duration("latency-ns")
+	}
+	return way, v.Duration("server-ns"), v.Duration("client-ns"), true
+}
+
 // Lossless reports whether hosts get all that leaves for them.
 func (d device) Lossless() bool {
 	const name = "loss"

@@ -9,8 +9,8 @@ import (
 	"candela.dev/candela/trace"
 )
 
-// A lease that has ended begins anew if its holder, who has asked again, is granted the lock again: what that asks until
-// the end of the new lease may be dropped as what is already in the queue.
+// A lease that has ended begins anew if its holder, who has asked again, is granted the lock again: what that asks
+// until the end of the new lease may be dropped as what is already in the queue.
 func TestALeaseBeginsAnewWithAnotherGrant(t *testing.T) {
 	for _, c := range []struct {
 		again clock.Duration // after the last grant, it asks once more

@@ -27,8 +27,8 @@ func (p *Plan) checkPair() error {
 }
 
 // checkPath refuses trunks without which packets pass the switch of a pair that they are not for. Without those of the
-// original, requests pass the backup, which has not taken over, and servers grant what the original grants; without that
-// to the servers, the original takes what the backup asks them for questions to itself.
+// original, requests pass the backup, which has not taken over, and servers grant what the original grants; without
+// that to the servers, the original takes what the backup asks them for questions to itself.
 func (p *Plan) checkPath() error {
 	t := p.Test
 	refuse := func(path string, of interface{ Joins(a, b string) bool }, failed bool) error {

@@ -285,6 +285,7 @@ func (j *Judge) dropped(d *device, p *Packet) {
 		j.asksDatabase(d, p, unknown)
 	case h.Op == netlock.PushBack && arrives:
 		j.returnsAgain(d, p)
+	case h.Op == netlock.PushBack && d.peer(p.Port) && !answers(h): // what a server answers the other switch
 	case p.DstPort == netlock.ReplyPort && (h.Op == netlock.Acquire || h.Op == netlock.PushBack ||
 		h.Op == netlock.GrantFromServer):
 		j.granted(d, p, j.keyOf(d, h, p.Dst), unknown)

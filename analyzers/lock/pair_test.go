@@ -357,3 +357,23 @@ func TestAReleaseThatComesBackFromTheBackupCounts(t *testing.T) {
 		}
 	}
 }
+
+// What a server returns to the backup may be lost in the original: it is no grant.
+func TestWhatAServerReturnsToTheBackupMayBeLostInTheOriginal(t *testing.T) {
+	for _, index := range []uint64{1, 0} {
+		s := newPair(t)
+		s.Stopping(s.now, 0)
+		s.TakesOver(s.now, 1)
+		s.now = s.now.Add(2 * ms)
+		s.Started(s.now, 0)
+		back := header(netlock.PushBack, 1, 1)
+		back.Index = index
+		s.at(us, 0, trace.Entered, 0, back, true, func(p *Packet) { p.Port = 2 })
+		s.at(us, 0, trace.Dropped, 0, back, true, func(p *Packet) { p.Port = 3 })
+		if index > 0 {
+			s.want()
+		} else {
+			s.want(lock.RuleOnce)
+		}
+	}
+}

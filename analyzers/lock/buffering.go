@@ -13,6 +13,7 @@ func (j *Judge) forwarded(d *device, p *Packet) {
 		if l := j.lockOf(d.number, h.Lock); l != nil {
 			c := l.classAt(classOf(d, h))
 			c.parkings++
+			c.everSent++
 			c.sentAhead(p)
 		}
 	}
@@ -99,11 +100,14 @@ func (j *Judge) pushedBack(d *device, p *Packet) {
 	k := j.keyOf(d, h, p.Dst)
 	r := j.find(k)
 	if r == nil {
-		if l.lost == 0 {
+		switch {
+		case l.lost > 0:
+			l.lost--
+		case j.elsewhere(k, func(o *request) bool { return o.parks > 0 }) != nil: // it came to the server late
+		default:
 			l.tainted = true
 			return
 		}
-		l.lost--
 		r = j.request(k)
 		l = j.of(r)
 		j.order++
@@ -217,7 +221,7 @@ func (j *Judge) settles(l *state, c *class, p *Packet) {
 	}
 	c.settled, c.settledBefore = p.Time, c.settled
 	l.stirs(j.switches[l.sw], p.Time)
-	c.guesses = c.parkings != c.parkingsAsked
+	c.guesses, c.everArrived = c.parkings != c.parkingsAsked, c.everAsked
 	c.remain = h.Op == netlock.PushBack && h.Received != h.Index
 	if c.remain || h.Op == netlock.PushBack && h.Index == 0 {
 		return
@@ -274,7 +278,7 @@ func (j *Judge) pushRequested(d *device, p *Packet) {
 	before := d.Standby && d.decided(j, p) <= d.started
 	asks := func(c *class) {
 		if h.Sent != c.sent || c.began == unknown {
-			c.began, c.parkingsAsked = p.Time, c.parkings
+			c.began, c.parkingsAsked, c.everAsked = p.Time, c.parkings, c.everSent
 		}
 		c.requested, c.decided, c.requestedBy, c.sent = p.Time, d.decided(j, p), p.ID, h.Sent
 		if c.restarted && !before { // numbers begin anew

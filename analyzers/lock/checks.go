@@ -179,9 +179,16 @@ func (j *Judge) justified(d *device, l *state, r *request, p *Packet) {
 }
 
 // counted judges what a server says that it has received to be buffered: at most what was sent since it was to forget
-// what it had (N5).
+// what it had (N5), and what was then on its way from another switch.
 func (j *Judge) counted(d *device, l *state, c *class, p *Packet) {
-	if most := max(c.base+c.parkings, c.sent); c.base > 0 && p.Header.Received > most && !l.doubt {
+	most := max(c.base+c.parkings, c.sent)
+	for i := range j.switches {
+		if o := j.lockOf(i, l.id); o != nil && o != l {
+			of := o.classAt(classOf(d, &p.Header))
+			most += of.everSent - of.everArrived
+		}
+	}
+	if c.base > 0 && p.Header.Received > most && !l.doubt {
 		j.tell(l, keptBuffer(d.place(l, p), int64(p.Header.Received-c.base), int64(most-c.base)), p.Time, p.ID)
 	}
 }

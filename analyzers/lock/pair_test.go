@@ -377,3 +377,44 @@ func TestWhatAServerReturnsToTheBackupMayBeLostInTheOriginal(t *testing.T) {
 		}
 	}
 }
+
+// What the original has sent to be buffered may come to the server after the backup has told it to begin anew: the
+// server counts it, and returns it to the backup.
+func TestWhatTheOriginalSentMayBeBufferedForTheBackup(t *testing.T) {
+	for _, sent := range []bool{true, false} {
+		s := newPair(t)
+		for _, d := range s.switches {
+			d.Placed = false
+		}
+		toServer := func(client int) func(*Packet) {
+			return func(p *Packet) { p.Port, p.Src = 2, address(client) }
+		}
+		parked := func(tid uint32) netlock.Header { return marked(shared(tid, 0), netlock.BufferOnly) }
+		if sent {
+			s.at(us, 0, trace.Entered, 0, shared(1, 0), false)
+			s.at(500*ns, 0, trace.Left, 0, parked(1), false, toServer(0))
+		}
+		s.Stopping(s.now, 0)
+		s.TakesOver(s.now, 1)
+		s.now = s.now.Add(2 * ms)
+		push := netlock.Header{Op: netlock.PushRequest, Lock: 1, Mark: netlock.Failover, Sent: 7, Index: 7}
+		s.at(us, 1, trace.Left, 0, push, false, toServer(0))
+		s.at(us, 1, trace.Entered, 1, shared(2, 0), false)
+		s.at(500*ns, 1, trace.Left, 1, parked(2), false, toServer(1))
+		s.at(us, 1, trace.Left, 0, netlock.Header{Op: netlock.PushRequest, Lock: 1, Avail: 4, Sent: 8, Index: 7}, false,
+			toServer(0))
+		for tid := range uint32(2) {
+			back := shared(tid+1, 0)
+			back.Op, back.Sent, back.Received, back.Index, back.Last = netlock.PushBack, 8, 9, uint64(8+tid), tid == 1
+			s.at(us, 1, trace.Entered, int(tid), back, true)
+			back = shared(tid+1, 0)
+			back.Op = netlock.PushBack
+			s.at(500*ns, 1, trace.Left, int(tid), back, true)
+		}
+		if sent {
+			s.want()
+		} else {
+			s.want(lock.RuleSingleQueue, lock.RuleOnce)
+		}
+	}
+}

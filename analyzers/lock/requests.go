@@ -166,11 +166,14 @@ type backlog struct {
 	base          uint64     // numbers begin with it: it was told as the lock came to the switch; 0: not known
 	parkings      uint64     // BUFFER_ONLY since then
 	parkingsAsked uint64     // of these, before the first PUSH_REQ with sent
-	guesses       bool       // the last answer may have counted what was sent later, in place of what was lost
-	remain        bool       // then the server had more
-	parkedAt      clock.Time // the last BUFFER_ONLY
-	index         uint64     // of the last request that came back
-	restarted     bool       // and it is not known
+	// BUFFER_ONLY that ever left, those before the first PUSH_REQ with sent, and those before one that was answered: as
+	// packets of a switch stay in order, the server has those.
+	everSent, everAsked, everArrived uint64
+	guesses                          bool       // the last answer may have counted what was sent later, in place of what was lost
+	remain                           bool       // then the server had more
+	parkedAt                         clock.Time // the last BUFFER_ONLY
+	index                            uint64     // of the last request that came back
+	restarted                        bool       // and it is not known
 	// ahead is the first BUFFER_ONLY since the last packet from which the switch may know what became of such: when it
 	// left, and which it is. unknown: there is none. epoch counts moves and outages, from 1.
 	aheadAt clock.Time

@@ -180,6 +180,9 @@ func (j *Judge) pushAnswered(d *device, p *Packet) {
 	case netlock.Owned:
 		j.handedOver(l, l.classAt(classOf(d, &p.Header)), p)
 	case netlock.Failover:
+		if p.Header.Sent == l.classAt(classOf(d, &p.Header)).sent && !d.peer(p.Port) {
+			l.cleared = p.Time
+		}
 		j.given(l, p)
 		l.classes(func(c *class) { j.settles(l, c, p) })
 	default:
@@ -309,6 +312,7 @@ func (j *Judge) pushRequested(d *device, p *Packet) {
 	if h.Mark == netlock.Failover {
 		l.classes(func(c *class) {
 			if c.base != h.Sent {
+				l.cleared = unknown
 				c.base, c.parkings, c.parkingsAsked = h.Sent, 0, 0
 			}
 		})

@@ -20,7 +20,13 @@ func (j *Judge) stalled(d *device, l *state, r *request) bool {
 		came = r.earliest()
 	}
 	from, lease := max(came, l.latest), d.Lease
-	if d.takeover != clock.Never || d.Moves {
+	switch {
+	case d.takeover != clock.Never && !d.Moves && lease > 0: // holders of whom it knows nothing lose the lock, too
+		if l.cleared == unknown || d.started == unknown {
+			return false
+		}
+		from = max(from, l.cleared, d.takeover, d.started)
+	case d.takeover != clock.Never || d.Moves:
 		h := &l.home
 		if !h.known || !h.away() || h.taken == unknown {
 			return false
@@ -28,7 +34,7 @@ func (j *Judge) stalled(d *device, l *state, r *request) bool {
 		if from = max(from, h.taken); l.latest <= h.taken && l.held == 0 {
 			lease = 0 // the server has said that nobody has it
 		}
-	} else if lease == 0 {
+	case lease == 0:
 		return false
 	}
 	by := from.Add(d.PipelineMost + j.facts.Uncertainty + clock.Duration(d.Passes+1)*d.RecirculationMost + j.unseen(d, r))

@@ -228,3 +228,55 @@ func TestAChainOfPrioritiesDoesNotWaitForHolders(t *testing.T) {
 		s.want(lock.RuleBatch)
 	}
 }
+
+// What a switch loses as it stops it may have kept waiting before.
+func TestWhoWaitsIsJudgedBeforeASwitchStops(t *testing.T) {
+	for _, c := range []struct {
+		granted bool
+		waits   clock.Duration
+		rules   []string
+	}{{true, 50 * us, nil}, {false, 500 * ns, nil}, {false, 50 * us, []string{lock.RuleLost}}} {
+		s := newScript(t, nil)
+		s.at(us, 0, trace.Entered, 0, header(netlock.Acquire, 1, 1), false)
+		s.at(500*ns, 0, trace.Left, 0, header(netlock.Acquire, 1, 1), true)
+		s.at(us, 0, trace.Entered, 1, header(netlock.Acquire, 1, 2), false)
+		s.at(us, 0, trace.Entered, 0, header(netlock.Release, 1, 1), false)
+		if c.granted {
+			s.at(700*ns, 0, trace.Left, 1, header(netlock.Acquire, 1, 2), true)
+		}
+		s.passes(c.waits)
+		s.Stopping(s.now, 0)
+		s.want(c.rules...)
+	}
+}
+
+// A switch that has taken over grants what waits in it once its server has given the lock away and leases are over.
+func TestWhoWaitsIsGrantedAfterATakeOver(t *testing.T) {
+	for _, c := range []struct {
+		answers, grants bool
+		waits           clock.Duration
+		rules           []string
+	}{
+		{true, false, 500 * us, nil}, {true, true, 1200 * us, nil}, {false, false, 5 * ms, nil},
+		{true, false, 5 * ms, []string{lock.RuleLost}},
+	} {
+		s := newScript(t, nil)
+		s.now = s.now.Add(ms)
+		s.Stopping(s.now, 0)
+		s.now = s.now.Add(us)
+		s.TakesOver(s.now, 0)
+		s.Started(s.now, 0)
+		push := netlock.Header{Op: netlock.PushRequest, Lock: 1, Sent: 7, Index: 7, Mark: netlock.Failover}
+		s.at(us, 0, trace.Entered, 1, header(netlock.Acquire, 1, 2), false)
+		s.at(500*ns, 0, trace.Left, 0, push, false, toServer)
+		if c.answers {
+			push.Op, push.Last = netlock.PushEmpty, true
+			s.at(us, 0, trace.Entered, 0, push, true, toServer)
+		}
+		s.passes(c.waits)
+		if c.grants {
+			s.at(us, 0, trace.Left, 1, header(netlock.Acquire, 1, 2), true)
+		}
+		s.want(c.rules...)
+	}
+}

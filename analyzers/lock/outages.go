@@ -18,6 +18,7 @@ func (j *Judge) outage(d *device) {
 		if l := &j.locks[i]; l.used && int(l.sw) == d.number {
 			l.tainted = true
 			j.moves(l)
+			l.cleared = unknown
 			l.home = home{moved: unknown, taken: unknown, left: unknown, given: l.home.given}
 			l.classes(func(c *class) {
 				c.restarted, c.remain, c.sent, c.base, c.handed = true, false, 0, 0, handover{at: unknown}
@@ -31,6 +32,9 @@ func (j *Judge) outage(d *device) {
 func (j *Judge) Stopping(now clock.Time, sw int) {
 	j.now = max(j.now, now)
 	d := j.switches[sw]
+	if !d.out && !j.overrun {
+		j.quiet(d, false)
+	}
 	d.out = true
 	if !d.Standby {
 		j.failed, j.failedAt = true, now

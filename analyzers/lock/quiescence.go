@@ -8,10 +8,24 @@ import (
 
 // quiescence judges N3 at the end: who waits although nobody holds the lock, and whom later requests have overtaken.
 func (j *Judge) quiescence() {
+	for _, d := range j.switches {
+		j.quiet(d, true)
+	}
+	for i := range j.locks {
+		if l := &j.locks[i]; l.used {
+			j.stranded(l)
+			l.classes(func(c *class) { j.asksOn(j.switches[l.sw], l, c) })
+		}
+	}
+}
+
+// quiet judges it of a switch, at the end or before it loses what it has. Servers, which lose nothing then, are judged at
+// the last.
+func (j *Judge) quiet(d *device, last bool) {
 	heads := make(map[int32]int32) // the first of each lock that waits in a switch
 	for i := range j.requests {
 		r := &j.requests[i]
-		if r.asks <= r.answers || r.phase != waiting && r.phase != owned {
+		if r.asks <= r.answers || int(r.sw) != d.number || r.phase != waiting && r.phase != owned {
 			continue
 		}
 		if first, ok := heads[r.lock]; !ok || r.precedes(&j.requests[first]) {
@@ -20,26 +34,18 @@ func (j *Judge) quiescence() {
 	}
 	for i := range j.requests {
 		r := &j.requests[i]
-		d, l := j.switches[r.sw], j.of(r)
-		if r.asks > 0 && r.answers == 0 && r.phase == owned {
-			if !j.lostByServer(d, l, r) && heads[r.lock] == int32(i) {
-				j.neglected(d, l, r)
-			}
-		}
-		if r.asks == 0 || r.answers > 0 || r.parks > 0 && r.back == unknown || r.phase != waiting {
+		if r.asks == 0 || int(r.sw) != d.number {
 			continue
 		}
-		if d.out || d.number != int(r.sw) {
+		l := j.of(r)
+		if last && r.answers == 0 && r.phase == owned && !j.lostByServer(d, l, r) && heads[r.lock] == int32(i) {
+			j.neglected(d, l, r)
+		}
+		if r.answers > 0 || r.parks > 0 && r.back == unknown || r.phase != waiting {
 			continue
 		}
-		if (r.parks > 0 || !j.passedOver(d, l, r)) && heads[r.lock] == int32(i) {
+		if !d.out && (r.parks > 0 || !j.passedOver(d, l, r)) && heads[r.lock] == int32(i) {
 			j.stuck(d, l, r)
-		}
-	}
-	for i := range j.locks {
-		if l := &j.locks[i]; l.used {
-			j.stranded(l)
-			l.classes(func(c *class) { j.asksOn(j.switches[l.sw], l, c) })
 		}
 	}
 }

@@ -121,6 +121,7 @@ type state struct {
 	lost       int32      // parked ones that were given up
 	ownedSince clock.Time // the first grant since the switch took over
 	latest     clock.Time // the latest grant
+	cleared    clock.Time // when the server said that the switch that has taken over may have it; unknown: it has not
 	server     netip.Addr // that owns it
 	home       home
 	serving    serving
@@ -307,7 +308,7 @@ func (j *Judge) lock(id uint32, sw uint8) int32 {
 	l := &j.locks[i]
 	all := l.all[:0]
 	*l = state{id: id, sw: sw, used: true, holders: none, doubt: j.gaps > 0, ended: unknown, exclusive: unknown,
-		ownedSince: unknown, latest: unknown, primary: unknown, stirred: unknown, lapsing: unknown,
+		ownedSince: unknown, latest: unknown, cleared: unknown, primary: unknown, stirred: unknown, lapsing: unknown,
 		home: j.newHome(j.switches[sw]), serving: newServing()}
 	if n := j.switches[sw].Priorities; n > 1 {
 		for range n {

@@ -61,13 +61,13 @@ type liveBugs struct {
 }
 
 // liveLockBugs are all but those of pairs of switches (forgets-backup, keeps-yielded), as the live switch is one, and
-// those that show in when servers answer.
+// those that show in when servers answer, or what they get.
 func liveLockBugs() []liveBugs {
 	return []liveBugs{
 		{"grants-shared-beside-exclusive grants-twice loses-tail", nil, ""}, // what CI judges: N1, N2, N3
 		{"never-expires", nil, ""}, // and N12
 		{"forgets-over newest-first overtakes-exclusive overflow-overtakes push-while-busy buffers-early aliases " +
-			"expires-early grants-as-shared", nil, ""},
+			"expires-early grants-as-shared forwards-twice", nil, ""},
 		{"chain-stops chain-skips-one", []string{"slots-each: 3", "slots-each: 20", liveClients,
 			strings.Replace(liveClients, "locks: 6", "locks: 4", 1)}, ""},
 		{"ignores-tid no-dedup",
@@ -80,12 +80,14 @@ func liveLockBugs() []liveBugs {
 			"slots-each: 2"}, ""},
 		// Less than the RTT, so that the server is asked twice, and pushes back twice.
 		{"double-push-back", []string{"push-timeout-us: 20000", "push-timeout-us: 300"}, ""},
-		{"lowest-first priority-ignored", []string{"locks: 4, slots-each: 3", "locks: 4, slots-each: 40, priorities: 2",
+		{"lowest-first priority-ignored keeps-exclusive", []string{"locks: 4, slots-each: 3", "locks: 4, slots-each: 40, priorities: 2",
 			liveClients, twoPriorities}, ""},
 		{"quota-off-by-one quota-shared", []string{"locks: 4,", "locks: 4, quota: 20, quota-us: 50000, tenants: 4,",
 			liveClients, twoTenants, "kill-us", "tenant: 1, kill-us"}, ""},
 		{"queues-query loses-query answers-both", []string{"hosts: 5,", "hosts: 6,", "locks: 4,", "locks: 4, databases: 5,",
 			liveClients, liveClients + "databases: 5, queries: on, ", "kill-us", "databases: 5, queries: on, kill-us"}, ""},
+		{"other-database", []string{"hosts: 5,", "hosts: 7,", "locks: 4,", "locks: 4, databases: 5..6,",
+			liveClients, liveClients + "databases: 5..6, queries: on, ", "kill-us", "databases: 5..6, queries: on, kill-us"}, ""},
 		// A lease that is longer than timeouts: those who ask have got no answer and wait.
 		{"grants-before-lease", []string{"duration-us: 2000000", liveOutage, "lease-us: 60000", "lease-us: 400000",
 			"lease-us: 60000", "lease-us: 400000"}, ""},
@@ -191,6 +193,7 @@ func convictsLive(t *testing.T, test *config.SwitchTest, bug string) {
 // No bug is forgotten.
 func TestEveryBugOfLockSwitchesIsTriedOnRealFrames(t *testing.T) {
 	tried := []string{"forgets-backup", "keeps-yielded", // of pairs
+		"uses-removed", // a lock is late only if servers get all that is sent to them, which nobody vouches for
 		"server-forgets-queue", "server-one-by-one"} // when servers answer is not judged on real frames
 	for _, of := range liveLockBugs() {
 		tried = append(tried, strings.Fields(of.bugs)...)

@@ -18,6 +18,13 @@ const (
 	patientClients = `
   - locks: {clients: 0..6, servers: 8, threads: 4, locks: 4, shared: 0.6, timeout-us: 2000}
 `
+	preferredClients = `
+  - locks: {clients: 0..3, servers: 8, threads: 3, locks: 4, shared: 0.5, priority: 1, timeout-us: 2000}
+  - locks: {clients: 4..7, servers: 8, threads: 3, locks: 4, shared: 0.5, priority: 3, timeout-us: 2000}
+`
+	twoDatabases = `
+  - locks: {clients: 0..5, servers: 8, databases: 6..7, queries: on, locks: 8, timeout-us: 2000}
+`
 	// Holders release in another order than that of their grants, and the leases of some end.
 	uneven = `
   - locks: {clients: 0..2, servers: 8, threads: 2, locks: 1, shared: 1, think-us: 40, timeout-us: 3000, outstanding: 2}
@@ -70,6 +77,10 @@ func TestSeededBugsThatNeedAWorkloadOfTheirOwnAreCaughtByTheirRule(t *testing.T)
 		{"server-one-by-one", "locks: 0", "", contendedLocks, "", true},
 		{"server-no-dedup", "locks: 0", ", duplicates: 0.05", contendedLocks, "", true},
 		{"server-counts-copies", "locks: 4, slots-each: 2", ", duplicates: 0.05", contendedLocks, "", true},
+		{"uses-removed", "slots: 30, allocation: random, allocation-us: 300", "", contendedLocks, "", false},
+		{"keeps-exclusive", "locks: 4, slots-each: 9, priorities: 3", "", preferredClients, "", false},
+		{"forwards-twice", "locks: 4, slots-each: 2", "", contendedLocks, "", false},
+		{"other-database", "locks: 4, databases: 6..7", "", twoDatabases, "", false},
 		{"server-grants-early", "locks: 0", ", server-not-before-us: 600", contendedLocks, "", true},
 	} {
 		for _, bug := range []string{"", "bugs: [" + c.bug + "]"} {

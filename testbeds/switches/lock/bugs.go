@@ -57,6 +57,10 @@ const (
 	ServerOneByOne
 	ServerNoDedup
 	ServerCountsCopies
+	UsesRemoved
+	KeepsExclusive
+	ForwardsTwice
+	OtherDatabase
 )
 
 const (
@@ -135,6 +139,12 @@ func Table() []Bug {
 		{AllocatesByRate, "allocates-by-rate", "N14", "Slots go to the locks that are asked for most, whatever they need."},
 		{MovesSilently, "moves-silently", "N4",
 			"While a lock moves to the switch, only PUSH_REQ, which may be lost, tells the server to buffer."},
+		{UsesRemoved, "uses-removed", "N3",
+			"The switch finds locks that it has given to the server by a number that it remembers, and queues requests there."},
+		{KeepsExclusive, "keeps-exclusive", "N3",
+			"With priorities, a lock stays exclusive when its holder was the last request of a queue."},
+		{ForwardsTwice, "forwards-twice", "N2", "Requests to be buffered are sent twice."},
+		{OtherDatabase, "other-database", "5.3", "Grants go to the database of the next lock."},
 		{KeepsServing, "keeps-serving", "N10", "The switch goes on to serve a lock that it has given to the server."},
 		{KeepsReleases, "keeps-releases", "N3", "While a lock moves, releases of what the server has granted are dropped."},
 		{CountsNoLosses, "counts-no-losses", "N9",

@@ -206,7 +206,7 @@ func (d *DataPlane) output(k Kind) *Output {
 // lock returns an installed lock.
 func (d *DataPlane) lock(id uint32) *entry {
 	recent := &d.recent[id%uint32(len(d.recent))]
-	if l := *recent; l != nil && l.id == id && !l.removed {
+	if l := *recent; l != nil && l.id == id && (!l.removed || d.cfg.Bugs.Has(UsesRemoved)) {
 		return l
 	}
 	l := d.locks[id]

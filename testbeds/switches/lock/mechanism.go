@@ -266,7 +266,7 @@ func (m *Mechanism) send(now clock.Time, sw *fabric.Switch, of *netlock.Header, 
 			}
 			at, client := m.peers.of(h.Lock), wire.HostID(o.Request.Client.Host)
 			if o.Database {
-				m.make(now, sw, at, client, m.set.databases[h.Lock%uint32(len(m.set.databases))], 0, h)
+				m.make(now, sw, at, client, m.database(h.Lock), 0, h)
 				continue
 			}
 			m.make(now, sw, at, at.server, client, fabric.Returned, h)
@@ -289,6 +289,9 @@ func (m *Mechanism) send(now clock.Time, sw *fabric.Switch, of *netlock.Header, 
 			}
 			at := m.peers.of(h.Lock)
 			m.make(now, sw, at, wire.HostID(o.Request.Client.Host), at.server, 0, &h)
+			if o.Kind == ForwardBuffer && m.set.config.Bugs.Has(ForwardsTwice) {
+				m.make(now, sw, at, wire.HostID(o.Request.Client.Host), at.server, 0, &h)
+			}
 		case PushRequest:
 			m.counts.PushRequests++
 			h := headerOf(netlock.PushRequest, &o.Request)
@@ -313,6 +316,14 @@ func (m *Mechanism) send(now clock.Time, sw *fabric.Switch, of *netlock.Header, 
 		}
 	}
 	m.arm(sw)
+}
+
+// database returns that of a lock.
+func (m *Mechanism) database(lock uint32) wire.HostID {
+	if m.set.config.Bugs.Has(OtherDatabase) {
+		lock++
+	}
+	return m.set.databases[lock%uint32(len(m.set.databases))]
 }
 
 func headerOf(op netlock.Op, r *Request) (h netlock.Header) {

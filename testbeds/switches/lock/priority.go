@@ -35,7 +35,7 @@ func (l *entry) admits(q *ring, mode netlock.Mode) bool {
 func (d *DataPlane) left(l *entry, q *ring, granted bool) {
 	q.next = max(q.next, q.head)
 	if granted {
-		if l.holders--; l.holders == 0 {
+		if l.holders--; l.holders == 0 && !(d.cfg.Bugs.Has(KeepsExclusive) && q.count() == 0) {
 			l.exclusive = false
 		}
 	}

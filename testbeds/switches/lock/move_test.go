@@ -167,3 +167,20 @@ func TestALostPushRequestOfAMoveKeepsTheOrder(t *testing.T) {
 		}
 	}
 }
+
+// What a backup has asked may come to the server after the original has the lock again: it changes none of the numbers
+// of that.
+func TestAQuestionOfTheFormerOwnerIsIgnored(t *testing.T) {
+	s := lock.NewServer(true)
+	for _, base := range []uint64{100, 200} {
+		s.Handover(0, &lock.Output{Kind: lock.PushRequest, Request: lock.Request{Lock: 1}, Sent: base, Index: base, Mark: netlock.Failover})
+	}
+	if got := s.Push(&lock.Output{Request: lock.Request{Lock: 1}, Avail: 4, Sent: 103, Index: 102}); len(got) > 0 {
+		t.Errorf("the former owner is answered %+v", got)
+	}
+	s.Keep(0, lock.Request{Lock: 1, Transaction: 7}, 0)
+	got := s.Push(&lock.Output{Request: lock.Request{Lock: 1}, Avail: 4, Sent: 201, Index: 200})
+	if len(got) != 1 || got[0].Transaction != 7 || got[0].Received != 201 || got[0].Index != 201 {
+		t.Errorf("%+v, want transaction 7 as number 201 of 201", got)
+	}
+}

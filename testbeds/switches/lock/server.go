@@ -253,7 +253,11 @@ type Push struct {
 
 // Push answers a push request of the data plane without a mark. The answers are valid until the next call.
 func (s *Server) Push(o *Output) []Push {
-	b := s.backlog(o.Request.Lock).buffer(s.class(&o.Request))
+	k := s.backlog(o.Request.Lock)
+	if k.moved && o.Index < k.base { // of the switch that had the lock before: it waited on its way
+		return nil
+	}
+	b := k.buffer(s.class(&o.Request))
 	b.take(o.Index)
 	a := Answer{Received: b.received, Index: b.taken, Sent: o.Sent, Queue: o.Request.Priority}
 	n := min(int(o.Avail), len(b.requests))

@@ -193,7 +193,7 @@ func convictsLive(t *testing.T, test *config.SwitchTest, bug string) {
 // No bug is forgotten.
 func TestEveryBugOfLockSwitchesIsTriedOnRealFrames(t *testing.T) {
 	tried := []string{"forgets-backup", "keeps-yielded", // of pairs
-		"uses-removed", // a lock is late only if servers get all that is sent to them, which nobody vouches for
+		"uses-removed",                              // a lock is late only if servers get all that is sent to them, which nobody vouches for
 		"server-forgets-queue", "server-one-by-one"} // when servers answer is not judged on real frames
 	for _, of := range liveLockBugs() {
 		tried = append(tried, strings.Fields(of.bugs)...)

@@ -79,8 +79,8 @@ func returnedOtherwise(p place, of uint64) cause.Cause {
 }
 
 func forwardedAgain(p place, of uint64) cause.Cause {
-	return cause.Of(lock.RuleOnce, "forwarded", "%v sent the request of packet %v for %v to the server more often than it "+
-		"had come, by packet %v.", p.who, packet(of), p.at(), p.packet())
+	return cause.Of(lock.RuleOnce, "forwarded", "%v sent the request of packet %v for %v to the server more often than "+
+		"it had come, by packet %v.", p.who, packet(of), p.at(), p.packet())
 }
 
 // N3.
@@ -392,14 +392,14 @@ func otherDatabase(d *device, p *Packet, own netip.Addr) cause.Cause {
 		return cause.Of(lock.RuleOneTrip, "other-database-of-server", "A server sent the grant of %v in packet %v to the "+
 			"database %v; that of the lock is %v.", at.at(), at.packet(), cause.Name(p.Dst.String()), cause.Name(own.String()))
 	}
-	return cause.Of(lock.RuleOneTrip, "other-database", "%v sent the grant of %v in packet %v to the database %v; that of "+
-		"the lock is %v.", d.who, lockNumber(p.Header.Lock), packet(p.ID), cause.Name(p.Dst.String()),
+	return cause.Of(lock.RuleOneTrip, "other-database", "%v sent the grant of %v in packet %v to the database %v; that "+
+		"of the lock is %v.", d.who, lockNumber(p.Header.Lock), packet(p.ID), cause.Name(p.Dst.String()),
 		cause.Name(own.String()))
 }
 
 func databaseUnasked(p *Packet) cause.Cause {
-	return cause.Of(lock.RuleOneTrip, "database-unasked", "The database %v sent packet %v about %v, which it had not been "+
-		"asked, or had answered before.", cause.Name(p.Src.String()), packet(p.ID), lockNumber(p.Header.Lock))
+	return cause.Of(lock.RuleOneTrip, "database-unasked", "The database %v sent packet %v about %v, which it had not "+
+		"been asked, or had answered before.", cause.Name(p.Src.String()), packet(p.ID), lockNumber(p.Header.Lock))
 }
 
 func databaseOtherwise(p *Packet, asked uint64) cause.Cause {

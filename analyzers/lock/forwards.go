@@ -2,8 +2,8 @@ package lock
 
 import "candela.dev/candela/packet/netlock"
 
-// forwardsRightly judges a request that leaves for a lock server: it goes to the server that the client asked, as it came, and
-// not more often than it came (N2, N10).
+// forwardsRightly judges a request that leaves for a lock server: it goes to the server that the client asked, as it
+// came, and not more often than it came (N2, N10).
 func (j *Judge) forwardsRightly(d *device, l *state, r *request, p *Packet) {
 	h := &p.Header
 	if r.asks == 0 || h.Mark != netlock.Owned && h.Mark != netlock.BufferOnly {
@@ -30,7 +30,8 @@ func (j *Judge) targets(r *request, p *Packet) {
 	}
 }
 
-// returnsRightly judges a request that a server pushes back: it belongs into the queue of the priority that it has (N2).
+// returnsRightly judges a request that a server pushes back: it belongs into the queue of the priority that it has
+// (N2).
 func (j *Judge) returnsRightly(d *device, l *state, r *request, p *Packet) {
 	if r.asks == 1 && r.priority != p.Header.Priority {
 		j.tell(l, returnedOtherwise(d.place(l, p), r.id), p.Time, p.ID, r.id)

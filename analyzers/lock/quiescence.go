@@ -19,8 +19,8 @@ func (j *Judge) quiescence() {
 	}
 }
 
-// quiet judges it of a switch, at the end or before it loses what it has. Servers, which lose nothing then, are judged at
-// the last.
+// quiet judges it of a switch, at the end or before it loses what it has. Servers, which lose nothing then, are judged
+// at the last.
 func (j *Judge) quiet(d *device, last bool) {
 	heads := make(map[int32]int32) // the first of each lock that waits in a switch
 	for i := range j.requests {

@@ -29,14 +29,15 @@ func (j *Judge) standsStill(d *device, l *state, r *request) {
 	}
 }
 
-// owes returns, of a lock that moves and that the switch has, which request the server has buffered first in a queue, if
-// nobody else has the lock or waits for it in the switch, and by when the switch is to have asked for it: what is
-// asked of its control plane is done by then. nil: it is not certain.
+// owes returns, of a lock that moves and that the switch has, which request the server has buffered first in a queue,
+// if nobody else has the lock or waits for it in the switch, and by when the switch is to have asked for it: its
+// control plane has done by then what it has to do. nil: it is not certain.
 func (j *Judge) owes(d *device, l *state, c *class) (first *request, by clock.Time) {
 	h := &l.home
 	switch {
-	case !d.Moves || d.Reaction == 0 || !j.follows(d) || !j.facts.Lossless || j.replaced || l.doubt || d.out || d.restarted,
-		!h.known || !h.away() || h.taken == unknown || l.held > 0 || c.parks[0] == none || c.restarted || l.lost > 0,
+	case !d.Moves || d.Reaction == 0 || !j.follows(d) || !j.facts.Lossless || j.replaced || l.doubt || d.out,
+		d.restarted || !h.known || !h.away() || h.taken == unknown || l.held > 0 || c.parks[0] == none,
+		c.restarted || l.lost > 0,
 		len(d.ports) == 0 || d.Pauses || l.guesses():
 		return nil, 0
 	}

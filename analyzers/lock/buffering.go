@@ -103,7 +103,9 @@ func (j *Judge) pushedBack(d *device, p *Packet) {
 		switch {
 		case l.lost > 0:
 			l.lost--
-		case j.elsewhere(k, func(o *request) bool { return o.parks > 0 }) != nil: // it came to the server late
+		case j.elsewhere(k, func(o *request) bool { return o.parks > 0 }) != nil:
+			j.returnsOthers(d, l, k, p)
+			return
 		default:
 			l.tainted = true
 			return
@@ -135,6 +137,19 @@ func (j *Judge) pushedBack(d *device, p *Packet) {
 	if h.Last {
 		j.settles(l, c, p)
 	}
+}
+
+// returnsOthers follows a request that another switch has sent to be buffered: it came to the server late, and this
+// switch takes it, or it was returned to that one, and this one ignores it.
+func (j *Judge) returnsOthers(d *device, l *state, k key, p *Packet) {
+	h := &p.Header
+	r := j.request(k)
+	j.order++
+	r.mode, r.class, r.tenant, r.asks, r.id, r.phase = h.Mode, classOf(d, h), h.Tenant, 1, p.ID, gone
+	r.last, r.arrived, r.came, r.stamp, r.priority, r.returned = j.order, p.Time, p.Time, h.Timestamp, h.Priority, true
+	l = j.of(r)
+	l.tainted = true
+	l.copies++
 }
 
 // returnsAgain follows a request that a server returned and the switch dropped as it came: it has yet to come.

@@ -418,3 +418,23 @@ func TestWhatTheOriginalSentMayBeBufferedForTheBackup(t *testing.T) {
 		}
 	}
 }
+
+// What the server returns to the original, which has stopped, may pass the backup, which ignores it.
+func TestABackupIgnoresWhatIsReturnedToTheOriginal(t *testing.T) {
+	s := newPair(t)
+	for _, d := range s.switches {
+		d.Placed = false
+	}
+	port2 := func(p *Packet) { p.Port = 2 }
+	first, second := header(netlock.Acquire, 1, 1), header(netlock.Acquire, 1, 2)
+	s.at(us, 0, trace.Entered, 0, first, false)
+	s.at(500*ns, 0, trace.Left, 0, marked(first, netlock.BufferOnly), false, port2)
+	s.Stopping(s.now, 0)
+	s.TakesOver(s.now, 1)
+	back := header(netlock.PushBack, 1, 1)
+	back.Index, back.Sent, back.Received, back.Last = 1, 1, 1, true
+	s.at(us, 1, trace.Entered, 0, back, true, port2)
+	s.at(us, 1, trace.Entered, 1, second, false)
+	s.at(2*ms, 1, trace.Left, 1, second, true)
+	s.want()
+}

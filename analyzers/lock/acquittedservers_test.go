@@ -268,7 +268,7 @@ func TestWhatComesBackAfterARestartUnaskedIsNotLost(t *testing.T) {
 		s.at(us, 0, trace.Entered, 0, header(netlock.Release, 1, 1), false)
 		s.Stopping(s.now.Add(us), 0)
 		s.Started(s.now.Add(2*us), 0)
-		push := netlock.Header{Op: netlock.PushRequest, Lock: 1, Avail: 4, Sent: 1, Index: 0}
+		push := netlock.Header{Op: netlock.PushRequest, Lock: 1, Avail: 1, Sent: 1, Index: 0}
 		if asked {
 			s.at(3*us, 0, trace.Left, 1, push, false, func(p *Packet) { p.Port = 3 })
 		}

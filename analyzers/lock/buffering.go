@@ -27,6 +27,8 @@ func (j *Judge) forwarded(d *device, p *Packet) {
 	case netlock.BufferOnly:
 		r.leavesOne()
 		j.justified(d, l, r, p)
+		j.homeless(d, l, r, p)
+		r.buffers(l.class(r))
 		if all := r.parks == 0 || r.buffered == l.home.given+1; all && h.Sent != 0 && j.follows(d) {
 			r.buffered = l.home.given + 1
 		} else {
@@ -121,6 +123,7 @@ func (j *Judge) pushedBack(d *device, p *Packet) {
 		l.copies++
 	} else {
 		j.returnsRightly(d, l, r, p)
+		j.returnsCopies(d, l, r, p)
 		if r.parks > 0 {
 			r.parks--
 			l.parked--
@@ -173,6 +176,7 @@ func (j *Judge) returnsAgain(d *device, p *Packet) {
 		r.parks++
 		l.parked++
 		r.back = unknown
+		r.stay.returns = max(r.stay.returns, 1) - 1
 		if r.parks >= r.asks-min(r.asks, r.answers) {
 			r.phase = parked
 			j.park(l, r)
@@ -298,6 +302,7 @@ func (j *Judge) pushRequested(d *device, p *Packet) {
 		if h.Sent != c.sent || c.began == unknown {
 			c.began, c.parkingsAsked, c.everAsked = p.Time, c.parkings, c.everSent
 		}
+		c.questions++
 		c.requested, c.decided, c.requestedBy, c.sent = p.Time, d.decided(j, p), p.ID, h.Sent
 		if c.restarted && !before { // numbers begin anew
 			c.restarted, c.index = false, h.Index
@@ -314,6 +319,7 @@ func (j *Judge) pushRequested(d *device, p *Packet) {
 	if h.Mark == netlock.Unmarked { // otherwise the lock moves, and requests queue
 		j.prematurely(d, l, of, p)
 		j.asksInVain(d, l, of, p)
+		j.asksForAll(d, l, p)
 		of.none = of.none || h.Avail == 0
 		j.tells(l, of, p)
 	} else {

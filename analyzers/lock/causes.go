@@ -53,6 +53,11 @@ func tooMany(p place, answers, asks int64) cause.Cause {
 		p.at(), p.packet(), cause.Counted{N: answers, Noun: "answer"}, cause.Counted{N: asks, Noun: "request"})
 }
 
+func returnedAgain(p place, of uint64) cause.Cause {
+	return cause.Of(lock.RuleOnce, "returned-again", "The server of %v returned the request of packet %v again by packet "+
+		"%v: it had the request when the copy came.", p.at(), packet(of), p.packet())
+}
+
 func grantedAgain(p place, first uint64) cause.Cause {
 	return cause.Of(lock.RuleOnce, "server-twice", "The server of %v granted by packet %v what it had granted by packet "+
 		"%v: all copies of the request came before it was released.", p.at(), p.packet(), packet(first))
@@ -229,6 +234,12 @@ func bufferedEarly(p place, present, slots int64) cause.Cause {
 func bufferedForeign(p place) cause.Cause {
 	return cause.Of(lock.RuleOccupancy, "foreign", "%v sent packet %v to the server to be buffered, although %v is not "+
 		"installed.", p.who, p.packet(), p.at())
+}
+
+func askedForOthers(p place, avail, slots int64) cause.Cause {
+	return cause.Of(lock.RuleOccupancy, "asked-for", "%v asked by packet %v for %v of %v, for which it has %v, all of them "+
+		"free.", p.who, p.packet(), cause.Counted{N: avail, Noun: "request"}, p.at(),
+		cause.Counted{N: slots, Noun: "slot"})
 }
 
 func askedInVain(p place, said uint64) cause.Cause {
@@ -432,7 +443,8 @@ func Causes() []cause.Cause {
 		keptBuffer(p, 7, 3), begunEarly(p, span(2*clock.Millisecond)), leftOfBatch(p, 2),
 		notPreferred(p, 0, 1, 9), tooEarly(p, 1, span(600*clock.Nanosecond), span(800*clock.Nanosecond)),
 		lateInBatch(p, 3, span(2*us)), tooLate(p, span(3*us), span(2*us)),
-		overflowed(p, 5, 4), bufferedEarly(p, 1, 4), bufferedForeign(p), askedInVain(p, 9),
+		overflowed(p, 5, 4), bufferedEarly(p, 1, 4), bufferedForeign(p), askedInVain(p, 9), askedForOthers(p, 3, 4),
+		returnedAgain(p, 8),
 		sentAway(p), byServer(p), grantedBuffered(p, 8), handedAgain(p, span(40*us)), bySwitch(p),
 		overQuota("", 1, 101, 100), rejectedEarly(p, 1, 9, 100), rejectedFreely(p, 1),
 		heldOn(p, span(500*us)), neverExpired(p),

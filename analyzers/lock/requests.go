@@ -88,6 +88,7 @@ type request struct {
 	decided   clock.Time // by a server, to grant it, at the earliest
 	back      clock.Time // when the server last returned it
 	due       clock.Time // when the server that owns the lock had processed it at the latest, see desk
+	stay      stay
 	lapses    clock.Time // when the lease of its latest hold may have ended
 }
 
@@ -177,12 +178,13 @@ type backlog struct {
 	restarted                        bool       // and it is not known
 	// ahead is the first BUFFER_ONLY since the last packet from which the switch may know what became of such: when it
 	// left, and which it is. unknown: there is none. epoch counts moves and outages, from 1.
-	aheadAt clock.Time
-	ahead   uint64
-	epoch   uint64
-	handed  handover
-	emptied emptied
-	none    bool // the switch has asked for none at all
+	aheadAt   clock.Time
+	ahead     uint64
+	epoch     uint64
+	handed    handover
+	emptied   emptied
+	none      bool   // the switch has asked for none at all
+	questions uint32 // PUSH_REQs that have left
 }
 
 func newBacklog() backlog {

@@ -323,3 +323,91 @@ func TestLossesThatAreNotCountedAreFound(t *testing.T) {
 		})
 	}
 }
+
+// A switch whose queue is empty asks for as many requests as it has slots for (N9), and a server that has a request
+// drops its copies, which it does not return (N2).
+func TestWhatIsAskedForAndReturnedIsJudged(t *testing.T) {
+	for name, c := range map[string]struct {
+		avail  uint32
+		copies bool // that leave before the question; otherwise after it
+		again  bool // the server returns one
+		rules  []string
+	}{
+		"one":                         {2, true, false, nil},
+		"fewer slots":                 {1, true, false, []string{lock.RuleOccupancy}},
+		"a copy":                      {2, true, true, []string{lock.RuleOnce}},
+		"a copy that came afterwards": {2, false, true, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScript(t, func(n *lock.Network) {
+				n.Switches[0].Locks, n.ServersDedup = map[uint32]int{1: 2}, true
+			})
+			parked := marked(header(netlock.Acquire, 1, 3), netlock.BufferOnly)
+			for tid := range uint32(2) {
+				s.at(us, 0, trace.Entered, int(tid), shared(tid+1, 0), false)
+				s.at(500*ns, 0, trace.Left, int(tid), shared(tid+1, 0), true)
+			}
+			park := func() {
+				s.at(us, 0, trace.Entered, 2, header(netlock.Acquire, 1, 3), false)
+				s.at(500*ns, 0, trace.Left, 2, parked, false, toServer)
+			}
+			park()
+			if c.copies {
+				park()
+			}
+			for tid := range uint32(2) {
+				h := shared(tid+1, 0)
+				h.Op = netlock.Release
+				s.at(us, 0, trace.Entered, int(tid), h, false)
+			}
+			ask := netlock.Header{Op: netlock.PushRequest, Lock: 1, Avail: c.avail, Sent: 2}
+			if !c.copies {
+				ask.Sent = 1
+			}
+			s.at(500*ns, 0, trace.Left, 0, ask, false, toServer)
+			if !c.copies {
+				park()
+			}
+			back := header(netlock.PushBack, 1, 3)
+			back.Index, back.Sent, back.Received, back.Last = 1, ask.Sent, 1, true
+			s.at(us, 0, trace.Entered, 2, back, true, toServer)
+			s.at(500*ns, 0, trace.Left, 2, header(netlock.PushBack, 1, 3), true)
+			if c.again {
+				s.at(us, 0, trace.Entered, 2, header(netlock.Release, 1, 3), false)
+				back.Index, back.Received = 2, 2
+				s.at(us, 0, trace.Entered, 2, back, true, toServer)
+				s.at(500*ns, 0, trace.Left, 2, header(netlock.PushBack, 1, 3), true)
+			}
+			s.want(c.rules...)
+		})
+	}
+}
+
+// A request that comes when the server has the lock is the server's: it is not sent to be buffered (N9).
+func TestSwitchesThatGoOnToHaveRequestsBufferedAreFound(t *testing.T) {
+	for _, mark := range []netlock.Mark{netlock.Owned, netlock.BufferOnly} {
+		s := newScript(t, func(n *lock.Network) {
+			f := &n.Switches[0]
+			f.Placed, f.Moves, f.Marks = false, true, true
+		})
+		tell := func(op netlock.Op, m netlock.Mark, number uint64) {
+			h := netlock.Header{Op: op, Lock: 1, Sent: number, Index: number, Mark: m, Last: op == netlock.PushEmpty}
+			if op == netlock.PushEmpty {
+				s.at(us, 0, trace.Entered, 0, h, true, toServer)
+			} else {
+				s.at(us, 0, trace.Left, 0, h, false, toServer)
+			}
+		}
+		tell(netlock.PushRequest, netlock.Failover, 5)
+		tell(netlock.PushEmpty, netlock.Failover, 5)
+		tell(netlock.PushRequest, netlock.Owned, 5)
+		tell(netlock.PushEmpty, netlock.Owned, 5)
+		s.at(2*us, 0, trace.Entered, 1, header(netlock.Acquire, 1, 1), false)
+		s.at(500*ns, 0, trace.Left, 1, marked(header(netlock.Acquire, 1, 1), mark), false, toServer)
+		if mark == netlock.Owned {
+			s.want()
+		} else {
+			s.want(lock.RuleOccupancy)
+		}
+	}
+}

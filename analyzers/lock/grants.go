@@ -203,7 +203,12 @@ func (j *Judge) grantedByServer(d *device, p *Packet, k key) {
 	if r == nil {
 		return
 	}
-	j.of(r).serving.decides(r, p.Src)
+	l := j.of(r)
+	since := unknown
+	if l.home.known {
+		since = l.home.left
+	}
+	l.serving.decides(r, p.Src, since)
 	if r.phase == parked {
 		j.owns(j.of(r), r) // it was sent to be buffered as the lock moved
 	}

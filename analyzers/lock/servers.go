@@ -48,8 +48,9 @@ func (v *serving) ends(mode netlock.Mode, due clock.Time) {
 }
 
 // decides notes, as a grant of a server comes, when that was decided at the earliest: a correct one grants in the order
-// of its decisions, and to nobody before those that it excludes have ended.
-func (v *serving) decides(r *request, by netip.Addr) {
+// of its decisions, and to nobody before those that it excludes have ended. It got the lock since a time, or always had
+// it.
+func (v *serving) decides(r *request, by netip.Addr, since clock.Time) {
 	if v.by != by {
 		v.by, v.decided = by, unknown
 	}
@@ -57,7 +58,7 @@ func (v *serving) decides(r *request, by netip.Addr) {
 	if r.mode == netlock.Exclusive {
 		at = v.free
 	}
-	v.decided = max(v.decided, at, r.earliest())
+	v.decided = max(v.decided, at, r.earliest(), since)
 	if !r.onWay { // of two the first may wait at its port
 		r.decided, r.onWay = v.decided, true
 	}

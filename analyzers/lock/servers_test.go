@@ -411,3 +411,34 @@ func TestSwitchesThatGoOnToHaveRequestsBufferedAreFound(t *testing.T) {
 		}
 	}
 }
+
+// What the server grants as it gets a lock is decided then, however long it was buffered: its release is the server's.
+func TestLeasesBeginWhenTheServerGetsTheLock(t *testing.T) {
+	for _, kept := range []bool{false, true} {
+		s := newScript(t, func(n *lock.Network) {
+			f := &n.Switches[0]
+			f.Placed, f.Moves, f.Marks = false, true, true
+		})
+		parked := marked(header(netlock.Acquire, 1, 1), netlock.BufferOnly)
+		move := netlock.Header{Op: netlock.PushRequest, Lock: 1, Sent: 5, Index: 5, Mark: netlock.Failover}
+		s.at(us, 0, trace.Left, 0, move, false, toServer)
+		move.Op, move.Last = netlock.PushEmpty, true
+		s.at(us, 0, trace.Entered, 0, move, true, toServer)
+		s.at(us, 0, trace.Entered, 1, header(netlock.Acquire, 1, 1), false)
+		s.at(500*ns, 0, trace.Left, 1, parked, false, toServer)
+		move = netlock.Header{Op: netlock.PushRequest, Lock: 1, Sent: 6, Index: 5, Mark: netlock.Owned}
+		s.at(2*ms, 0, trace.Left, 0, move, false, toServer)
+		move.Op, move.Last = netlock.PushEmpty, true
+		s.at(us, 0, trace.Entered, 0, move, true, toServer)
+		h := header(netlock.GrantFromServer, 1, 1)
+		s.at(100*ns, 0, trace.Entered, 1, h, true, toServer)
+		s.at(500*ns, 0, trace.Left, 1, h, true)
+		s.at(us, 0, trace.Entered, 1, header(netlock.Release, 1, 1), false)
+		if kept {
+			s.want(lock.RuleLost)
+		} else {
+			s.at(500*ns, 0, trace.Left, 1, header(netlock.Release, 1, 1), false, toServer)
+			s.want()
+		}
+	}
+}

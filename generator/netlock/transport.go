@@ -66,6 +66,8 @@ func Transport() wire.Transport {
 					Doc: "Whatever happens to a lock, a lock server grants at most one request of it."},
 				{Name: "server-no-dedup", Rule: "lock.exactly-once",
 					Doc: "Lock servers queue requests that are already queued again."},
+				{Name: "server-buffers-copies", Rule: "lock.exactly-once",
+					Doc: "Lock servers buffer requests that they have already again."},
 				{Name: "server-counts-copies", Rule: "lock.lost",
 					Doc: "Lock servers count requests that they do not buffer, as they have them already, as received."},
 			},

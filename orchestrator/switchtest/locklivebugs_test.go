@@ -67,14 +67,14 @@ func liveLockBugs() []liveBugs {
 		{"grants-shared-beside-exclusive grants-twice loses-tail", nil, ""}, // what CI judges: N1, N2, N3
 		{"never-expires", nil, ""}, // and N12
 		{"forgets-over newest-first overtakes-exclusive overflow-overtakes push-while-busy buffers-early aliases " +
-			"expires-early grants-as-shared forwards-twice", nil, ""},
+			"expires-early grants-as-shared forwards-twice asks-for-fewer", nil, ""},
 		{"chain-stops chain-skips-one", []string{"slots-each: 3", "slots-each: 20", liveClients,
 			strings.Replace(liveClients, "locks: 6", "locks: 4", 1)}, ""},
 		{"ignores-tid no-dedup",
 			[]string{liveHosts, "lease-us: 60000, poll-us: 5000, loss: 0.02, duplicates: 0.1}", liveClients, resending}, ""},
 		{"server-no-dedup", []string{"locks: 4, slots-each: 3", "locks: 0",
 			liveHosts, "lease-us: 60000, poll-us: 5000, duplicates: 0.1}", liveClients, resending}, ""},
-		{"server-counts-copies", []string{"slots-each: 3", "slots-each: 2",
+		{"server-counts-copies server-buffers-copies", []string{"slots-each: 3", "slots-each: 2",
 			liveHosts, "lease-us: 60000, poll-us: 5000, duplicates: 0.1}", liveClients, resending}, ""},
 		{"never-repeats counts-no-losses", []string{liveHosts, "lease-us: 60000, poll-us: 5000, loss: 0.02}", "slots-each: 3",
 			"slots-each: 2"}, ""},

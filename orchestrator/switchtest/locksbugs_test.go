@@ -81,6 +81,8 @@ func TestSeededBugsThatNeedAWorkloadOfTheirOwnAreCaughtByTheirRule(t *testing.T)
 		{"keeps-exclusive", "locks: 4, slots-each: 9, priorities: 3", "", preferredClients, "", false},
 		{"forwards-twice", "locks: 4, slots-each: 2", "", contendedLocks, "", false},
 		{"other-database", "locks: 4, databases: 6..7", "", twoDatabases, "", false},
+		{"asks-for-fewer", "locks: 4, slots-each: 3", "", contendedLocks, "", false},
+		{"server-buffers-copies", "locks: 4, slots-each: 2", ", duplicates: 0.05", contendedLocks, "", true},
 		{"server-grants-early", "locks: 0", ", server-not-before-us: 600", contendedLocks, "", true},
 	} {
 		for _, bug := range []string{"", "bugs: [" + c.bug + "]"} {

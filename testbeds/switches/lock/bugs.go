@@ -61,6 +61,8 @@ const (
 	KeepsExclusive
 	ForwardsTwice
 	OtherDatabase
+	AsksForFewer
+	ServerBuffersCopies
 )
 
 const (
@@ -71,8 +73,8 @@ const (
 )
 
 // ofServers are the bugs of lock servers.
-const ofServers = KeepsBuffer | ServerGrantsEarly | KeepsGranting | ServerForgetsQueue | ServerOneByOne | ServerNoDedup |
-	ServerCountsCopies
+const ofServers = KeepsBuffer | ServerGrantsEarly | KeepsGranting | ServerForgetsQueue | ServerOneByOne |
+	ServerNoDedup | ServerCountsCopies | ServerBuffersCopies
 
 // Has reports whether a bug is in the set.
 func (b Bugs) Has(bug Bugs) bool { return b&bug != 0 }
@@ -151,10 +153,13 @@ func Table() []Bug {
 			"The switch does not learn from answers of servers how many requests to be buffered were lost."},
 		{ServerForgetsQueue, "server-forgets-queue", "N3",
 			"When a hold ends, the server forgets who else has the lock and who waits."},
-		{ServerOneByOne, "server-one-by-one", "N7", "Whatever happens to a lock, the server grants at most one request of it."},
+		{ServerOneByOne, "server-one-by-one", "N7",
+			"Whatever happens to a lock, the server grants at most one request of it."},
 		{ServerNoDedup, "server-no-dedup", "N2", "Servers queue requests that are already queued again."},
 		{ServerCountsCopies, "server-counts-copies", "N3",
 			"Servers count requests that they do not buffer, as they have them already, as received."},
+		{AsksForFewer, "asks-for-fewer", "N9", "The switch asks for one request less than there are slots."},
+		{ServerBuffersCopies, "server-buffers-copies", "N2", "Servers buffer requests that they have already again."},
 		{KeepsGranting, "keeps-granting", "N10", "A server goes on to grant a lock that it has given to the switch."},
 	}
 }

@@ -119,7 +119,8 @@ func TestEachBugShows(t *testing.T) {
 	table[lock.MovesSilently] = trial{}   // see TestALostPushRequestOfAMoveKeepsTheOrder
 	for _, b := range []lock.Bugs{lock.GrantsAsShared, lock.ForgetsWaiting, lock.TellsOnce, lock.KeepsReleases,
 		lock.CountsNoLosses, lock.ServerForgetsQueue, lock.ServerOneByOne, lock.ServerNoDedup, lock.ServerCountsCopies,
-		lock.UsesRemoved, lock.KeepsExclusive, lock.ForwardsTwice, lock.OtherDatabase} {
+		lock.UsesRemoved, lock.KeepsExclusive, lock.ForwardsTwice, lock.OtherDatabase,
+		lock.AsksForFewer, lock.ServerBuffersCopies} {
 		table[b] = trial{} // see orchestrator/switchtest/locksbugs_test.go
 	}
 	for _, b := range []lock.Bugs{lock.QueuesQuery, lock.LosesQuery, lock.AnswersBoth} {

@@ -124,6 +124,9 @@ func (l *entry) exchange(q *ring, n uint64) {
 func (d *DataPlane) push(now clock.Time, l *entry, q *ring) {
 	o := Output{Kind: PushRequest, Request: Request{Lock: l.id, Priority: q.priority}, Avail: uint32(q.free()),
 		Sent: q.sent, Index: q.back}
+	if d.cfg.Bugs.Has(AsksForFewer) && q.free() > 1 {
+		o.Avail--
+	}
 	switch {
 	case l.phase == taking:
 		o = Output{Kind: PushRequest, Request: Request{Lock: l.id}, Sent: l.base, Index: l.base, Mark: netlock.Failover,

@@ -184,7 +184,7 @@ func (s *Server) Buffer(r Request) { s.buffer(r, s.backlog(r.Lock).buffer(s.clas
 // buffer keeps a request. One that was pushed back may have been granted, and have ended, so that the same again is
 // another one: the switch knows.
 func (s *Server) buffer(r Request, b *buffer) {
-	if s.dedup && slices.ContainsFunc(b.requests[b.pushed:], same(r)) {
+	if s.dedup && !s.Bugs.Has(ServerBuffersCopies) && slices.ContainsFunc(b.requests[b.pushed:], same(r)) {
 		if s.Bugs.Has(ServerCountsCopies) {
 			b.received++
 		}

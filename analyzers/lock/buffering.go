@@ -106,7 +106,7 @@ func (j *Judge) pushedBack(d *device, p *Packet) {
 		case l.lost > 0:
 			l.lost--
 		case j.elsewhere(k, func(o *request) bool { return o.parks > 0 }) != nil:
-			j.returnsOthers(d, l, k, p)
+			j.returnsOthers(d, k, p)
 			return
 		default:
 			l.tainted = true
@@ -144,13 +144,13 @@ func (j *Judge) pushedBack(d *device, p *Packet) {
 
 // returnsOthers follows a request that another switch has sent to be buffered: it came to the server late, and this
 // switch takes it, or it was returned to that one, and this one ignores it.
-func (j *Judge) returnsOthers(d *device, l *state, k key, p *Packet) {
+func (j *Judge) returnsOthers(d *device, k key, p *Packet) {
 	h := &p.Header
 	r := j.request(k)
 	j.order++
 	r.mode, r.class, r.tenant, r.asks, r.id, r.phase = h.Mode, classOf(d, h), h.Tenant, 1, p.ID, gone
 	r.last, r.arrived, r.came, r.stamp, r.priority, r.returned = j.order, p.Time, p.Time, h.Timestamp, h.Priority, true
-	l = j.of(r)
+	l := j.of(r)
 	l.tainted = true
 	l.copies++
 }

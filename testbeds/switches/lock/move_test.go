@@ -173,7 +173,8 @@ func TestALostPushRequestOfAMoveKeepsTheOrder(t *testing.T) {
 func TestAQuestionOfTheFormerOwnerIsIgnored(t *testing.T) {
 	s := lock.NewServer(true)
 	for _, base := range []uint64{100, 200} {
-		s.Handover(0, &lock.Output{Kind: lock.PushRequest, Request: lock.Request{Lock: 1}, Sent: base, Index: base, Mark: netlock.Failover})
+		s.Handover(0, &lock.Output{Kind: lock.PushRequest, Request: lock.Request{Lock: 1}, Sent: base, Index: base,
+			Mark: netlock.Failover})
 	}
 	if got := s.Push(&lock.Output{Request: lock.Request{Lock: 1}, Avail: 4, Sent: 103, Index: 102}); len(got) > 0 {
 		t.Errorf("the former owner is answered %+v", got)

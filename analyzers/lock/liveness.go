@@ -21,7 +21,8 @@ func (j *Judge) stalled(d *device, l *state, r *request) bool {
 	}
 	from, lease := max(came, l.latest), d.Lease
 	switch {
-	case d.takeover != clock.Never && !d.Moves && lease > 0: // holders of whom it knows nothing lose the lock, too
+	case d.takeover != clock.Never && !d.Moves && lease > 0 && len(j.switches) == 1:
+		// Holders of whom it knows nothing lose the lock, too. Of a pair, who knows of whom is not followed so far.
 		if l.cleared == unknown || d.started == unknown {
 			return false
 		}

@@ -171,7 +171,7 @@ type backlog struct {
 	// BUFFER_ONLY that ever left, those before the first PUSH_REQ with sent, and those before one that was answered: as
 	// packets of a switch stay in order, the server has those.
 	everSent, everAsked, everArrived uint64
-	guesses                          bool       // the last answer may have counted what was sent later, in place of what was lost
+	guesses                          bool       // the last answer may have counted what was sent later for what was lost
 	remain                           bool       // then the server had more
 	parkedAt                         clock.Time // the last BUFFER_ONLY
 	index                            uint64     // of the last request that came back

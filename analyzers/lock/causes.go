@@ -237,8 +237,8 @@ func bufferedForeign(p place) cause.Cause {
 }
 
 func askedForOthers(p place, avail, slots int64) cause.Cause {
-	return cause.Of(lock.RuleOccupancy, "asked-for", "%v asked by packet %v for %v of %v, for which it has %v, all of them "+
-		"free.", p.who, p.packet(), cause.Counted{N: avail, Noun: "request"}, p.at(),
+	return cause.Of(lock.RuleOccupancy, "asked-for", "%v asked by packet %v for %v of %v, for which it has %v, all of "+
+		"them free.", p.who, p.packet(), cause.Counted{N: avail, Noun: "request"}, p.at(),
 		cause.Counted{N: slots, Noun: "slot"})
 }
 

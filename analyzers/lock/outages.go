@@ -11,7 +11,7 @@ import (
 func (j *Judge) outage(d *device) {
 	for i := range j.requests {
 		if r := &j.requests[i]; r.asks > 0 && int(r.sw) == d.number && r.phase == waiting {
-			r.phase, r.back = gone, unknown
+			r.phase, r.back, r.sent = gone, unknown, r.asks-min(r.asks, r.answers)
 		}
 	}
 	for i := range j.locks {

@@ -438,3 +438,24 @@ func TestABackupIgnoresWhatIsReturnedToTheOriginal(t *testing.T) {
 	s.at(2*ms, 1, trace.Left, 1, second, true)
 	s.want()
 }
+
+// Copies that a backup had before it took over again are lost: with the one that goes to the original it has none.
+func TestCopiesThatWereLostAreNotTheBackups(t *testing.T) {
+	s := newPair(t)
+	s.Stopping(s.now, 0)
+	s.TakesOver(s.now, 1)
+	asked := header(netlock.Acquire, 1, 1)
+	s.at(us, 1, trace.Entered, 1, asked, false)
+	s.Started(s.now, 0)
+	s.now = s.now.Add(us)
+	s.Stopping(s.now, 0)
+	s.TakesOver(s.now, 1)
+	s.Started(s.now, 0)
+	s.at(us, 1, trace.Entered, 1, asked, false)
+	s.at(500*ns, 1, trace.Left, 1, asked, false, func(p *Packet) { p.Port, p.Src = 3, address(1) })
+	s.now = s.now.Add(4 * ms)
+	s.at(us, 1, trace.Entered, 0, header(netlock.Acquire, 1, 2), false)
+	s.at(500*ns, 1, trace.Left, 0, header(netlock.Acquire, 1, 2), true)
+	s.now = s.now.Add(9 * ms)
+	s.want()
+}

@@ -46,7 +46,7 @@ type request struct {
 	answers    uint16
 	parks      uint16 // copies at the server
 	handed     uint16 // copies that went to a server that owned the lock, and have no answer
-	sent       uint16 // copies that went to another switch
+	sent       uint16 // copies that went to another switch, or were lost with the registers
 	forwards   uint16 // packets to servers about it
 	priority   uint8  // as in its packets
 	target     uint32 // host that the client asks; 0: not known

@@ -170,7 +170,9 @@ func (r *replay) ends() {
 }
 
 // Relinked implements analyzers.LinkJudge: how long frames take the link is not known from then on.
-func (j *Judge) Relinked(_ clock.Time, sw, port int, _ *analyzers.Relink) { j.replays[sw].links[port].changed = true }
+func (j *Judge) Relinked(_ clock.Time, sw, port int, _ *analyzers.Relink) {
+	j.replays[sw].links[port].changed = true
+}
 
 // earliest returns the least virtual time that the port can have from now on: what waits may be served at lower ranks
 // than what was served.

@@ -7,6 +7,7 @@ import (
 	locks "candela.dev/candela/analyzers/lock"
 	"candela.dev/candela/clock"
 	"candela.dev/candela/packet/netlock"
+	"candela.dev/candela/trace"
 )
 
 // transaction is who asks for locks.
@@ -94,6 +95,17 @@ func (d *device) match(k key, h *netlock.Header, since clock.Time) (first *reque
 	return first
 }
 
+// refused returns the copy of a request whose answer found no room at its port, at an instant: the last, as the answers
+// of those before wait there. nil: there is none, or the answer had waited, too.
+func (d *device) refused(k key, h *netlock.Header, at clock.Time) (last *request) {
+	for r := d.asked[k]; r != nil; r = r.next {
+		if r.timestamp == h.Timestamp && r.mode == h.Mode && r.at.Add(d.Pipeline) >= at {
+			last = r
+		}
+	}
+	return last
+}
+
 // unlink forgets that a request has no answer.
 func (d *device) unlink(r *request) {
 	at := d.asked[r.key]
@@ -127,7 +139,13 @@ func (j *Judge) answers(d *device, p *locks.Packet, since clock.Time) {
 		return
 	}
 	k := j.keyOf(h, p.Dst)
-	r := d.match(k, h, since)
+	var r *request
+	if p.Stage == trace.Dropped && !p.Outage { // outages drop what waits
+		r = d.refused(k, h, p.Time)
+	}
+	if r == nil {
+		r = d.match(k, h, since)
+	}
 	if r == nil {
 		j.tell(unasked(d.place(h.Lock, p.ID), h.Op.String()), p.Time, p.ID)
 		return

@@ -446,3 +446,56 @@ func TestWhatIsSentAfterTheQuestionHidesWhatWasLost(t *testing.T) {
 		}
 	}
 }
+
+// A copy that the switch drops does not tell since when the first has waited at the server.
+func TestACopyThatIsDroppedIsNotTheOneThatCounts(t *testing.T) {
+	for _, c := range []struct {
+		what  string
+		after clock.Duration // of the second grant
+		rules []string
+	}{
+		{"since the copy", 50 * us, []string{lock.RuleExclusion}},
+		{"since the first", 300 * us, nil},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			s := newScript(t, nil)
+			s.ask(0, 1, exclusively)
+			s.ask(1, 2, exclusively)
+			s.at(800*us, 0, trace.Entered, 0, header(netlock.Acquire, 2, 1), false)
+			s.at(0, 0, trace.Dropped, 0, header(netlock.Acquire, 2, 1), false)
+			s.serve(10*us, 0, 1, exclusively)
+			s.serve(c.after, 1, 2, exclusively)
+			s.want(c.rules...)
+		})
+	}
+}
+
+// A server that owns a lock that moves may have a copy that it owns and others that it buffers. It grants each.
+func TestCopiesThatAreBufferedAsALockMovesMayBeGrantedLater(t *testing.T) {
+	s := newScript(t, func(n *lock.Network) {
+		f := &n.Switches[0]
+		f.Placed, f.Moves, f.Marks, n.ServersDedup = false, true, true, true
+	})
+	parked := marked(header(netlock.Acquire, 1, 1), netlock.BufferOnly)
+	move := netlock.Header{Op: netlock.PushRequest, Lock: 1, Sent: 5, Index: 5, Mark: netlock.Failover}
+	s.at(us, 0, trace.Left, 0, move, false, toServer)
+	for range 2 {
+		s.at(us, 0, trace.Entered, 1, header(netlock.Acquire, 1, 1), false)
+		s.at(500*ns, 0, trace.Left, 1, parked, false, toServer)
+	}
+	grant := func() {
+		s.at(us, 0, trace.Entered, 1, header(netlock.GrantFromServer, 1, 1), true, toServer)
+		s.at(500*ns, 0, trace.Left, 1, header(netlock.GrantFromServer, 1, 1), true)
+		s.at(us, 0, trace.Entered, 1, header(netlock.Release, 1, 1), false)
+		s.at(500*ns, 0, trace.Left, 1, header(netlock.Release, 1, 1), false, toServer)
+	}
+	grant()
+	move.Op, move.Last = netlock.PushEmpty, true
+	s.at(us, 0, trace.Entered, 0, move, true, toServer)
+	move = netlock.Header{Op: netlock.PushRequest, Lock: 1, Sent: 7, Index: 5, Mark: netlock.Owned}
+	s.at(us, 0, trace.Left, 0, move, false, toServer)
+	move.Op, move.Last = netlock.PushEmpty, true
+	s.at(us, 0, trace.Entered, 0, move, true, toServer)
+	grant()
+	s.want()
+}

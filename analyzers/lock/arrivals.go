@@ -57,7 +57,7 @@ func (j *Judge) asks(d *device, p *Packet, trunk bool) {
 
 func (j *Judge) comes(d *device, l *state, r *request, p *Packet) {
 	r.phase, r.last, r.port, r.sealed = waiting, j.order, int32(p.Port), false
-	r.arrived, r.inserted = p.Time, p.Time
+	r.arrived, r.inserted, r.before = p.Time, p.Time, r.inserted
 	r.dequeues, r.given = l.class(r).dequeues, l.given
 	j.recent(l, r)
 	j.comesBehind(l, r, p)
@@ -93,6 +93,7 @@ func (j *Judge) withdrawn(d *device, p *Packet) {
 			if r.phase = r.was; r.was == parked {
 				j.park(l, r)
 			}
+			r.inserted = min(r.inserted, r.before)
 		}
 	} else if !r.linked {
 		j.remove(r)

@@ -211,6 +211,7 @@ func (j *Judge) grantedByServer(d *device, p *Packet, k key) {
 	l.serving.decides(r, p.Src, since)
 	if r.phase == parked {
 		j.owns(j.of(r), r) // it was sent to be buffered as the lock moved
+		r.unclear = true
 	}
 }
 

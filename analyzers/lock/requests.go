@@ -62,6 +62,7 @@ type request struct {
 	onWay      bool   // a server's grant has come and not left
 	early      bool   // it was released before a grant was known
 	sealed     bool   // all copies had left for the server before it was released
+	unclear    bool   // which of its copies the server owns, and which it buffers, is not known
 	// first and last are the places in the order of arrivals of its first and last copy: which one counts is not known.
 	first, last uint64
 	behind      uint64     // the packet that was at the server, unasked for, as it came
@@ -70,6 +71,7 @@ type request struct {
 	arrived     clock.Time // the last copy
 	came        clock.Time // the first
 	inserted    clock.Time // into q1, if it is there
+	before      clock.Time // inserted, before it came again
 	// buffered is given of its home plus 1 as all copies at the server were sent to be buffered while the lock moved; 0:
 	// they were not.
 	buffered  uint32

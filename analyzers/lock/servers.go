@@ -188,7 +188,7 @@ func (j *Judge) mayHoldAgain(d *device, l *state, r *request, p *Packet) {
 // seals notes, as a server's grant is released, whether all copies of the request have left for the server: then none
 // is granted any more, unless the lease ended before.
 func (j *Judge) seals(r *request) {
-	r.sealed = r.server && r.handed == r.asks-r.answers && r.parks == 0
+	r.sealed = r.server && !r.unclear && r.handed == r.asks-r.answers && r.parks == 0
 }
 
 // departure is the release of what a server granted that has come and has to leave for the server.

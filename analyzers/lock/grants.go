@@ -8,8 +8,7 @@ import (
 // granted follows a grant that leaves.
 func (j *Judge) granted(d *device, p *Packet, k key, since clock.Time) {
 	h := &p.Header
-	if r := j.elsewhere(k, func(o *request) bool { return o.transits > 0 }); r != nil {
-		r.transits--
+	if j.crossed(k, h.Op) {
 		return
 	}
 	r := j.find(k)
@@ -132,15 +131,7 @@ func (j *Judge) granted(d *device, p *Packet, k key, since clock.Time) {
 func (j *Judge) rejected(d *device, p *Packet) {
 	j.measures.rejects++
 	k := j.keyOf(d, &p.Header, p.Dst)
-	if n := j.passing[k]; n > 1 {
-		j.passing[k] = n - 1
-		return
-	} else if n == 1 {
-		delete(j.passing, k)
-		return
-	}
-	if r := j.elsewhere(k, func(o *request) bool { return o.transits > 0 }); r != nil {
-		r.transits--
+	if j.crossed(k, p.Header.Op) {
 		return
 	}
 	r := j.find(k)
@@ -213,16 +204,4 @@ func (j *Judge) grantedByServer(d *device, p *Packet, k key) {
 		j.owns(j.of(r), r) // it was sent to be buffered as the lock moved
 		r.unclear = true
 	}
-}
-
-// transits notes that a grant of another switch is inside.
-func (j *Judge) transits(k key) {
-	if r := j.elsewhere(k, answering); r != nil {
-		r.transits++
-	}
-}
-
-// answers reports whether a packet to a client is an answer of a switch. What a server returns has an index.
-func answers(h *netlock.Header) bool {
-	return h.Op == netlock.Acquire || h.Op == netlock.Reject || h.Op == netlock.PushBack && h.Index == 0
 }

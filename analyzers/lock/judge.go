@@ -22,24 +22,24 @@ type Judge struct {
 	hosts    map[netip.Addr]uint32
 	servers  map[netip.Addr]clock.Time // when they stopped; Never: they have not
 	tables
-	tenants  map[uint32]*tenant
-	queries  queries
-	foreign  Others
-	measures measures
-	noted    map[string]bool
-	now      clock.Time
-	begun    clock.Time
-	seen     bool
-	order    uint64 // of arrivals
-	serial   uint64 // of grants
-	gaps     int
-	gap      clock.Time // the end of the last one
-	replaced bool       // a server has been
-	failed   bool       // a switch that is not on standby has stopped
-	failedAt clock.Time
-	unsure   int64
-	overrun  bool
-	passing  map[key]uint16 // rejections of another switch that are inside
+	tenants   map[uint32]*tenant
+	queries   queries
+	foreign   Others
+	measures  measures
+	noted     map[string]bool
+	now       clock.Time
+	begun     clock.Time
+	seen      bool
+	order     uint64 // of arrivals
+	serial    uint64 // of grants
+	gaps      int
+	gap       clock.Time // the end of the last one
+	replaced  bool       // a server has been
+	failed    bool       // a switch that is not on standby has stopped
+	failedAt  clock.Time
+	unsure    int64
+	overrun   bool
+	crossings map[crossing]uint16
 }
 
 // device is what the judge knows of a switch.
@@ -68,7 +68,7 @@ type port struct {
 func New(facts lock.Network) (*Judge, error) {
 	j := &Judge{facts: facts, report: analyzers.NewReporter(Name, Rules()), hosts: make(map[netip.Addr]uint32),
 		servers: make(map[netip.Addr]clock.Time), tenants: make(map[uint32]*tenant), noted: make(map[string]bool),
-		measures: newMeasures(), foreign: NewOthers(), queries: make(queries), passing: make(map[key]uint16)}
+		measures: newMeasures(), foreign: NewOthers(), queries: make(queries), crossings: make(map[crossing]uint16)}
 	j.tables = newTables()
 	j.facts.Switches = slices.Clone(facts.Switches)
 	if len(facts.Switches) > mostSwitches {
@@ -198,9 +198,6 @@ func (j *Judge) keyOf(d *device, h *netlock.Header, client netip.Addr) key {
 // mostSwitches is how many there are numbers for.
 const mostSwitches = 256
 
-// answering reports whether an answer to a request may be on its way.
-func answering(r *request) bool { return r.asks > 0 || r.linked }
-
 func (j *Judge) enters(d *device, p *Packet) {
 	h := &p.Header
 	trunk := d.trunk(p.Port)
@@ -212,18 +209,13 @@ func (j *Judge) enters(d *device, p *Packet) {
 		switch {
 		case !d.OneRTT:
 		case d.peer(p.Port) && h.Mark == netlock.Unmarked:
-			j.transits(j.keyOf(d, h, p.Src))
+			j.inside(d, p, p.Src)
 		case h.Op == netlock.GrantFromServer:
 			j.grantedByServer(d, p, j.keyOf(d, h, p.Src))
 		}
 		return
 	}
-	if p.DstPort == netlock.ReplyPort && (trunk && !d.peer(p.Port) || h.Op == netlock.Acquire) {
-		j.transits(j.keyOf(d, h, p.Dst))
-		return
-	}
-	if h.Op == netlock.Reject && d.peer(p.Port) {
-		j.passing[j.keyOf(d, h, p.Dst)]++
+	if j.crosses(d, p) {
 		return
 	}
 	switch h.Op {
@@ -280,7 +272,7 @@ func (j *Judge) dropped(d *device, p *Packet) {
 	h := &p.Header
 	arrives := p.ID == d.entered && p.Time == d.enteredAt
 	switch {
-	case d.out || slices.Contains(j.facts.Databases, p.Src):
+	case slices.Contains(j.facts.Databases, p.Src) || j.crossingLost(d, p) || d.out:
 	case j.toDatabase(p):
 		j.asksDatabase(d, p, unknown)
 	case h.Op == netlock.PushBack && arrives:
@@ -349,6 +341,7 @@ func (j *Judge) giveUp(why string) {
 	if !j.overrun {
 		j.overrun = true
 		j.forget()
+		clear(j.crossings)
 		j.note("the rest of the run", why)
 	}
 }

@@ -459,3 +459,61 @@ func TestCopiesThatWereLostAreNotTheBackups(t *testing.T) {
 	s.now = s.now.Add(9 * ms)
 	s.want()
 }
+
+// A grant of the backup that passes the original is the backup's also if its lease ends on the way, or as it waits in
+// the original; each that comes leaves, or is lost, once.
+func TestAGrantThatPassesTheOriginalMayTakeLongerThanItsLease(t *testing.T) {
+	for _, c := range []struct {
+		what              string
+		before, waits     clock.Duration // it comes to the original, and leaves
+		lost, out, leaves bool
+		again             bool // it leaves once more
+		want              []string
+	}{
+		{what: "in the original", waits: 4 * ms, leaves: true},
+		{what: "before the original", before: 4 * ms, leaves: true},
+		{what: "lost", waits: 4 * ms, lost: true},
+		{what: "twice", waits: 4 * ms, leaves: true, again: true, want: []string{lock.RuleOnce}},
+		{what: "lost, and again", waits: 4 * ms, lost: true, again: true, want: []string{lock.RuleOnce}},
+		{what: "lost in an outage, and again", waits: 4 * ms, lost: true, out: true, again: true,
+			want: []string{lock.RuleOnce, lock.RuleFailover}},
+	} {
+		for _, op := range []netlock.Op{netlock.Acquire, netlock.PushBack} {
+			t.Run(c.what+"/"+op.String(), func(t *testing.T) {
+				s := newPair(t)
+				s.Stopping(s.now, 0)
+				s.TakesOver(s.now, 1)
+				s.now = s.now.Add(2 * ms)
+				s.Started(s.now, 0)
+				asked := shared(1, 0)
+				answer := asked
+				answer.Op = op
+				peer := func(p *Packet) { p.Port = 3 }
+				s.at(us, 1, trace.Entered, 0, asked, false)
+				s.at(500*ns, 1, trace.Left, 0, answer, true, peer)
+				later := func(after clock.Duration) { // the judge looks for leases that have ended
+					s.now = s.now.Add(after)
+					s.at(0, 1, trace.Entered, 0, netlock.Header{}, false, func(p *Packet) { p.Lock = false })
+				}
+				later(c.before)
+				s.at(us, 0, trace.Entered, 0, answer, true, peer)
+				later(c.waits)
+				if c.out {
+					s.Stopping(s.now, 0)
+				}
+				if c.lost {
+					s.at(us, 0, trace.Dropped, 0, answer, true)
+				}
+				if c.out {
+					s.Started(s.now, 0)
+				}
+				for _, leaves := range []bool{c.leaves, c.again} {
+					if leaves {
+						s.at(us, 0, trace.Left, 0, answer, true)
+					}
+				}
+				s.want(c.want...)
+			})
+		}
+	}
+}

@@ -40,7 +40,6 @@ type request struct {
 	was        phase // before it came again
 	mode       netlock.Mode
 	class      uint8 // by priority, 0 is the highest
-	transits   uint8
 	tenant     uint16
 	asks       uint16 // ACQUIREs
 	answers    uint16

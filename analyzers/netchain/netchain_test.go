@@ -253,11 +253,35 @@ var scripts = []struct {
 		t.rejected(100_004, 1, 1, 5)
 		t.granted(100_005, 1, 1, 5)
 	}, nil},
+	{"the owner asks again just as its lease ends, which ends nevertheless", func(t *tape) {
+		t.granted(0, 0, 1, 5)
+		t.granted(100_000, 0, 1, 5)
+		t.granted(100_001, 1, 1, 5)
+	}, nil},
+	{"the owner asks again before the switch looks whether its lease has ended", func(t *tape) {
+		t.granted(0, 0, 1, 5)
+		t.granted(105_000, 0, 1, 4)
+		t.release(105_001, 0, 1, 4) // it may use lock 5
+		t.granted(106_000, 0, 1, 4)
+		t.granted(110_000, 1, 1, 5)
+	}, nil},
 	{"the owner asks again as its lease has ended, and another is granted the lock beside it", func(t *tape) {
 		t.granted(0, 0, 1, 5)
-		t.granted(100_001, 0, 1, 4)
-		t.granted(100_002, 1, 1, 5)
+		t.granted(110_001, 0, 1, 4)
+		t.granted(110_002, 1, 1, 5)
 	}, []string{"mutual-exclusion/overlapping"}},
+	{"the owner asks again as its lease may have ended, and once more as it has", func(t *tape) {
+		t.granted(0, 0, 1, 5)
+		t.granted(105_000, 0, 1, 5)
+		t.granted(110_001, 0, 1, 5) // since 105 us or now
+		t.granted(204_999, 1, 1, 5)
+	}, []string{"mutual-exclusion/overlapping"}},
+	{"the owner asks again as its lease may have ended, and holds on", func(t *tape) {
+		t.granted(0, 0, 1, 5)
+		t.granted(105_000, 0, 1, 5)
+		t.rejected(215_000, 1, 1, 5)
+		t.rejected(215_001, 1, 1, 5)
+	}, []string{"lease/late"}},
 	{"a switch returns and waits", func(t *tape) {
 		t.granted(0, 0, 1, 5)
 		t.ask(10, 1, 1, 5) // lost in it

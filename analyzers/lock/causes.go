@@ -147,6 +147,11 @@ func keptRelease(p place, since cause.Duration) cause.Cause {
 		"granted %v; it came %v before the end.", p.who, p.packet(), p.at(), since)
 }
 
+func keptAnswer(p place, op string, since cause.Duration) cause.Cause {
+	return cause.Of(lock.RuleLost, "answer-kept", "%v did not forward packet %v (%v of %v), by which the other switch of "+
+		"the pair answered a client; it came %v before the end.", p.who, p.packet(), cause.Name(op), p.at(), since)
+}
+
 // N4 and N5.
 
 func overtakenInSwitch(p place, of, by uint64) cause.Cause {

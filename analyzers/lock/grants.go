@@ -8,7 +8,7 @@ import (
 // granted follows a grant that leaves.
 func (j *Judge) granted(d *device, p *Packet, k key, since clock.Time) {
 	h := &p.Header
-	if j.crossed(k, h.Op) {
+	if j.crossingLeaves(k, h.Op) {
 		return
 	}
 	r := j.find(k)
@@ -131,7 +131,7 @@ func (j *Judge) granted(d *device, p *Packet, k key, since clock.Time) {
 func (j *Judge) rejected(d *device, p *Packet) {
 	j.measures.rejects++
 	k := j.keyOf(d, &p.Header, p.Dst)
-	if j.crossed(k, p.Header.Op) {
+	if j.crossingLeaves(k, p.Header.Op) {
 		return
 	}
 	r := j.find(k)

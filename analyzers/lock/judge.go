@@ -38,7 +38,7 @@ type Judge struct {
 	failedAt  clock.Time
 	unsure    int64
 	overrun   bool
-	crossings map[crossing]uint16
+	crossings map[crossing]crossed
 }
 
 // device is what the judge knows of a switch.
@@ -67,7 +67,7 @@ type port struct {
 func New(facts lock.Network) (*Judge, error) {
 	j := &Judge{facts: facts, report: analyzers.NewReporter(Name, Rules()), hosts: make(map[netip.Addr]uint32),
 		servers: make(map[netip.Addr]clock.Time), tenants: make(map[uint32]*tenant), noted: make(map[string]bool),
-		measures: newMeasures(), foreign: NewOthers(), queries: make(queries), crossings: make(map[crossing]uint16)}
+		measures: newMeasures(), foreign: NewOthers(), queries: make(queries), crossings: make(map[crossing]crossed)}
 	j.tables = newTables()
 	j.facts.Switches = slices.Clone(facts.Switches)
 	if len(facts.Switches) > mostSwitches {

@@ -472,6 +472,7 @@ func TestAGrantThatPassesTheOriginalMayTakeLongerThanItsLease(t *testing.T) {
 	}{
 		{what: "in the original", waits: 4 * ms, leaves: true},
 		{what: "before the original", before: 4 * ms, leaves: true},
+		{what: "kept", waits: 4 * ms, want: []string{lock.RuleLost}},
 		{what: "lost", waits: 4 * ms, lost: true},
 		{what: "twice", waits: 4 * ms, leaves: true, again: true, want: []string{lock.RuleOnce}},
 		{what: "lost, and again", waits: 4 * ms, lost: true, again: true, want: []string{lock.RuleOnce}},

@@ -57,6 +57,7 @@ func (j *Judge) Finish(end clock.Time) analyzers.Result {
 	if !j.overrun {
 		j.quiescence()
 		j.swallowed()
+		j.kept()
 	}
 	for _, t := range sortedTenants(j.tenants) {
 		t.finish(j)

@@ -153,8 +153,8 @@ func (m *Mechanism) Ingress(now clock.Time, sw *fabric.Switch, p *fabric.Packet,
 		return v.To(sw.Port(m.pair.port), int(p.Class))
 	}
 	asked := !answer && m.pair.from(in) && h.Op == netlock.PushRequest
-	if h.Mark != netlock.Unmarked && !answer && !asked || slices.Contains(m.set.databases, p.Dst) ||
-		slices.Contains(m.set.databases, p.Src) {
+	if m.pair.granted(h, answer, in) || h.Mark != netlock.Unmarked && !answer && !asked ||
+		slices.Contains(m.set.databases, p.Dst) || slices.Contains(m.set.databases, p.Src) {
 		return v
 	}
 	r := &m.request

@@ -33,6 +33,12 @@ func (of *pair) passes(plane *DataPlane, h *netlock.Header, answer bool, in *fab
 		plane.elsewhere(h.Lock)
 }
 
+// granted reports whether a packet is a grant of the other switch, of a request that a server had returned to it: what
+// servers return has an index.
+func (of *pair) granted(h *netlock.Header, answer bool, in *fabric.Port) bool {
+	return answer && h.Op == netlock.PushBack && h.Index == 0 && of.from(in)
+}
+
 // elsewhere reports whether the backup has a lock, or nobody.
 func (d *DataPlane) elsewhere(lock uint32) bool {
 	l := d.locks[lock]

@@ -110,3 +110,46 @@ func TestALockMayBeReleasedWhileItsGrantWaits(t *testing.T) {
 		}
 	}
 }
+
+// The release of a grant that comes after its lease may end what the server has granted anew, to a copy, before that
+// grant is seen.
+func TestAReleaseMayEndWhatIsGrantedAnew(t *testing.T) {
+	for _, before := range []bool{false, true} {
+		s := newScript(t, nil)
+		s.ask(0, 1, exclusively)
+		s.serve(us, 0, 1, exclusively)
+		s.now = s.now.Add(1200 * us)
+		if before {
+			s.end(us, 0, 1, exclusively)
+		}
+		s.ask(0, 1, exclusively)
+		if !before {
+			s.end(us, 0, 1, exclusively)
+		}
+		s.serve(5*us, 0, 1, exclusively)
+		s.ask(1, 2, exclusively)
+		s.serve(10*us, 1, 2, exclusively)
+		if before {
+			s.want(lock.RuleExclusion)
+		} else {
+			s.want()
+		}
+	}
+}
+
+// A switch that has restarted does not know since when a server has a lock that it asks for.
+func TestALockIsTheServersBeforeTheSwitchTakesIt(t *testing.T) {
+	s := newScript(t, func(n *lock.Network) {
+		f := &n.Switches[0]
+		f.Placed, f.Moves, f.Marks = false, true, true
+	})
+	s.Stopping(s.now, 0)
+	s.Started(s.now, 0)
+	s.ask(0, 1, exclusively)
+	s.ask(1, 2, exclusively)
+	move := netlock.Header{Op: netlock.PushRequest, Lock: 2, Sent: 6, Index: 6, Mark: netlock.Failover}
+	s.at(900*us, 0, trace.Left, 0, move, false, toServer)
+	s.serve(us, 0, 1, exclusively)
+	s.serve(200*us, 1, 2, exclusively)
+	s.want()
+}

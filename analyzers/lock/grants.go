@@ -45,7 +45,7 @@ func (j *Judge) granted(d *device, p *Packet, k key, since clock.Time) {
 	if !server {
 		j.grantsOwn(d, l, p, since)
 	}
-	if server && r.answers > 1 {
+	if server && (r.answers > 1 || r.early) {
 		j.mayHoldAgain(d, l, r, p)
 	}
 	if r.linked {
@@ -57,8 +57,7 @@ func (j *Judge) granted(d *device, p *Packet, k key, since clock.Time) {
 		j.remove(r) // a second answer to whoever may have released the lock before, unseen
 		return
 	}
-	if (r.phase == answered || r.phase == waiting && r.freed > 0) && !unasked && (server || since == unknown ||
-		since.Add(-d.PipelineMost-j.facts.Uncertainty) <= r.freed) {
+	if !unasked && j.mayBeOver(d, r, server, since) {
 		if l.given, l.steps = l.given+1, l.steps+1; r.mode == netlock.Shared { // perhaps of a chain
 			l.chain++
 		}
@@ -125,6 +124,17 @@ func (j *Judge) granted(d *device, p *Packet, k key, since clock.Time) {
 			j.leases.push(leased{at: r.lapses, request: j.place(r), key: r.key, serial: r.serial})
 		}
 	}
+}
+
+// mayBeOver reports whether what a grant gives may have been released before the grant leaves.
+func (j *Judge) mayBeOver(d *device, r *request, server bool, since clock.Time) bool {
+	switch {
+	case r.phase == owned:
+		return server && r.early
+	case r.phase == answered || r.phase == waiting && r.freed > 0:
+		return server || since == unknown || since.Add(-d.PipelineMost-j.facts.Uncertainty) <= r.freed
+	}
+	return false
 }
 
 // rejected follows a REJECT that leaves.
@@ -195,11 +205,7 @@ func (j *Judge) grantedByServer(d *device, p *Packet, k key) {
 		return
 	}
 	l := j.of(r)
-	since := unknown
-	if l.home.known {
-		since = l.home.left
-	}
-	l.serving.decides(r, p.Src, since)
+	l.serving.decides(r, p.Src, l.home.gave)
 	if r.phase == parked {
 		j.owns(j.of(r), r) // it was sent to be buffered as the lock moved
 		r.unclear = true

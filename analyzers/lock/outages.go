@@ -19,7 +19,7 @@ func (j *Judge) outage(d *device) {
 			l.tainted = true
 			j.moves(l)
 			l.cleared = unknown
-			l.home = home{moved: unknown, taken: unknown, left: unknown, given: l.home.given}
+			l.home = home{moved: unknown, taken: unknown, left: unknown, given: l.home.given, gave: unknown}
 			l.classes(func(c *class) {
 				c.restarted, c.remain, c.sent, c.base, c.handed = true, false, 0, 0, handover{at: unknown}
 				c.requested, c.began, c.settled, c.asked = unknown, unknown, unknown, unknown

@@ -16,6 +16,7 @@ type home struct {
 	taken clock.Time // when the server said that the switch may have it; unknown: it has not
 	left  clock.Time // when the switch told the server that it owns the lock, the last time; unknown: it never had it
 	given uint32     // times that the switch has told the server so, also before it was out of service
+	gave  clock.Time // left, but unknown if a switch that has restarted may have told the server so before
 }
 
 // handover is what a server has answered about a queue that it owns from then on.
@@ -26,7 +27,8 @@ type handover struct {
 
 // newHome returns where a lock lives of which nothing has been seen: at its server.
 func (j *Judge) newHome(d *device) home {
-	return home{known: j.follows(d) && j.gaps == 0 && !d.restarted, moved: unknown, taken: unknown, left: unknown}
+	return home{known: j.follows(d) && j.gaps == 0 && !d.restarted, moved: unknown, taken: unknown, left: unknown,
+		gave: unknown}
 }
 
 // away reports whether the switch has a lock, or takes it.
@@ -49,7 +51,7 @@ func (j *Judge) told(d *device, l *state, p *Packet) {
 		}
 	default:
 		if h.given++; h.away() {
-			h.moved, h.taken, h.left = unknown, unknown, p.Time
+			h.moved, h.taken, h.left, h.gave = unknown, unknown, p.Time, p.Time
 		}
 	}
 }

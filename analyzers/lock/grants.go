@@ -205,7 +205,9 @@ func (j *Judge) grantedByServer(d *device, p *Packet, k key) {
 		return
 	}
 	l := j.of(r)
-	l.serving.decides(r, p.Src, l.home.gave)
+	if len(j.switches) == 1 { // on the way to one of a pair grants may overtake each other
+		l.serving.decides(r, p.Src, l.home.gave)
+	}
 	if r.phase == parked {
 		j.owns(j.of(r), r) // it was sent to be buffered as the lock moved
 		r.unclear = true

@@ -41,13 +41,19 @@ func TestServersThatGrantBesideWhoHasWaitedForLongAreFound(t *testing.T) {
 	for _, c := range []struct {
 		what  string
 		after clock.Duration // of the grant of the third, since that of the second
+		pair  bool           // grants may overtake each other on their way
 		rules []string
 	}{
-		{"within the lease", 800 * us, []string{lock.RuleExclusion}},
-		{"after it", 1060 * us, nil},
+		{"within the lease", 800 * us, false, []string{lock.RuleExclusion}},
+		{"within the lease, by way of a pair", 800 * us, true, nil},
+		{"after it", 1060 * us, false, nil},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			s := newScript(t, nil)
+			s := newScript(t, func(n *lock.Network) {
+				if c.pair {
+					n.Switches = append(n.Switches, lock.Switch{Name: "backup", Standby: true})
+				}
+			})
 			s.ask(0, 1, exclusively)
 			s.ask(1, 2, exclusively)
 			s.ask(2, 3, exclusively)

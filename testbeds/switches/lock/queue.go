@@ -44,11 +44,20 @@ func (q *ring) answered() { q.pushing, q.repeat, q.unanswered = false, clock.Nev
 // miss notes what the server had received when it answered. Links are first in, first out: what was sent before the
 // push request and has not been received is lost. A server that replaces another one may not know what that has pushed
 // back at last.
+//
+// What a former owner had sent before it failed may come to the server once this switch has taken over, and is counted
+// with what this one has sent: it is returned, too, and until then nothing may pass it.
 func (q *ring) miss(received uint64, bugs Bugs) {
+	if received > q.sent && received-q.sent <= mostOfOthers {
+		q.sent = received
+	}
 	if received <= q.asked && q.back <= q.asked && !bugs.Has(CountsNoLosses) {
 		q.lost = min(max(q.lost, q.asked-received), q.asked-q.back)
 	}
 }
+
+// mostOfOthers bounds what a former owner may have had on the way.
+const mostOfOthers = 1 << 16
 
 // entry is an installed lock.
 type entry struct {

@@ -53,8 +53,8 @@ func TestARequestThatIsRepeatedAfterItsLeaseWaitsLongerThanTheFirst(t *testing.T
 	}
 }
 
-// A shared grant that waits at its port until its lease has ended, and an exclusive hold after it, is no part of the
-// chain that the release of that begins.
+// A shared grant may wait at its port until its own lease and a later exclusive hold have ended. It does not belong to
+// the chain that the release of that hold begins.
 func TestAGrantThatWaitsForLongerThanItsLeaseIsNotOfTheChainAfterThat(t *testing.T) {
 	for _, busy := range []bool{true, false} {
 		s := newScript(t, func(n *lock.Network) { n.Switches[0].Recirculation = 20 * us })

@@ -342,8 +342,8 @@ func (sw *Switch) schedulerOf(pt *Port) Scheduler {
 // Discard drops p, counted for why against the queue of v.
 func (sw *Switch) Discard(now clock.Time, p *Packet, v Verdict) { sw.discard(now, p, v) }
 
-// Consume ends the way of p, which the mechanism has processed. It is counted for the reason of v, and is no loss of
-// the port and the queue of v.
+// Consume frees p, which the mechanism has processed, and counts it under the reason of v, not as a loss of the port
+// and queue of v.
 func (sw *Switch) Consume(now clock.Time, p *Packet, v Verdict) { sw.end(now, p, v) }
 
 func (sw *Switch) discard(now clock.Time, p *Packet, v Verdict) {
